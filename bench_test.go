@@ -1,0 +1,116 @@
+package lockbench_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// measured runs one strategy once and fails on a run that cannot be believed.
+func measured(tb testing.TB, address, strategy string, change func(*spec.Spec)) results.Run {
+	tb.Helper()
+	variants, err := strategies.ParseVariants(strategy)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	plan := lockbench.Plan{Strategies: variants, Workload: spec.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	plan.Workload.Warmup = spec.Duration(100 * time.Millisecond)
+	change(&plan.Workload)
+	report, err := lockbench.Run(context.Background(), plan)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	run := report.Runs[0]
+	if !run.Valid() {
+		tb.Fatalf("%s is invalid: %v", strategy, run.Invalid)
+	}
+	return run
+}
+
+// BenchmarkLock is the closed loop: b.N acquisitions through one hot key.
+func BenchmarkLock(b *testing.B) {
+	server := redistest.Start(b)
+	for _, strategy := range []string{"spin", "pubsub", "blpop", "redsync"} {
+		for _, clients := range []int{1, 100} {
+			b.Run(fmt.Sprintf("strategy=%s/clients=%d", strategy, clients), func(b *testing.B) {
+				run := measured(b, server.URL(), strategy, func(w *spec.Spec) {
+					w.Clients, w.Instances, w.Iterations = clients, min(10, clients), int64(b.N)
+				})
+				// What go test timed includes set-up and warm-up; the window does not.
+				b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
+				b.ReportMetric(run.Speed.PerSecond, "acq/s")
+				if p := run.Waiting.PerAcquisition.P99; !p.AtLeast {
+					b.ReportMetric(float64(p.NS), "p99-wait-ns/op")
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHarness is what measuring costs: acquisitions per second of a lock
+// that does nothing, with all measuring on.
+func BenchmarkHarness(b *testing.B) {
+	for _, clients := range []int{2, 500} {
+		b.Run(fmt.Sprintf("strategy=noop/clients=%d", clients), func(b *testing.B) {
+			run := measured(b, "", "noop", func(w *spec.Spec) {
+				w.Clients, w.Instances, w.Iterations = clients, 1, int64(b.N)
+			})
+			b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
+			b.ReportMetric(run.Speed.PerSecond, "acq/s")
+		})
+	}
+}
+
+// BenchmarkSpinAgainstBareLoop compares spin with one client to a loop that
+// sends the same two commands and measures nothing: ratio is bare ÷ spin in
+// acquisitions per second, the median of interleaved pairs.
+func BenchmarkSpinAgainstBareLoop(b *testing.B) {
+	const pairs, each = 15, 400 * time.Millisecond
+	server := redistest.Start(b)
+	for b.Loop() {
+		var ratios []float64
+		for range pairs {
+			bare := bareLoop(b, server.Node(b).Client, each)
+			spin := measured(b, server.URL(), "spin", func(w *spec.Spec) {
+				w.Clients, w.Instances, w.Duration = 1, 1, spec.Duration(each)
+			})
+			ratios = append(ratios, bare/spin.Speed.PerSecond)
+		}
+		slices.Sort(ratios)
+		b.ReportMetric(ratios[len(ratios)/2], "bare/spin")
+		b.ReportMetric(ratios[0], "bare/spin-min")
+		b.ReportMetric(ratios[len(ratios)-1], "bare/spin-max")
+	}
+}
+
+// bareLoop is SET NX PX and a compare-and-delete as anybody would write them.
+func bareLoop(b *testing.B, client redis.UniversalClient, each time.Duration) float64 {
+	ctx := context.Background()
+	release := redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+	loop := func(d time.Duration) (n int) {
+		for start := time.Now(); time.Since(start) < d; n++ {
+			if err := client.SetNX(ctx, "bare", "owner", 30*time.Second).Err(); err != nil {
+				b.Fatal(err)
+			}
+			if err := release.Run(ctx, client, []string{"bare"}, "owner").Err(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return n
+	}
+	loop(100 * time.Millisecond)
+	start := time.Now()
+	n := loop(each)
+	return float64(n) / time.Since(start).Seconds()
+}

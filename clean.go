@@ -1,0 +1,34 @@
+package lockbench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/servers"
+)
+
+// Clean removes what lockbenches that were killed have left: containers and
+// redis-server processes on this machine, and keys on the server at the address,
+// if one is given. It says what it removed and what it could not look at. What
+// belongs to a lockbench that still runs is left alone.
+func Clean(ctx context.Context, redis RedisOptions) ([]string, error) {
+	swept, err := servers.Sweep(ctx, redis.options())
+	var lines []string
+	for _, id := range swept.Containers {
+		lines = append(lines, "removed container "+id)
+	}
+	for _, pid := range swept.Processes {
+		lines = append(lines, fmt.Sprintf("ended redis-server, process %d", pid))
+	}
+	for _, directory := range swept.Directories {
+		lines = append(lines, "removed directory "+directory)
+	}
+	if swept.Keys > 0 {
+		lines = append(lines, fmt.Sprintf("removed %d keys of dead runs %s", swept.Keys, strings.Join(swept.Runs, ", ")))
+	}
+	for _, why := range swept.Skipped {
+		lines = append(lines, "not looked at: "+why)
+	}
+	return lines, err
+}

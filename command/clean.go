@@ -1,0 +1,38 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench"
+)
+
+func (a *app) clean() *cobra.Command {
+	redis := lockbench.RedisOptions{Address: "auto"}
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove what a killed lockbench left behind",
+		Long: "Remove what a lockbench that was killed left behind: its containers and processes on this\n" +
+			"machine and, with --redis, its keys on that server. What a running one uses is left alone.",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	registerRedis(cmd.Flags(), &redis)
+	given := source{set: cmd.Flags()}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given.readEnvironment()
+		swept, err := lockbench.Clean(cmd.Context(), redis)
+		for _, what := range swept {
+			if _, err := fmt.Fprintln(a.stdout, what); err != nil {
+				return printed(err)
+			}
+		}
+		if err == nil && len(swept) == 0 {
+			_, err := fmt.Fprintln(a.stdout, "nothing to remove")
+			return printed(err)
+		}
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,81 @@
+// Package command is lockbench's command line. An author of a lock registers his
+// own strategy and calls Main to have all of it:
+//
+//	func main() {
+//		os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+//	}
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench"
+)
+
+// Main runs the command with these arguments, without the program's name, and
+// returns the exit code, one of the Exit constants. Environment variables named
+// LOCKBENCH_FLAG stand in for flags that are not given.
+//
+// The first SIGINT or SIGTERM ends the measuring early and cleanly, as does the
+// end of ctx. After the second Main returns at once, while its goroutines still
+// run: the caller is to end the process.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{args: append([]string{}, args...), stdin: stdin, stdout: stdout, stderr: &locked{to: stderr}}
+	return a.interruptible(ctx, a.execute)
+}
+
+// app is one call of Main.
+type app struct {
+	args   []string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr *locked // the signal's message comes from a goroutine of its own
+}
+
+// execute carries the command line out.
+func (a *app) execute(ctx context.Context) int {
+	root := a.root()
+	root.SetArgs(a.args)
+	err := root.ExecuteContext(ctx)
+	a.complain(err)
+	return exitCode(ctx, err)
+}
+
+// complain writes an error, each of its lines as one of ours.
+func (a *app) complain(err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			a.say("%s", line)
+		}
+	}
+}
+
+// say writes one line to standard error.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "lockbench: "+format+"\n", args...)
+}
+
+func (a *app) root() *cobra.Command {
+	root := a.run("lockbench")
+	root.Long = intro
+	root.Example = examples
+	root.Version = lockbench.Version()
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetUsageTemplate(usage)
+	root.SuggestionsMinimumDistance = 2
+	root.AddCommand(a.run("run"), a.list(), a.clean(), a.completion(), a.version())
+	return root
+}

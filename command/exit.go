@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+// The exit codes, strongest first where several would fit: an error (104, 113)
+// goes before 105, that before 111, that before 112.
+const (
+	// ExitOK says that everything was measured and nothing was found wrong.
+	ExitOK = 0
+	// ExitFailure says that something went wrong that has no code of its own, such
+	// as an output file that could not be written after the run.
+	ExitFailure = 1
+	// ExitThreshold is reserved for a threshold that was crossed.
+	ExitThreshold = 99
+	// ExitConfig says that flags, environment or plan are wrong, or that a limit
+	// of the server or of this machine is too small for them.
+	ExitConfig = 104
+	// ExitInterrupted says that the user stopped it. After the first signal the
+	// results so far have been written, after the second they have not.
+	ExitInterrupted = 105
+	// ExitSafety says that a guarantee which a strategy claims did not hold.
+	ExitSafety = 111
+	// ExitInvalid says that the figures of at least one run cannot be trusted.
+	ExitInvalid = 112
+	// ExitUnreachable says that no Redis could be reached or started, or that it
+	// went away. What had been measured before has been written.
+	ExitUnreachable = 113
+)
+
+// exit is an error that knows its exit code.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string { return e.err.Error() }
+func (e *exit) Unwrap() error { return e.err }
+
+// exitCode is the code for what a command returned. An error without a code of
+// its own comes from cobra and is a usage error.
+func exitCode(ctx context.Context, err error) int {
+	if known, ok := errors.AsType[*exit](err); ok {
+		return known.code
+	}
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return ExitInterrupted // also when it was cancelled while connecting
+	case errors.Is(err, lockbench.ErrUnreachable):
+		return ExitUnreachable
+	default:
+		return ExitConfig
+	}
+}
+
+// outcome says what to think of a run: its error with the code that belongs to
+// it, else what the report says, nil when all is well.
+func outcome(ctx context.Context, r *results.Report, err error) error {
+	switch {
+	case r != nil && r.Interrupted && (err == nil || errors.Is(err, context.Canceled)):
+		return &exit{ExitInterrupted, errors.New("interrupted, the results are not complete")}
+	case err == nil:
+		return judge(r)
+	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, lockbench.ErrConfig), errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return err
+	}
+	verdict := judge(r)
+	code := ExitFailure
+	if known, ok := errors.AsType[*exit](verdict); ok {
+		code = known.code
+	}
+	return &exit{code, errors.Join(err, verdict)}
+}
+
+// judge says what is wrong with a complete report's runs.
+func judge(r *results.Report) error {
+	if r == nil {
+		return nil
+	}
+	var broken, invalid []string
+	for _, run := range r.Runs {
+		if len(run.Safety.Broken) > 0 {
+			broken = append(broken, run.Strategy)
+		}
+		if !run.Valid() {
+			invalid = append(invalid, run.Strategy)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(broken))}
+	case len(invalid) > 0:
+		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: %s", names(invalid))}
+	default:
+		return nil
+	}
+}
+
+// names lists each once, in order.
+func names(strategies []string) string {
+	slices.Sort(strategies)
+	return strings.Join(slices.Compact(strategies), ", ")
+}

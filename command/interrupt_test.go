@@ -1,0 +1,180 @@
+package command_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+)
+
+// process is a lockbench of its own.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *bufio.Reader
+	said   strings.Builder
+}
+
+// start runs one of TestMain's commands.
+func start(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(name, args...)}
+	pipe, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stderr = bufio.NewReader(pipe)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hung := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	t.Cleanup(func() { hung.Stop() })
+	return p
+}
+
+// await reads standard error up to a line that contains the text.
+func (p *process) await(text string) {
+	p.t.Helper()
+	for {
+		line, err := p.stderr.ReadString('\n')
+		p.said.WriteString(line)
+		if strings.Contains(line, text) {
+			return
+		}
+		if err != nil {
+			p.t.Fatalf("it never said %q but:\n%s", text, &p.said)
+		}
+	}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// code waits for its end.
+func (p *process) code() string {
+	p.t.Helper()
+	rest, err := io.ReadAll(p.stderr)
+	if err != nil {
+		p.t.Error(err)
+	}
+	p.said.Write(rest)
+	return exitCode(p.cmd.Wait())
+}
+
+func readReport(t *testing.T, file string) *results.Report {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := results.ReadJSON(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestFirstSignalWritesWhatThereIs(t *testing.T) {
+	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			redis := redistest.Start(t)
+			file := filepath.Join(t.TempDir(), "out.json")
+			p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json="+file)
+			p.await("[1/2]")
+			time.Sleep(1500 * time.Millisecond) // into the window
+			p.signal(signal)
+			if code := p.code(); code != "105" {
+				t.Errorf("exit code %s", code)
+			}
+			if said := p.said.String(); !strings.Contains(said, "press again to stop at once") || strings.Contains(said, "[2/2]") {
+				t.Errorf("it said:\n%s", said)
+			}
+			report := readReport(t, file)
+			if !report.Interrupted || len(report.Runs) != 1 || !report.Runs[0].Partial || report.Runs[0].Speed.Acquisitions == 0 {
+				t.Errorf("the report is not what had been measured: interrupted %v, %d runs", report.Interrupted, len(report.Runs))
+			}
+			keys, err := redis.Client(t).Keys(t.Context(), "*").Result()
+			if err != nil || len(keys) > 0 {
+				t.Errorf("left on the server: %v %v", keys, err)
+			}
+		})
+	}
+}
+
+func TestSecondSignalStopsAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.json")
+	p := start(t, "author", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json="+file)
+	p.await("[1/1]")
+	p.signal(syscall.SIGINT)
+	p.await("press again to stop at once")
+	p.signal(syscall.SIGTERM)
+	if code := p.code(); code != "105" {
+		t.Errorf("exit code %s", code)
+	}
+	if !strings.Contains(p.said.String(), "stopped at once") {
+		t.Errorf("it said:\n%s", &p.said)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestEndOfContextIsAFirstSignal(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := command.Main(ctx, []string{"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json"}, nil, &stdout, &stderr)
+	if code != command.ExitInterrupted {
+		t.Errorf("exit code %d, said:\n%s", code, &stderr)
+	}
+	if report, err := results.ReadJSON(&stdout); err != nil || !report.Interrupted {
+		t.Errorf("no report of an interrupted run: %v", err)
+	}
+}
+
+func TestRedisKilledInTheMiddle(t *testing.T) {
+	redis := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "out.json")
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "2s", "-w", "0s", "--no-floors", "-o", "json="+file)
+	p.await("[2/2]")
+	time.Sleep(1500 * time.Millisecond) // into the window
+	redis.Kill()
+	if code := p.code(); code != "113" {
+		t.Errorf("exit code %s, said:\n%s", code, &p.said)
+	}
+	report := readReport(t, file)
+	if !report.Unreachable || report.Error == "" || len(report.Runs) == 0 || !report.Runs[0].Valid() {
+		t.Errorf("the first run or the error is missing: unreachable %v, %q, %d runs", report.Unreachable, report.Error, len(report.Runs))
+	}
+}
+
+func TestUnreachableIsSaidSoon(t *testing.T) {
+	// It accepts and never answers.
+	var stdout, stderr bytes.Buffer
+	before := time.Now()
+	code := command.Main(t.Context(), []string{"-u", "redis://" + silent(t), "-s", "spin", "--no-floors"}, nil, &stdout, &stderr)
+	if code != command.ExitUnreachable {
+		t.Errorf("exit code %d, said:\n%s", code, &stderr)
+	}
+	if took := time.Since(before); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

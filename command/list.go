@@ -1,0 +1,149 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+func (a *app) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [NAME]...",
+		Short: "List the strategies, or tell all about some",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return strategyNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				return printed(listAll(cmd.OutOrStdout()))
+			}
+			return a.tell(cmd.OutOrStdout(), names)
+		},
+	}
+}
+
+func strategyNames() []string {
+	var names []string
+	for _, s := range strategies.All() {
+		names = append(names, s.Info.Name)
+	}
+	return names
+}
+
+// printed gives an error of writing to standard output its code.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{ExitFailure, fmt.Errorf("print: %w", err)}
+}
+
+func listAll(w io.Writer) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, "NAME\tCLAIMS\tIDEA")
+	for _, s := range strategies.All() {
+		fmt.Fprintf(columns, "%s\t%s\t%s\n", s.Info.Name, claims(s.Info), s.Info.Summary)
+	}
+	return columns.Flush() // which has the errors of what was written before
+}
+
+// claims says what a strategy promises, and whether it can keep it.
+func claims(i strategies.Info) string {
+	if i.Caveat != "" {
+		return i.Claims.String() + " (unsafe)"
+	}
+	return i.Claims.String()
+}
+
+// tell writes the whole story of each, or names every unknown one.
+func (a *app) tell(w io.Writer, names []string) error {
+	var variants []strategies.Strategy
+	var faults []error
+	for _, name := range names {
+		s, err := strategies.Lookup(name)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		variants = append(variants, s)
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	for i, s := range variants {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return printed(err)
+			}
+		}
+		if err := story(w, s); err != nil {
+			return printed(err)
+		}
+	}
+	return nil
+}
+
+func story(w io.Writer, s strategies.Strategy) error {
+	i := s.Info
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(columns, "%s\t%s\n", label, text)
+		}
+	}
+	line("name", i.Name)
+	line("idea", i.Summary)
+	line("claims", i.Claims.String())
+	line("unsafe", i.Caveat)
+	line("holders", atATime(i.Capacity))
+	line("nodes", nodes(i.Nodes))
+	if i.MaxInstances > 0 {
+		line("instances", fmt.Sprintf("at most %d", i.MaxInstances))
+	}
+	line("connections", connections(i.Connections))
+	line("keeps", strings.Join(i.Persistent, ", "))
+	if i.BlackBox {
+		line("black box", "its attempts and wake-ups cannot be seen")
+	}
+	if options := s.Options(); len(options) > 0 {
+		fmt.Fprintln(columns, "\nOPTION\tDEFAULT\tMEANING")
+		for _, o := range options {
+			fmt.Fprintf(columns, "%s\t%s\t%s\n", o.Name, o.Default, o.Help)
+		}
+		fmt.Fprintf(columns, "\nset with --strategy %s:%s=%s\n", i.Name, options[0].Name, options[0].Default)
+	}
+	return columns.Flush()
+}
+
+func atATime(capacity int) string {
+	if capacity == 0 {
+		return "any number at a time"
+	}
+	return fmt.Sprintf("%d at a time", capacity)
+}
+
+func nodes(n int) string {
+	if n == 0 {
+		return "none: it lives in the process"
+	}
+	return fmt.Sprintf("%d Redis", n)
+}
+
+func connections(c strategies.Connections) string {
+	var parts []string
+	if c.PerInstance > 0 {
+		parts = append(parts, fmt.Sprintf("%d an instance", c.PerInstance))
+	}
+	if c.PerWaiter > 0 {
+		parts = append(parts, fmt.Sprintf("%d a waiting client", c.PerWaiter))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " and ") + ", beside the instance's pool"
+}

@@ -1,0 +1,74 @@
+package command_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"lockbench": execute,
+		// The command of somebody with locks of his own.
+		"author": func() {
+			register()
+			execute()
+		},
+	})
+}
+
+func execute() {
+	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// register adds two bad locks that need no Redis.
+func register() {
+	strategies.Register(strategies.Info{
+		Name: "liar", Summary: "claims to exclude and does not", Capacity: 1, Claims: strategies.Claims{Exclusion: true},
+	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return liar{}, nil })
+	strategies.Register(strategies.Info{
+		Name: "stubborn", Summary: "never comes back", Capacity: 1,
+	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return stubborn{}, nil })
+}
+
+type liar struct{}
+
+func (liar) Acquire(context.Context, string) (strategies.Lease, error) { return liar{}, nil }
+func (liar) Release(context.Context) error                             { return nil }
+func (liar) Close() error                                              { return nil }
+
+type stubborn struct{ liar }
+
+func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) { select {} }
+
+func TestScripts(t *testing.T) {
+	redis := redistest.Start(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("REDIS", redis.URL())
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code},
+	})
+}
+
+// code runs a command and compares its exit code: code 104 lockbench --clients 0.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	if got := exitCode(err); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}

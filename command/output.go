@@ -1,0 +1,210 @@
+package command
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// output is one way in which the report is to be written.
+type output struct {
+	format string
+	file   string // "" is standard output
+	write  writer
+}
+
+type writer func(w io.Writer, r *results.Report, color bool) error
+
+func formats() map[string]writer {
+	return map[string]writer{
+		"table": func(w io.Writer, r *results.Report, color bool) error {
+			return results.WriteTable(w, r, results.TableOptions{Color: color})
+		},
+		"json": func(w io.Writer, r *results.Report, _ bool) error { return results.WriteJSON(w, r) },
+	}
+}
+
+// parseOutputs reads what --output was given, a table on standard output for
+// nothing, and names every fault.
+func parseOutputs(given []string) ([]output, error) {
+	if len(given) == 0 {
+		given = []string{"table"}
+	}
+	known := formats()
+	var outputs []output
+	var faults []error
+	taken := map[string]string{}
+	for _, text := range given {
+		format, file, named := strings.Cut(text, "=")
+		write, ok := known[format]
+		if !ok {
+			faults = append(faults, fmt.Errorf("--output: unknown format %q (formats: %s)", format, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+			continue
+		}
+		if named && file == "" {
+			faults = append(faults, fmt.Errorf("--output: %q names no file", text))
+			continue
+		}
+		if file == "-" {
+			file = ""
+		}
+		if earlier, twice := taken[file]; twice {
+			where := file
+			if file == "" {
+				where = "standard output"
+			}
+			faults = append(faults, fmt.Errorf("--output: %s and %s both go to %s, write one to a file with %s=FILE", earlier, text, where, format))
+			continue
+		}
+		taken[file] = text
+		if err := writable(file); err != nil {
+			faults = append(faults, fmt.Errorf("--output: %w", err))
+		}
+		outputs = append(outputs, output{format, file, write})
+	}
+	return outputs, errors.Join(faults...)
+}
+
+func (o output) String() string {
+	if o.file == "" {
+		return o.format + " to standard output"
+	}
+	return o.format + " to " + o.file
+}
+
+// save writes the report where the output says. A file is replaced as a whole or
+// left as it was.
+func (o output) save(r *results.Report, stdout io.Writer, color bool) error {
+	var encoded bytes.Buffer
+	if err := o.write(&encoded, r, color && o.file == ""); err != nil {
+		return fmt.Errorf("%s: %w", o, err)
+	}
+	var err error
+	if o.file == "" {
+		_, err = stdout.Write(encoded.Bytes())
+	} else {
+		err = replace(o.file, encoded.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", o, err)
+	}
+	return nil
+}
+
+// writable says why a file could not be written, and changes nothing: a long run
+// must not end with nowhere to put its results.
+func writable(file string) error {
+	if file == "" {
+		return nil
+	}
+	err := tryToWrite(file)
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // it may name the temporary file
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", file, err)
+	}
+	return nil
+}
+
+func tryToWrite(file string) error {
+	target, special, err := resolve(file)
+	if err != nil || special {
+		return err
+	}
+	// Moving a file over a protected one would work, and is not what was meant.
+	present, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err == nil {
+		err = present.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temporary, err := beside(target)
+	if err != nil {
+		return err
+	}
+	return errors.Join(temporary.Close(), os.Remove(temporary.Name()))
+}
+
+// replace writes a file beside its place and moves it there.
+func replace(file string, content []byte) error {
+	target, special, err := resolve(file)
+	if err != nil {
+		return err
+	}
+	if special {
+		return pour(target, content)
+	}
+	temporary, err := beside(target)
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(content)
+	err = errors.Join(err, temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), target)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+// resolve follows links to the file itself. What is no plain file is special: it
+// is written to, never replaced. So is all of /dev and /proc, where a link may
+// stand for something that has no name, such as a pipe.
+func resolve(file string) (target string, special bool, err error) {
+	full, err := filepath.Abs(file)
+	if err != nil {
+		return "", false, err
+	}
+	stat, err := os.Stat(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(full); err == nil {
+			return "", false, errors.New("it is a link to nothing")
+		}
+		return full, false, nil
+	}
+	switch {
+	case err != nil:
+		return "", false, err
+	case stat.IsDir():
+		return "", false, errors.New("it is a directory")
+	case !stat.Mode().IsRegular(), strings.HasPrefix(full, "/dev/"), strings.HasPrefix(full, "/proc/"):
+		return full, true, nil
+	}
+	target, err = filepath.EvalSymlinks(full)
+	return target, false, err
+}
+
+// pour writes to what is there.
+func pour(file string, content []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// beside makes an empty file in the directory of another, with the rights that
+// one has or a new one would get.
+func beside(file string) (*os.File, error) {
+	rights := fs.FileMode(0o666)
+	if stat, err := os.Stat(file); err == nil {
+		rights = stat.Mode().Perm()
+	}
+	name := filepath.Join(filepath.Dir(file), fmt.Sprintf(".%s.%s.tmp", filepath.Base(file), rand.Text()))
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rights)
+}

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range list {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	half := func(w io.Writer, _ *results.Report, _ bool) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			t.Error(err)
+		}
+		return errors.New("no more")
+	}
+	err := output{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
+	if err == nil || !strings.Contains(err.Error(), "no more") {
+		t.Errorf("error %v", err)
+	}
+	if content, _ := os.ReadFile(file); string(content) != "old" {
+		t.Errorf("the file now holds %q", content)
+	}
+	if names := entries(t, dir); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+func TestReplaceKeepsLinksAndRights(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := os.WriteFile(target, []byte("old, and longer"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("target", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(writable(link), replace(link, []byte("new"))); err != nil {
+		t.Fatal(err)
+	}
+	if content, _ := os.ReadFile(target); string(content) != "new" {
+		t.Errorf("the target holds %q", content)
+	}
+	if stat, err := os.Lstat(link); err != nil || stat.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v %v", stat, err)
+	}
+	if stat, err := os.Stat(target); err != nil || stat.Mode().Perm() != 0o640 {
+		t.Errorf("the rights have changed: %v %v", stat, err)
+	}
+}
+
+// A link into /proc resolves to a name that no file has: replacing it would
+// replace the link.
+func TestReplaceWritesIntoAPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no named pipes here:", err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(pipe, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := writable(link); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() {
+		content, err := os.ReadFile(pipe)
+		got <- string(content) + errorText(err)
+	}()
+	if err := replace(link, []byte("through")); err != nil {
+		t.Fatal(err)
+	}
+	if content := <-got; content != "through" {
+		t.Errorf("the pipe gave %q", content)
+	}
+	if stat, err := os.Lstat(pipe); err != nil || stat.Mode()&fs.ModeNamedPipe == 0 {
+		t.Errorf("the pipe was replaced: %v %v", stat, err)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestResolveNeverReplacesADeviceLink(t *testing.T) {
+	if _, err := os.Stat("/dev/null"); err != nil {
+		t.Skip("no /dev here")
+	}
+	for _, file := range []string{"/dev/null", "/dev/stdout", "/dev/fd/1"} {
+		if _, err := os.Stat(file); err != nil {
+			continue // closed
+		}
+		if target, special, err := resolve(file); err != nil || !special || target != file {
+			t.Errorf("%s: %q, special %v, %v", file, target, special, err)
+		}
+	}
+}
+
+func TestLinkToNothingIsRefused(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := writable(link); err == nil || !strings.Contains(err.Error(), "link to nothing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSaveToStandardOutput(t *testing.T) {
+	outputs, err := parseOutputs([]string{"json=-"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout bytes.Buffer
+	if err := outputs[0].save(&results.Report{}, &stdout, false); err != nil || !strings.HasPrefix(stdout.String(), "{") {
+		t.Errorf("%v, wrote %q", err, stdout.String())
+	}
+}

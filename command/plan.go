@@ -1,0 +1,65 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// plan is what the flags ask for, and every fault in it, each naming its flag.
+func (f *flags) plan() (lockbench.Plan, error) {
+	var faults []error
+	if !f.given.has("instances") {
+		// An instance without a client would only be idle connections.
+		f.workload.Instances = max(1, min(defaultInstances, f.workload.Clients))
+	} else if f.workload.Clients >= 1 && f.workload.Instances > f.workload.Clients {
+		faults = append(faults, fmt.Errorf("--instances %d are more than the %d clients that would use them", f.workload.Instances, f.workload.Clients))
+	}
+	if len(f.strategies) == 0 {
+		f.strategies = defaultStrategies()
+	}
+	variants, err := strategies.ParseVariants(strings.Join(f.strategies, ","))
+	for _, fault := range each(err) {
+		faults = append(faults, fmt.Errorf("--strategy: %w", fault))
+	}
+	plan := lockbench.Plan{
+		Strategies: variants,
+		Workload:   f.workload,
+		Rounds:     f.rounds,
+		Redis:      f.redis,
+		Floors:     !f.noFloors,
+	}
+	for _, fault := range each(plan.Validate()) {
+		// Where a strategy is unknown, it has been said.
+		if len(variants) > 0 || !strings.HasPrefix(fault.Error(), "--strategy") {
+			faults = append(faults, fault)
+		}
+	}
+	return plan, errors.Join(faults...)
+}
+
+// shown is where Redis is, without who we are there.
+func shown(r lockbench.RedisOptions) string {
+	var places []string
+	for address := range strings.SplitSeq(r.Address, ",") {
+		u, err := url.Parse(address)
+		switch {
+		case strings.Contains(r.Address, "://") && (err != nil || u.Scheme == "" || strings.Contains(u.Path, "@")), strings.Count(address, "@") > 1:
+			// It may be a password cut in two.
+			return "an address that cannot be read"
+		case strings.Contains(address, "://"):
+			address = u.Scheme + "://" + u.Host + u.Path
+		default:
+			address = address[strings.LastIndex(address, "@")+1:]
+		}
+		places = append(places, address)
+	}
+	if r.Topology != "" {
+		return strings.Join(places, ", ") + ", " + r.Topology
+	}
+	return strings.Join(places, ", ")
+}

@@ -1,0 +1,74 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func texts(faults []error) []string {
+	var all []string
+	for _, fault := range faults {
+		all = append(all, fault.Error())
+	}
+	return all
+}
+
+func TestEachTakesJoinedErrorsApart(t *testing.T) {
+	a, b, c := errors.New("a"), errors.New("b\n\n  of two lines"), errors.New("c")
+	wrapped := fmt.Errorf("%w because of %w", a, c)
+	got := texts(each(errors.Join(a, errors.Join(b, wrapped), nil)))
+	if diff := cmp.Diff([]string{"a", "b of two lines", "a because of c"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if each(nil) != nil {
+		t.Error("no error has faults")
+	}
+}
+
+func TestUnknownFlags(t *testing.T) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	newFlags().register(set)
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, nil},
+		{[]string{"-qc5", "--hold=1ms", "-s", "-x", "word", "--", "--bogus"}, nil},
+		{[]string{"--bogus", "5", "--clients", "--more", "--last"}, []string{"--bogus: unknown flag", "--last: unknown flag"}},
+		{[]string{"-qxy", "-c", "3", "-ö"}, []string{"-x: unknown flag", "-ö: unknown flag"}},
+		{[]string{"--warmpu=3s", "--warmpu", "3s"}, []string{"--warmpu: unknown flag, did you mean --warmup?", "--warmpu: unknown flag, did you mean --warmup?"}},
+	} {
+		if diff := cmp.Diff(test.want, texts(unknownFlags(set, test.args))); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", test.args, diff)
+		}
+	}
+}
+
+func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
+	f := newFlags()
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.register(set)
+	free := map[string]bool{"strategy": true, "redis": true, "ca-file": true, "image": true, "topology": true, "work": true, "arrivals": true, "output": true} // any text can be read
+	var want []string
+	set.VisitAll(func(flag *pflag.Flag) {
+		if err := set.Set(flag.Name, "?"); err != nil {
+			t.Errorf("--%s ends the parsing: %v", flag.Name, err)
+		}
+		if !free[flag.Name] {
+			want = append(want, "--"+flag.Name)
+		}
+	})
+	var got []string
+	for _, fault := range f.given.faults() {
+		name, _, _ := strings.Cut(fault.Error(), ":")
+		got = append(got, name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-flags +faults):\n%s", diff)
+	}
+}

@@ -1,0 +1,63 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/pflag"
+)
+
+// unknownFlags names every flag among the arguments that the set does not have.
+// pflag ends at the first, or skips all of them in silence; so it is asked again
+// and again, without those it has named.
+func unknownFlags(set *pflag.FlagSet, args []string) []error {
+	var faults []error
+	for {
+		var unknown *pflag.NotExistError
+		if err := blank(set).Parse(args); !errors.As(err, &unknown) {
+			return faults
+		}
+		name, letters := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+		offends := func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") }
+		if letters == "" {
+			faults = append(faults, fmt.Errorf("--%s: unknown flag%s", name, suggestion(set, name)))
+		} else {
+			offends = func(arg string) bool { return !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, letters) }
+			faults = append(faults, fmt.Errorf("-%c: unknown flag", []rune(letters)[0]))
+		}
+		at := slices.IndexFunc(args, offends)
+		if at < 0 {
+			return faults
+		}
+		args = slices.Delete(slices.Clone(args), at, at+1)
+	}
+}
+
+// blank is a set of the same flags whose values go nowhere.
+func blank(set *pflag.FlagSet) *pflag.FlagSet {
+	same := pflag.NewFlagSet("", pflag.ContinueOnError)
+	same.Usage = func() {}
+	set.VisitAll(func(flag *pflag.Flag) {
+		mute := *flag
+		mute.Value = &value{set: func(string) error { return nil }}
+		same.AddFlag(&mute)
+	})
+	return same
+}
+
+// suggestion is the flag that was probably meant.
+func suggestion(set *pflag.FlagSet, name string) string {
+	best, distance := "", len(name)/2+1
+	set.VisitAll(func(flag *pflag.Flag) {
+		if d := levenshtein.ComputeDistance(name, flag.Name); d < distance {
+			best, distance = flag.Name, d
+		}
+	})
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean --%s?", best)
+}

@@ -1,0 +1,134 @@
+// Package docker_test tries setup.sh on machines of all kinds, made of stubs.
+package docker_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// machine is a PATH with nothing on it but a shell's bare necessities and stubs
+// that note how they were called.
+type machine struct {
+	t    *testing.T
+	path string
+}
+
+func newMachine(t *testing.T, stubs map[string]string) machine {
+	t.Helper()
+	m := machine{t, t.TempDir()}
+	for _, tool := range []string{"sh", "env", "rm", "tee", "chmod", "cat"} {
+		real, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, filepath.Join(m.path, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Not root, with a sudo that runs what it is given. Nothing of this machine is
+	// touched: what a stub installs it puts among the stubs, and only if services
+	// are forbidden to start.
+	m.stub("id", "echo 1000")
+	for name, body := range stubs {
+		m.stub(name, body)
+	}
+	return m
+}
+
+func (m machine) stub(name, body string) {
+	m.t.Helper()
+	script := "#!/bin/sh\necho " + name + " \"$@\" >>\"$CALLS\"\n" + body + "\n"
+	if err := os.WriteFile(filepath.Join(m.path, name), []byte(script), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m machine) policy() string { return filepath.Join(m.path, "policy-rc.d") }
+
+// run returns what was called, what was said, and whether it succeeded.
+func (m machine) run() (calls, said string, ok bool) {
+	m.t.Helper()
+	file := filepath.Join(m.t.TempDir(), "calls")
+	cmd := exec.Command("/bin/sh", "setup.sh")
+	cmd.Env = []string{"PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy()}
+	output, err := cmd.CombinedOutput()
+	called, _ := os.ReadFile(file)
+	return string(called), string(output), err == nil
+}
+
+const (
+	works      = "exit 0"
+	fails      = "exit 1"
+	sudo       = `[ "$1" = -n ] && shift; "$@"`
+	aptInstall = `case "$*" in *install*) [ -x "$POLICY_RC_D" ] && printf '#!/bin/sh\n' >"$STUBS/redis-server" && chmod 755 "$STUBS/redis-server" ;; esac`
+)
+
+func TestSetup(t *testing.T) {
+	for name, test := range map[string]struct {
+		stubs  map[string]string
+		ok     bool
+		called string // a call that must have been made
+		never  string // one that must not
+	}{
+		"the image is there": {
+			stubs: map[string]string{"docker": works}, ok: true,
+			called: "docker image inspect redis:8", never: "pull",
+		},
+		"the binary is there, Docker is not": {
+			stubs: map[string]string{"redis-server": works, "apt-get": fails}, ok: true, never: "apt-get",
+		},
+		"the binary is there, the image is not": {
+			stubs: map[string]string{"redis-server": works, "docker": `[ "$1" = info ]`}, ok: true, never: "pull",
+		},
+		"the image can be pulled": {
+			stubs: map[string]string{"docker": `[ "$1" = info ] || [ "$1" = pull ]`, "apt-get": fails}, ok: true,
+			called: "docker pull -q redis:8", never: "apt-get",
+		},
+		"no registry": {
+			stubs: map[string]string{"docker": `[ "$1" = info ]`, "apt-get": aptInstall, "sudo": sudo, "systemctl": works}, ok: true,
+			called: "systemctl disable redis-server",
+		},
+		"Docker does not run": {
+			stubs: map[string]string{"docker": fails, "apt-get": aptInstall, "sudo": sudo}, ok: true,
+			called: "apt-get install", never: "pull",
+		},
+		"package lists are missing": {
+			stubs: map[string]string{"apt-get": `case "$*" in
+				update*) : >"$STUBS/updated" ;;
+				*) [ -e "$STUBS/updated" ] || exit 100; ` + aptInstall + ` ;; esac`, "sudo": sudo}, ok: true,
+			called: "apt-get update",
+		},
+		"the package cannot be had": {
+			stubs: map[string]string{"apt-get": fails, "sudo": sudo}, called: "apt-get install",
+		},
+		"sudo asks for a password": {
+			stubs: map[string]string{"apt-get": aptInstall, "sudo": fails}, never: "apt-get",
+		},
+		"nothing at all": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, test.stubs)
+			calls, said, ok := m.run()
+			if ok != test.ok {
+				t.Errorf("success is %v: %s%s", ok, said, calls)
+			}
+			if !strings.Contains(calls, test.called) {
+				t.Errorf("%q was not called:\n%s%s", test.called, calls, said)
+			}
+			if test.never != "" && strings.Contains(calls, test.never) {
+				t.Errorf("%q was called:\n%s", test.never, calls)
+			}
+			for _, way := range []string{"apt-get install", "dnf install", "brew install", "Docker"} {
+				if !ok && !strings.Contains(said, way) {
+					t.Errorf("it does not say how else, %q: %s", way, said)
+				}
+			}
+			if _, err := os.Stat(m.policy()); err == nil {
+				t.Error("services are still forbidden to start")
+			}
+		})
+	}
+}

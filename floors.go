@@ -1,0 +1,112 @@
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/local" // a floor
+	_ "github.com/lockbench/lockbench/strategies/noop"  // a floor
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// measureFloors finds out what this machine can do at best.
+func (s *session) measureFloors(ctx context.Context) error {
+	s.progress("", 0, "floors", 0)
+	floors := &results.Floors{}
+	for _, f := range []struct {
+		name string
+		into *float64
+	}{{"noop", &floors.NoopPerSecond}, {"local", &floors.LocalPerSecond}} {
+		perSecond, err := s.throughputOf(ctx, f.name)
+		if err != nil {
+			return fmt.Errorf("measure the floor %s: %w", f.name, err)
+		}
+		*f.into = perSecond
+	}
+	if s.server != nil {
+		if err := s.measureRoundTrips(ctx, floors); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() == nil {
+		s.report.Floors = floors
+	}
+	return nil
+}
+
+// throughputOf is the rate of an in-process strategy with the plan's clients and
+// nothing else to do.
+func (s *session) throughputOf(ctx context.Context, name string) (float64, error) {
+	v, err := strategies.NewVariant(name, nil)
+	if err != nil {
+		return 0, err
+	}
+	w := s.plan.Workload
+	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, spec.Dist{}, spec.Dist{}, nil, 0, spec.WorkNone, false
+	w.Warmup, w.Duration = spec.Duration(50*time.Millisecond), spec.Duration(250*time.Millisecond)
+	run, err := workloads.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return run.Speed.PerSecond, nil
+}
+
+// roundTrips is enough for a median, and few enough not to show beside a run.
+const roundTrips = 300
+
+// measureRoundTrips times commands one after the other on one connection.
+func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors) error {
+	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":floors", 1)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("connect for the floors: %w", err)
+	}
+	client := nodes[0].Client
+	defer func() {
+		for _, n := range nodes {
+			_ = n.Client.Close()
+		}
+	}()
+	key := fmt.Sprintf("%s{%s:floor}", workloads.Prefix, s.id)
+	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
+	if err := script.Load(ctx, client).Err(); err != nil {
+		return fmt.Errorf("load the floor's script: %w", err)
+	}
+	for _, f := range []struct {
+		do       func() error
+		p50, p99 **int64
+	}{
+		{func() error { return client.Ping(ctx).Err() }, &floors.PingP50, &floors.PingP99},
+		{func() error {
+			if err := script.EvalSha(ctx, client, []string{key}).Err(); !errors.Is(err, redis.Nil) {
+				return err
+			}
+			return nil
+		}, &floors.EvalP50, &floors.EvalP99},
+	} {
+		times := make([]int64, 0, roundTrips)
+		for range roundTrips {
+			start := time.Now()
+			if err := f.do(); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return fmt.Errorf("measure the round trip: %w", err)
+			}
+			times = append(times, int64(time.Since(start)))
+		}
+		slices.Sort(times)
+		*f.p50, *f.p99 = &times[len(times)/2], &times[len(times)*99/100]
+	}
+	return nil
+}

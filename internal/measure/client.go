@@ -1,0 +1,213 @@
+package measure
+
+import "time"
+
+// Outcome is how a wait ended.
+type Outcome int
+
+// How a wait can end.
+const (
+	Granted Outcome = iota // with the lease
+	GaveUp                 // at its timeout, or a try-lock found the lock held
+	Stopped                // because the run was over
+	Failed                 // with an error
+)
+
+// Client is one client's own record; its methods belong to that client's
+// goroutine, and to the Recorder once the client has returned.
+type Client struct {
+	window *Window
+	shard  *shard
+
+	books   [phases]int64 // ns, clipped to the window
+	turns   int64         // leases in the window
+	served  int64         // times in the window that somebody else's lease did for it
+	open    bool          // a wait was open when the window closed
+	gaveUp  int64
+	longest int64 // wait, ns
+	cut     bool  // the longest was not seen to its end
+
+	starts   int64 // open-loop starts in the window
+	late     int64 // open-loop starts in the window that the generator delayed
+	behind   int64 // open-loop starts in the window for which no client was free
+	overtook int64 // leases in the window
+	bypassed int64 // the most, over its waits in the window
+
+	waits    sketch
+	censored []censoredWaits
+}
+
+// phase is what a client can be doing.
+type phase int
+
+const (
+	waiting phase = iota
+	holding
+	releasing
+	thinking
+	phases
+)
+
+type censoredWaits struct {
+	bucket int
+	n      uint32
+}
+
+func (c *Client) book(p phase, from, to, end int64) {
+	c.books[p] += c.window.clip(from, to, end)
+}
+
+// Waited records a wait that ended without a lease to use: given up, stopped or
+// failed, and by how many it was bypassed. It was due, and began later at from.
+// For a Granted one call Turn.
+func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
+	end := c.window.End()
+	c.book(waiting, from, to, end)
+	from = due
+	switch {
+	case from >= end || to < c.window.Open:
+		return
+	case to >= end:
+		c.open = true
+		to = end
+	case outcome == GaveUp:
+		c.gaveUp++
+	}
+	c.bypassed = max(c.bypassed, bypassed)
+	c.shard.mu.Lock()
+	c.shard.censored.record(to - from)
+	c.shard.mu.Unlock()
+	c.censor(to - from)
+}
+
+// Turn is the four instants of one acquisition.
+type Turn struct {
+	Due                            int64 // when Acquire should have been called; in a closed loop when it was
+	Asked, Granted, Released, Done int64 // Acquire called and returned, Release called and returned
+	Grant                          Grant // as Key.Enter returned it
+	Hold                           int64 // ns, asked for
+	Counted                        bool  // as Window.Count returned it
+}
+
+// Turn records a whole acquisition. A duration belongs to the window in which
+// it ends, with its full length.
+func (c *Client) Turn(t Turn) {
+	w, s, end := c.window, c.shard, c.window.End()
+	c.book(waiting, t.Asked, t.Granted, end)
+	c.book(holding, t.Granted, t.Released, end)
+	c.book(releasing, t.Released, t.Done, end)
+	if t.Done < w.Open || t.Due >= end {
+		return
+	}
+	wait, inside := t.Granted-t.Due, t.Granted >= w.Open && t.Granted < end
+
+	s.mu.Lock()
+	switch {
+	case inside && t.Counted:
+		s.wait.record(wait)
+		s.service.record(t.Granted - t.Asked)
+		if t.Grant.Handoff >= 0 {
+			s.handoff.record(t.Grant.Handoff)
+		}
+		if t.Grant.Return > 0 {
+			s.returns.record(t.Grant.Return)
+		}
+	case inside:
+		s.censored.record(wait)
+	case t.Granted >= end:
+		s.censored.record(end - t.Due)
+	}
+	if t.Released >= w.Open && t.Released < end {
+		s.hold.record(t.Released - t.Granted)
+		if t.Hold > 0 {
+			s.overshoot.record(t.Released - t.Granted - t.Hold)
+		}
+	}
+	if t.Done < end {
+		s.release.record(t.Done - t.Released)
+	}
+	s.mu.Unlock()
+
+	switch {
+	case inside && t.Counted:
+		c.turns++
+		if t.Grant.Overtook {
+			c.overtook++
+		}
+		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
+		c.waited(wait)
+	case inside:
+		c.censor(wait)
+	case t.Granted >= end:
+		c.open = true
+		c.censor(end - t.Due)
+	}
+}
+
+// Served records a wait at whose end somebody else of the same instance had done
+// the work.
+func (c *Client) Served(due, from, to int64) {
+	end := c.window.End()
+	c.book(waiting, from, to, end)
+	from = due
+	if !c.window.Contains(to) {
+		if from < end && to >= end {
+			c.open = true
+			c.shard.mu.Lock()
+			c.shard.censored.record(end - from)
+			c.shard.mu.Unlock()
+			c.censor(end - from)
+		}
+		return
+	}
+	c.shard.mu.Lock()
+	c.shard.wait.record(to - from)
+	c.shard.mu.Unlock()
+	c.served++
+	c.waited(to - from)
+}
+
+// lateness is what a start may be late without being called so: timers on an
+// idle machine are about 1 ms late.
+const lateness = int64(10 * time.Millisecond)
+
+// Started records that an open loop's start that was due was made at asked, by a
+// client that had been free since free.
+func (c *Client) Started(due, free, asked int64) {
+	if !c.window.Contains(asked) {
+		return
+	}
+	c.starts++
+	switch {
+	case asked-due <= lateness:
+	case free > due+lateness:
+		c.behind++
+	default:
+		c.late++
+	}
+}
+
+// Thought records the time between a release and the next wait, the harness's
+// own work included.
+func (c *Client) Thought(from, to int64) { c.book(thinking, from, to, c.window.End()) }
+
+func (c *Client) waited(ns int64) {
+	c.waits.record(ns)
+	if ns > c.longest {
+		c.longest, c.cut = ns, false
+	}
+}
+
+func (c *Client) censor(ns int64) {
+	if ns > c.longest {
+		c.longest, c.cut = ns, true
+	}
+	bucket := sketchBucket(ns)
+	for i := range c.censored {
+		if c.censored[i].bucket == bucket {
+			c.censored[i].n++
+			return
+		}
+	}
+	c.censored = append(c.censored, censoredWaits{bucket, 1})
+}

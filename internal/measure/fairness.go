@@ -1,0 +1,98 @@
+package measure
+
+import "github.com/lockbench/lockbench/results"
+
+// enoughTurns a client, on average, make Jain's index say more than chance.
+const enoughTurns = 20
+
+// Fairness summarises how the turns were shared among the clients, over the
+// window and at close range.
+func (r *Recorder) Fairness(keys []*Key) results.Fairness {
+	f := results.Fairness{TurnsMin: r.clients[0].turns + r.clients[0].served, LongestWait: r.longest()}
+	var sum, squares, acquisitions, overtook float64
+	for _, c := range r.clients {
+		turns := c.turns + c.served
+		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, turns), max(f.TurnsMax, turns)
+		if turns == 0 && (!r.openLoop || c.longest > 0) {
+			f.Starved++
+		}
+		f.LargestBypass = max(f.LargestBypass, c.bypassed)
+		acquisitions += float64(c.turns)
+		overtook += float64(c.overtook)
+		sum += float64(turns)
+		squares += float64(turns) * float64(turns)
+	}
+	if acquisitions > 0 {
+		share := overtook / acquisitions * 100
+		f.Overtakes = &share
+	}
+	if r.openLoop {
+		return f
+	}
+	f.WorkingSet = workingSet(keys)
+	if returns := r.total(func(s *shard) *histogram { return s.returns }); returns.TotalCount() > 0 {
+		median := returns.ValueAtQuantile(50)
+		f.Return = &median
+	}
+	if n := float64(len(r.clients)); sum >= enoughTurns*n {
+		jain := sum * sum / (n * squares)
+		f.Jain = &jain
+	}
+	return f
+}
+
+// turnTaking follows who takes a key's turns, at close range.
+type turnTaking struct {
+	last     []int64 // by client: its last grant's number; 0 for none
+	start    int64   // number of the grant before the block under way; 0 for none
+	distinct int64   // clients in it so far
+	blocks   int64
+	sum      int64 // of the finished blocks' distinct clients
+}
+
+func newTurnTaking(clients int) turnTaking { return turnTaking{last: make([]int64, clients)} }
+
+// take notes that grant number n went to a client and returns how many grants
+// after its last one. Blocks of as many grants as there are clients are made
+// of grants inside the window.
+func (t *turnTaking) take(client int, n int64, inside bool) int64 {
+	if len(t.last) == 0 {
+		return 0
+	}
+	last := t.last[client]
+	t.last[client] = n
+	switch {
+	case !inside:
+		t.start = 0
+	case t.start == 0:
+		t.start, t.distinct = n-1, 1
+	case last <= t.start:
+		t.distinct++
+	}
+	if t.start > 0 && n-t.start == int64(len(t.last)) {
+		t.blocks++
+		t.sum += t.distinct
+		t.start, t.distinct = n, 0
+	}
+	if last == 0 {
+		return 0
+	}
+	return n - last
+}
+
+// workingSet is the average over blocks of consecutive grants; nil without a
+// full one.
+func workingSet(keys []*Key) *float64 {
+	var blocks, sum int64
+	for _, k := range keys {
+		k.mu.Lock()
+		blocks += k.turns.blocks
+		sum += k.turns.sum
+		k.mu.Unlock()
+	}
+	if blocks == 0 {
+		return nil
+	}
+	average := float64(sum) / float64(blocks)
+	return &average
+}

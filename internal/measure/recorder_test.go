@@ -1,0 +1,214 @@
+package measure
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+const second = int64(time.Second)
+
+// planned is a window from 1 s to 3 s.
+func planned(quota int64) *Window {
+	w := NewWindow(NewClock(), quota)
+	w.Plan(second, 3*second)
+	return w
+}
+
+// turns books whole turns back to back: wait, hold, release, think.
+func turns(c *Client, from int64, phases ...int64) int64 {
+	asked := from
+	for ; len(phases) >= 4; phases = phases[4:] {
+		t := Turn{Due: asked, Asked: asked, Grant: Grant{Handoff: none}, Counted: true}
+		t.Granted = t.Asked + phases[0]
+		t.Released = t.Granted + phases[1]
+		t.Done = t.Released + phases[2]
+		asked = t.Done + phases[3]
+		c.Turn(t)
+		c.Thought(t.Done, asked)
+	}
+	return asked
+}
+
+func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
+	r := NewRecorder(planned(0), 1)
+	// Asked 0.5 s before the window opens, granted 0.5 s after; then one that is
+	// open when it closes.
+	turns(r.Client(0), second/2, second, second, 0, 0, 2*second, 0, 0, 0)
+	w, err := r.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.PerAcquisition.Count != 1 || w.PerAcquisition.Censored != 1 || w.Open != 1 {
+		t.Fatalf("%d waits, %d censored, %d open; want 1, 1, 1", w.PerAcquisition.Count, w.PerAcquisition.Censored, w.Open)
+	}
+	if *w.PerAcquisition.MeanNS != float64(second) {
+		t.Errorf("the wait counts with %g ns, want its full length", *w.PerAcquisition.MeanNS)
+	}
+	b := r.Books()
+	if !b.Balanced || b.Wait != 1 || b.Hold != 1 {
+		t.Errorf("books %+v: want 1 s of waiting and 1 s of holding", b)
+	}
+	if u, _ := r.Speed(1); u.Utilisation != 0.5 || u.Acquisitions != 1 {
+		t.Errorf("speed %+v", u)
+	}
+}
+
+func TestStoppedAndGivenUpWaitsAreCensored(t *testing.T) {
+	r := NewRecorder(planned(0), 2)
+	r.Client(0).Thought(0, second)
+	r.Client(0).Waited(GaveUp, second, second, 2*second, 0)
+	r.Client(0).Waited(Stopped, 2*second, 2*second, 4*second, 0)
+	r.Client(1).Waited(Stopped, 0, 0, 4*second, 0)
+	w, err := r.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.GaveUp != 1 || w.Open != 2 || w.PerAcquisition.Censored != 3 || w.PerAcquisition.Count != 0 {
+		t.Errorf("waiting %+v", w)
+	}
+	if max := w.PerAcquisition.Max; max.NS != 3*second || !max.AtLeast {
+		t.Errorf("longest %+v, want at least the 3 s up to the window's end", max)
+	}
+	if b := r.Books(); !b.Balanced || b.Wait != 4 {
+		t.Errorf("books %+v", b)
+	}
+	if f := r.Fairness(nil); f.Starved != 2 || f.Jain != nil {
+		t.Errorf("fairness %+v", f)
+	}
+}
+
+func TestBooksFindWhatIsMissing(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		thought  int64
+		balanced bool
+	}{
+		{"whole", 2 * second, true},
+		{"0.05 % short", 2*second - second/1000, true},
+		{"1 % short", 2*second - second/50, false},
+		{"1 % too much", 2*second + second/50, false},
+	} {
+		r := NewRecorder(planned(0), 3)
+		for i := range 3 {
+			r.Client(i).Thought(0, 5*second)
+		}
+		r.Client(1).books[thinking] = test.thought
+		if b := r.Books(); b.Balanced != test.balanced {
+			t.Errorf("%s: %+v", test.name, b)
+		}
+	}
+}
+
+func TestEveryClientWeighsTheSame(t *testing.T) {
+	r := NewRecorder(planned(0), 10)
+	// Nine clients with one wait of 1 s, one that barges in a thousand times.
+	for i := range 9 {
+		turns(r.Client(i), second, second, 0, 0, second)
+	}
+	var barging []int64
+	for range 1000 {
+		barging = append(barging, second/1000, 0, 0, second/1000)
+	}
+	turns(r.Client(9), second, barging...)
+	w, err := r.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.PerAcquisition.P95.NS; got > second/500 {
+		t.Errorf("per acquisition p95 is %d ns", got)
+	}
+	if got := w.PerClient.P50.NS; math.Abs(float64(got-second)) > 0.07*float64(second) {
+		t.Errorf("per client p50 is %d ns, want about 1 s", got)
+	}
+	f := r.Fairness(nil)
+	if f.TurnsMin != 1 || f.TurnsMax != 1000 || f.Starved != 0 {
+		t.Errorf("fairness %+v", f)
+	}
+	// (9 + 1000)² ÷ (10 · (9 + 1000²))
+	if want := 1009.0 * 1009 / (10 * (9 + 1e6)); math.Abs(*f.Jain-want) > 1e-12 {
+		t.Errorf("Jain %g, want %g", *f.Jain, want)
+	}
+}
+
+func TestNothingIsClamped(t *testing.T) {
+	r := NewRecorder(planned(0), 1)
+	long := 2 * longest
+	r.Client(0).Turn(Turn{Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second, Grant: Grant{Handoff: none}, Counted: true})
+	w, err := r.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.PerAcquisition.Overflow != 1 || w.PerAcquisition.Max.NS != long || *w.PerAcquisition.MeanNS != float64(long) {
+		t.Errorf("%+v", w.PerAcquisition)
+	}
+}
+
+func TestHistogramsSurviveTheirEncoding(t *testing.T) {
+	r := NewRecorder(planned(0), 1)
+	turns(r.Client(0), second, 1234567, 0, 0, 0, 7654321, 0, 0, 0)
+	w, err := r.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := hdrhistogram.Decode([]byte(w.PerAcquisition.Histogram))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.TotalCount() != 2 || !h.ValuesAreEquivalent(h.Max(), 7654321) {
+		t.Errorf("%d values up to %d", h.TotalCount(), h.Max())
+	}
+}
+
+func TestAWindowClosesWithItsQuota(t *testing.T) {
+	w := NewWindow(NewClock(), 3)
+	w.Plan(0, 0)
+	for n := range 5 {
+		if got, want := w.Count(w.Clock.Now()), n < 3; got != want {
+			t.Errorf("acquisition %d counted: %v", n+1, got)
+		}
+	}
+	select {
+	case <-w.Closed():
+	default:
+		t.Error("not closed")
+	}
+	if end := w.End(); end > w.Clock.Now() {
+		t.Errorf("ends at %d", end)
+	}
+	end := w.End()
+	w.Close()
+	if w.End() != end {
+		t.Error("closing again moved the end")
+	}
+}
+
+func TestAWindowKeepsItsPlannedEnd(t *testing.T) {
+	w := NewWindow(NewClock(), 0)
+	w.Plan(0, 1)
+	w.Close()
+	if w.End() != 1 {
+		t.Errorf("ends at %d, want 1", w.End())
+	}
+}
+
+// Booking a whole acquisition is on the path of every strategy measured.
+func BenchmarkTurn(b *testing.B) {
+	w := NewWindow(NewClock(), 0)
+	w.Plan(0, math.MaxInt64)
+	r := NewRecorder(w, 100)
+	k, waiter := NewKey(w, 1, time.Second, 100), NewWaiter(7)
+	c := r.Client(7)
+	b.ReportAllocs()
+	var now int64
+	for b.Loop() {
+		k.Arrive(waiter)
+		g := k.Enter(waiter, now+1000, plain{})
+		k.Exit(waiter, now+2000)
+		c.Turn(Turn{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})
+		c.Thought(now+3000, now+4000)
+		now += 4000
+	}
+}

@@ -1,0 +1,114 @@
+// Package redistest gives tests a real Redis of their own.
+package redistest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// Server is a running Redis that belongs to one test.
+type Server struct {
+	Addr string // host:port
+
+	t   testing.TB
+	own servers.Own
+}
+
+// Start starts a redis-server with those extra arguments and stops it when the
+// test ends. Where Redis cannot be had the test fails.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test"}, args...)
+	if err != nil {
+		t.Fatalf("this test needs a Redis: %v", err)
+	}
+	s := &Server{Addr: own.Addr(), t: t, own: own}
+	t.Cleanup(func() { s.do("stop", own.Close) })
+	return s
+}
+
+// URL is the server's redis:// address.
+func (s *Server) URL() string { return "redis://" + s.Addr }
+
+// Node is the server as strategies get it, with a client that is closed when
+// the test ends.
+func (s *Server) Node(t testing.TB) strategies.Node {
+	t.Helper()
+	options := &redis.UniversalOptions{
+		Addrs:                 []string{s.Addr},
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		PoolSize:              64,
+		PoolTimeout:           30 * time.Second,
+		ReadTimeout:           10 * time.Second,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+		PipelinePoolSize:      -1,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	}
+	client := redis.NewUniversalClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return strategies.Node{Client: client, Options: options}
+}
+
+// Client is a client of its own for looking at the server from outside; it is
+// closed when the test ends.
+func (s *Server) Client(t testing.TB) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr:            s.Addr,
+		MaxRetries:      -1,
+		DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Kill ends the server as a crash would.
+func (s *Server) Kill() { s.t.Helper(); s.do("kill", s.own.Kill) }
+
+// Pause stops the server (SIGSTOP) with its connections open.
+func (s *Server) Pause() { s.t.Helper(); s.do("pause", s.own.Pause) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { s.t.Helper(); s.do("resume", s.own.Resume) }
+
+// Save has the server write what it holds to its disk.
+func (s *Server) Save() { s.t.Helper(); s.do("save", s.own.Save) }
+
+// Restart starts the server again, empty and on the same port.
+func (s *Server) Restart(t testing.TB) { t.Helper(); s.do("restart", s.own.Restart) }
+
+// RestartWithData starts the server again with what it last saved.
+func (s *Server) RestartWithData(t testing.TB) {
+	t.Helper()
+	s.do("restart", s.own.RestartWithData)
+}
+
+func (s *Server) do(what string, do func(context.Context) error) {
+	s.t.Helper()
+	bounded(s.t, what, do)
+}
+
+// bounded does something to a test's server, also when the test's own context has
+// ended, as it has when its clean-up runs.
+func bounded(t testing.TB, what string, do func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		t.Errorf("%s the test's Redis: %v", what, err)
+	}
+}

@@ -1,0 +1,96 @@
+package redistest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// Topology is several running Redis nodes that belong to one test. Nodes to be
+// killed and so on are named by their place: independent ones and a cluster's in
+// any order, of a primary with replicas the primary first.
+type Topology struct {
+	Server *servers.Server
+
+	t testing.TB
+}
+
+// StartTopology starts redis-servers in that topology, such as "nodes:5",
+// "replicas:2" or "cluster:3", waits until they are together and stops them when
+// the test ends. A cluster takes two seconds to serve: share it among subtests.
+func StartTopology(t testing.TB, topology string) *Topology {
+	t.Helper()
+	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: topology, RunID: "test"})
+	if err != nil {
+		t.Fatalf("this test needs Redis in the topology %s: %v", topology, err)
+	}
+	top := &Topology{Server: server, t: t}
+	t.Cleanup(func() { top.do("stop", server.Close) })
+	return top
+}
+
+// Nodes are the servers as strategies get them: one node for each independent
+// one, one on the primary, one on the whole cluster. The clients are closed when
+// the test ends.
+func (top *Topology) Nodes(t testing.TB) []strategies.Node {
+	t.Helper()
+	const pool = 64
+	nodes, err := top.Server.Connect(t.Context(), "lockbench:test:clients", pool)
+	if err != nil {
+		t.Fatalf("connect to the test's Redis: %v", err)
+	}
+	t.Cleanup(func() {
+		for _, n := range nodes {
+			_ = n.Client.Close() // the test may have closed it
+		}
+	})
+	return nodes
+}
+
+// Addrs are the addresses of all nodes.
+func (top *Topology) Addrs() []string {
+	var addrs []string
+	for _, own := range top.Server.Owned() {
+		addrs = append(addrs, own.Addr())
+	}
+	return addrs
+}
+
+// Kill ends a node as a crash would.
+func (top *Topology) Kill(i int) { top.t.Helper(); top.do("kill", top.own(i).Kill) }
+
+// Pause stops a node (SIGSTOP) with its connections open.
+func (top *Topology) Pause(i int) { top.t.Helper(); top.do("pause", top.own(i).Pause) }
+
+// Resume lets a paused node go on.
+func (top *Topology) Resume(i int) { top.t.Helper(); top.do("resume", top.own(i).Resume) }
+
+// Save has a node write what it holds to its disk.
+func (top *Topology) Save(i int) { top.t.Helper(); top.do("save", top.own(i).Save) }
+
+// Restart starts a node again, empty and on the same port.
+func (top *Topology) Restart(i int) { top.t.Helper(); top.do("restart", top.own(i).Restart) }
+
+// RestartWithData starts a node again with what it last saved.
+func (top *Topology) RestartWithData(i int) {
+	top.t.Helper()
+	top.do("restart", top.own(i).RestartWithData)
+}
+
+// Promote makes a replica the primary.
+func (top *Topology) Promote(i int) {
+	top.t.Helper()
+	top.do("promote", func(ctx context.Context) error { return top.Server.Promote(ctx, i) })
+}
+
+// Settle waits until the nodes are together again.
+func (top *Topology) Settle() { top.t.Helper(); top.do("settle", top.Server.Settle) }
+
+func (top *Topology) own(i int) servers.Own { return top.Server.Owned()[i] }
+
+func (top *Topology) do(what string, do func(context.Context) error) {
+	top.t.Helper()
+	bounded(top.t, what, do)
+}

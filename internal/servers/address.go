@@ -1,0 +1,97 @@
+package servers
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errAddress never repeats what was given: where it cannot be read it is not
+// known which part of it is a password.
+var errAddress = errors.New("--redis must be auto, container, process, host:port, redis[s]://[user:password@]host:port[/db] " +
+	"or unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
+
+// trust has a rediss:// address believe the certificates of a PEM file beside the
+// system's.
+func trust(options *redis.UniversalOptions, caFile string) error {
+	if options.TLSConfig == nil {
+		return errors.New("--ca-file is for rediss:// addresses")
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return fmt.Errorf("--ca-file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil { // a machine without certificates of its own
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("--ca-file: %s holds no PEM certificate", caFile)
+	}
+	options.TLSConfig.RootCAs = roots
+	return nil
+}
+
+// parseAddress reads a user's address into the options to reach it by: where it
+// is, who we are there, database and TLS, nothing else.
+func parseAddress(address string) (*redis.UniversalOptions, error) {
+	if !strings.Contains(address, "://") {
+		return plainAddress(address)
+	}
+	u, err := url.Parse(address)
+	// An "@" behind the host, or a fragment, is a password cut in two at a "/" or "#".
+	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" {
+		return nil, errAddress
+	}
+	for option := range u.Query() {
+		if !slices.Contains([]string{"db", "protocol", "skip_verify"}, option) {
+			return nil, errors.New("--redis takes the options db, protocol and skip_verify, no others: pools and time-outs are lockbench's own")
+		}
+	}
+	parsed, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, errAddress
+	}
+	return &redis.UniversalOptions{
+		Addrs: []string{parsed.Addr}, DB: parsed.DB, Protocol: parsed.Protocol,
+		Username: parsed.Username, Password: parsed.Password, TLSConfig: minimumTLS(parsed.TLSConfig),
+	}, nil
+}
+
+func minimumTLS(config *tls.Config) *tls.Config {
+	if config != nil {
+		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	}
+	return config
+}
+
+func plainAddress(address string) (*redis.UniversalOptions, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ") {
+		return nil, errAddress
+	}
+	return &redis.UniversalOptions{Addrs: []string{net.JoinHostPort(host, port)}}, nil
+}
+
+// networkTo says how far away an address is.
+func networkTo(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return "unix socket"
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "remote"
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "loopback"
+	}
+	return "remote"
+}

@@ -1,0 +1,22 @@
+package servers
+
+import (
+	"iter"
+	"strings"
+)
+
+// clients reads a reply to CLIENT LIST, one connection's fields at a time.
+func clients(list string) iter.Seq[map[string]string] {
+	return func(yield func(map[string]string) bool) {
+		for line := range strings.Lines(list) {
+			client := map[string]string{}
+			for field := range strings.FieldsSeq(line) {
+				name, value, _ := strings.Cut(field, "=")
+				client[name] = value
+			}
+			if len(client) > 0 && !yield(client) {
+				return
+			}
+		}
+	}
+}

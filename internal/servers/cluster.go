@@ -1,0 +1,156 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slotCount is the number of hash slots of a Redis Cluster.
+const slotCount = 16384
+
+// formCluster spreads the slots evenly over empty nodes and has them meet.
+func formCluster(ctx context.Context, nodes []*node) error {
+	host, port, err := net.SplitHostPort(nodes[0].addr())
+	if err != nil {
+		return err
+	}
+	for i, n := range nodes {
+		first, last := i*slotCount/len(nodes), (i+1)*slotCount/len(nodes)-1
+		// Of the same epoch they would first have to settle who is who.
+		err := n.observer.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
+		if err == nil {
+			err = addSlots(ctx, n.observer, first, last)
+		}
+		if err == nil && i > 0 {
+			err = n.observer.ClusterMeet(ctx, host, port).Err()
+		}
+		if err != nil {
+			return fmt.Errorf("make %s a node of the cluster: %w", n.addr(), err)
+		}
+	}
+	return nil
+}
+
+// addSlots gives a node a range of slots, one by one before Redis 7.
+func addSlots(ctx context.Context, client redis.UniversalClient, first, last int) error {
+	err := client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last).Err()
+	if refused(err) {
+		slots := make([]int, 0, last-first+1)
+		for slot := first; slot <= last; slot++ {
+			slots = append(slots, slot)
+		}
+		err = client.ClusterAddSlots(ctx, slots...).Err()
+	}
+	return err
+}
+
+// serving says whether every node sees the cluster whole.
+func (s *Server) serving(ctx context.Context) error {
+	for _, n := range s.nodes {
+		text, err := n.observer.ClusterInfo(ctx).Result()
+		if refused(err) { // a managed one will not say
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fields := parseInfo(text)
+		size := strconv.Itoa(s.topology.Count)
+		if fields["cluster_state"] != "ok" || fields["cluster_size"] != size || fields["cluster_slots_ok"] != strconv.Itoa(slotCount) {
+			return fmt.Errorf("%s sees the cluster as %s, with %s of %s primaries and %s of %d slots", n.addr(),
+				fields["cluster_state"], fields["cluster_size"], size, fields["cluster_slots_ok"], slotCount)
+		}
+	}
+	return nil
+}
+
+// errNoSlots says why a cluster of the user's cannot be used as it is.
+var errNoSlots = errors.New("the cluster has no slots assigned yet")
+
+// findCluster replaces the nodes, through which the user named a cluster, by all
+// its nodes as the cluster announces them.
+func (s *Server) findCluster(ctx context.Context, runID string) error {
+	seeds := s.nodes
+	seed := seeds[0]
+	if seed.options.DB != 0 {
+		return fmt.Errorf("%w: a cluster has no database but 0, not %d", ErrConfig, seed.options.DB)
+	}
+	slots, err := seed.observer.ClusterSlots(ctx).Result()
+	if err == nil && len(slots) == 0 {
+		err = errNoSlots
+	}
+	if err != nil {
+		return fmt.Errorf("%w: ask %s for the nodes of its cluster: %w", ErrConfig, seed.addr(), err)
+	}
+	ids := map[string]bool{}
+	s.nodes = nil
+	primaries := 0
+	for _, replicas := range [...]bool{false, true} { // primaries first
+		for _, slot := range slots {
+			for i, announced := range slot.Nodes {
+				if (i > 0) != replicas || ids[announced.ID] {
+					continue
+				}
+				ids[announced.ID] = true
+				n := &node{options: seed.options}
+				n.options.Addrs = []string{announcedAddr(announced.Addr, seed.addr())}
+				if i == 0 {
+					primaries++
+				}
+				s.nodes = append(s.nodes, n)
+			}
+		}
+	}
+	s.topology = Topology{Clustered, primaries}
+	for i, n := range s.nodes {
+		if err := n.open(ctx, &s.observed, runID, s.slots); err != nil {
+			return errors.Join(fmt.Errorf("%w (the cluster at %s announces that address)", err, seed.addr()), disconnect(seeds))
+		}
+		n.role = primary
+		if i >= primaries {
+			n.role = replica
+		}
+	}
+	return errors.Join(sameCluster(ctx, seeds, ids), disconnect(seeds))
+}
+
+// announcedAddr is a node's address; one that does not know its own host is
+// where it was asked.
+func announcedAddr(announced, seed string) string {
+	host, port, err := net.SplitHostPort(announced)
+	if err != nil || host != "" {
+		return announced
+	}
+	host, _, _ = net.SplitHostPort(seed)
+	return net.JoinHostPort(host, port)
+}
+
+// sameCluster says whether all addresses the user gave belong to one cluster.
+func sameCluster(ctx context.Context, seeds []*node, ids map[string]bool) error {
+	for _, seed := range seeds[1:] {
+		id, err := seed.observer.Do(ctx, "CLUSTER", "MYID").Text()
+		if refused(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: ask %s who it is: %w", ErrUnreachable, seed.addr(), err)
+		}
+		if !ids[id] {
+			return fmt.Errorf("%w: %s and %s are not of the same cluster", ErrConfig, seeds[0].addr(), seed.addr())
+		}
+	}
+	return nil
+}
+
+func disconnect(nodes []*node) error {
+	var faults []error
+	for _, n := range nodes {
+		faults = append(faults, n.disconnect())
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,47 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+)
+
+// dockerTimeout is how long Docker may take to say that it is there.
+const dockerTimeout = 2 * time.Second
+
+// docker is a Docker engine that answers.
+type docker struct {
+	provider *testcontainers.DockerProvider
+	client   client.APIClient
+}
+
+// openDocker finds the engine as the docker command does, and asks it.
+func openDocker(ctx context.Context) (*docker, error) {
+	quiet()
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
+	probe, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find Docker: %w", err)
+	}
+	defer probe.Close()
+	if _, err := probe.Ping(ctx, client.PingOptions{}); err != nil {
+		return nil, fmt.Errorf("ask Docker: %w", err)
+	}
+	provider, err := testcontainers.ProviderDefault.GetProvider(testcontainers.WithLogger(log.NewNoopLogger()))
+	if err != nil {
+		return nil, fmt.Errorf("open Docker: %w", err)
+	}
+	engine, ok := provider.(*testcontainers.DockerProvider)
+	if !ok {
+		return nil, fmt.Errorf("open Docker: unexpected provider %T", provider)
+	}
+	return &docker{provider: engine, client: engine.Client()}, nil
+}
+
+// close lets the connections to the engine go; a later call opens new ones.
+func (d *docker) close() { _ = d.provider.Close() }

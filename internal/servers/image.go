@@ -1,0 +1,120 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/authconfig"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+const (
+	defaultImage = "redis:8"
+
+	// A registry that answers may take as long as it needs to send an image.
+	pullTimeout = 5 * time.Minute
+	// One that does not answer is given up soon, sooner with an image at hand.
+	firstPatience, laterPatience = 20 * time.Second, 3 * time.Second
+	// pullAgain is for how long a failed pull is not tried again.
+	pullAgain = 24 * time.Hour
+)
+
+// image finds the image to run: the one asked for; else redis:8, local or
+// pulled; else one made here of the machine's own redis-server.
+//
+// redis:8 comes first wherever it can be had, but a machine without a registry
+// must not wait for it at every start. So the image made here, which exists only
+// because a pull had failed, stands for that failure for a day; after that a
+// pull is tried again, with little patience.
+func (d *docker) image(ctx context.Context, options Options) (string, error) {
+	defer d.close()
+	if wanted := options.wantedImage(); wanted != "" {
+		return wanted, d.obtain(ctx, wanted, firstPatience, options)
+	}
+	if _, err := d.client.ImageInspect(ctx, defaultImage); err == nil {
+		return defaultImage, nil
+	}
+	build, buildErr := newOfflineImage(ctx)
+	patience := firstPatience
+	if buildErr == nil {
+		if local, err := d.client.ImageInspect(ctx, build.name); err == nil {
+			if age := imageAge(local); age < pullAgain {
+				return build.name, nil
+			}
+			patience = laterPatience
+		}
+	}
+	pullErr := d.obtain(ctx, defaultImage, patience, options)
+	if pullErr == nil {
+		return defaultImage, nil
+	}
+	if buildErr != nil {
+		return "", errors.Join(pullErr, fmt.Errorf("make an image of the machine's own Redis: %w", buildErr))
+	}
+	options.logf("%v; using the machine's own redis-server in a container", pullErr)
+	if err := d.build(ctx, build); err != nil {
+		return "", errors.Join(pullErr, err)
+	}
+	return build.name, nil
+}
+
+func imageAge(image client.ImageInspectResult) time.Duration {
+	made, err := time.Parse(time.RFC3339Nano, image.Created)
+	if err != nil {
+		return 0
+	}
+	return time.Since(made)
+}
+
+// obtain pulls an image unless it is there. patience is how long the registry
+// may take to begin.
+func (d *docker) obtain(ctx context.Context, image string, patience time.Duration, options Options) error {
+	_, err := d.client.ImageInspect(ctx, image)
+	if err == nil || !errdefs.IsNotFound(err) {
+		return err
+	}
+	options.logf("pulling %s", image)
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	impatient := time.AfterFunc(patience, cancel)
+	defer impatient.Stop()
+
+	var pull client.ImagePullOptions
+	if _, auth, err := testcontainers.DockerImageAuth(ctx, image); err == nil {
+		pull.RegistryAuth, _ = authconfig.Encode(auth)
+	}
+	response, err := d.client.ImagePull(ctx, image, pull)
+	if err != nil {
+		return fmt.Errorf("pull %s: %w", image, err)
+	}
+	for message, err := range response.JSONMessages(ctx) {
+		impatient.Stop()
+		if err == nil && message.Error != nil {
+			err = message.Error
+		}
+		if err != nil {
+			return fmt.Errorf("pull %s: %w", image, err)
+		}
+	}
+	return nil
+}
+
+// build has the engine build an image.
+func (d *docker) build(ctx context.Context, image *offlineImage) error {
+	defer d.close()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err := d.provider.BuildImage(ctx, &testcontainers.ContainerRequest{FromDockerfile: image.dockerfile()})
+	if err != nil {
+		return fmt.Errorf("build %s: %w", image.name, err)
+	}
+	return nil
+}
+
+// errNoBuild says why there is nothing to make an image of.
+var errNoBuild = fmt.Errorf("only a Linux redis-server can be put into a container, this is %s", runtime.GOOS)

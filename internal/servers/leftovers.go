@@ -1,0 +1,177 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// Subscriptions counts the channel, pattern and sharded channel subscriptions
+// of all connections; nil where a server will not say.
+func (s *Server) Subscriptions(ctx context.Context) *int64 {
+	var sum atomic.Int64
+	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		list, err := n.observer.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		if err != nil {
+			return unreachable("list the subscribers of", n, err)
+		}
+		for client := range clients(list) {
+			for _, count := range []string{"sub", "psub", "ssub"} {
+				n, _ := strconv.ParseInt(client[count], 10, 64)
+				sum.Add(n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	n := sum.Load()
+	return &n
+}
+
+// Leftovers names the keys and channels that contain mark, and the connections
+// whose CLIENT name is name, on all nodes. What a server refuses to list is left
+// out.
+func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
+	var mu sync.Mutex
+	var left results.Leftovers
+	pattern := "*" + escapeGlob(mark) + "*"
+	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		here, err := n.leftovers(ctx, pattern, name, s.roleOf(n) != replica)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		left.Keys = append(left.Keys, here.Keys...)
+		left.Channels = append(left.Channels, here.Channels...)
+		left.Connections = append(left.Connections, here.Connections...)
+		return nil
+	})
+	if err != nil {
+		return results.Leftovers{}, err
+	}
+	for _, names := range []*[]string{&left.Keys, &left.Channels, &left.Connections} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names) // a quorum's nodes all have the same
+	}
+	return left, nil
+}
+
+// leftovers are those of one node. A replica has no keys of its own.
+func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (results.Leftovers, error) {
+	var left results.Leftovers
+	var err error
+	if keys {
+		if left.Keys, err = scan(ctx, n.observer, pattern); err != nil {
+			return left, unreachable("scan the keys of", n, err)
+		}
+	}
+	for _, ask := range []string{"CHANNELS", "SHARDCHANNELS"} { // the second since Redis 7
+		channels, err := n.observer.Do(ctx, "PUBSUB", ask, pattern).StringSlice()
+		if err != nil && !refused(err) {
+			return left, unreachable("list the channels of", n, err)
+		}
+		left.Channels = append(left.Channels, channels...)
+	}
+	list, err := n.observer.ClientList(ctx).Result()
+	if err != nil && !refused(err) {
+		return left, unreachable("list the connections of", n, err)
+	}
+	for client := range clients(list) {
+		if client["name"] == name {
+			left.Connections = append(left.Connections, fmt.Sprintf("connection %s from %s, last command %s, age %s s",
+				client["id"], client["addr"], client["cmd"], client["age"]))
+		}
+	}
+	return left, nil
+}
+
+// Remove deletes keys, on every node that may have them.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	if s.cluster != nil {
+		if err := unlinkEach(ctx, s.cluster, keys); err != nil {
+			return fmt.Errorf("remove keys from the cluster: %w", err)
+		}
+		return nil
+	}
+	return s.each(ctx, s.primaries(), func(ctx context.Context, n *node) error {
+		if err := unlink(ctx, n.observer, keys); err != nil {
+			return unreachable("remove keys from", n, err)
+		}
+		return nil
+	})
+}
+
+// unreachable is a node's fault; what it refuses is none of being there.
+func unreachable(what string, n *node, err error) error {
+	if refused(err) {
+		return fmt.Errorf("%s %s: %w", what, n.addr(), err)
+	}
+	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
+}
+
+// unlink deletes keys without making Redis wait for their memory, or with DEL
+// where UNLINK is unknown or forbidden.
+func unlink(ctx context.Context, client redis.UniversalClient, keys []string) error {
+	for batch := range slices.Chunk(keys, 500) {
+		err := client.Unlink(ctx, batch...).Err()
+		if refused(err) {
+			err = client.Del(ctx, batch...).Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlinkEach deletes keys one by one, in a cluster, where a command may not name
+// keys of several slots.
+func unlinkEach(ctx context.Context, client redis.UniversalClient, keys []string) error {
+	for batch := range slices.Chunk(keys, 500) {
+		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, key := range batch {
+				pipe.Unlink(ctx, key)
+			}
+			return nil
+		})
+		if refused(err) {
+			_, err = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for _, key := range batch {
+					pipe.Del(ctx, key)
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan lists the keys that match a pattern, each once.
+func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]string, error) {
+	var keys []string
+	iterator := client.Scan(ctx, 0, pattern, 1000).Iterator()
+	for iterator.Next(ctx) {
+		keys = append(keys, iterator.Val())
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), iterator.Err()
+}
+
+// escapeGlob makes Redis's patterns take a text literally.
+func escapeGlob(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}

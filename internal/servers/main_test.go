@@ -1,0 +1,60 @@
+package servers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// go-redis looks every second whether a dead server is back, and notices that
+// late that its pool has been closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// open opens what the options name and closes it when the test ends.
+func open(t *testing.T, options Options) *Server {
+	t.Helper()
+	options.Logf = t.Logf
+	if options.RunID == "" {
+		options.RunID = "test"
+	}
+	s, err := Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// eventually waits for what another process does in its own time.
+func eventually(t *testing.T, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if cond() {
+			return
+		}
+	}
+	t.Error("it has not come true")
+}
+
+// process starts a redis-server of the test's own, as a user's.
+func process(t *testing.T, args ...string) *Process {
+	t.Helper()
+	p, err := startProcess(t.Context(), "test", nil, args...)
+	if err != nil {
+		t.Fatalf("this test needs redis-server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}

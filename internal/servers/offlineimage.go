@@ -1,0 +1,124 @@
+package servers
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/testcontainers/testcontainers-go"
+)
+
+// offlineRepo is the repository of the images made here.
+const offlineRepo = "lockbench-redis"
+
+// offlineImage is an image made from scratch of the machine's own redis-server,
+// its redis-cli if there is one, and the libraries they need, so that a container
+// can be had without a registry.
+type offlineImage struct {
+	name    string // its tag follows from the contents: a new redis-server makes a new image
+	tag     string
+	context []byte // of the build, as a tar
+}
+
+const offlineDockerfile = "FROM scratch\nCOPY root/ /\n"
+
+// newOfflineImage collects the parts.
+func newOfflineImage(ctx context.Context) (*offlineImage, error) {
+	if runtime.GOOS != "linux" {
+		return nil, errNoBuild
+	}
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("find redis-server: %w", err)
+	}
+	files := map[string]string{"usr/bin/redis-server": binary}
+	order := []string{"usr/bin/redis-server"}
+	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files want it
+		files["usr/bin/redis-cli"] = cli
+		order = append(order, "usr/bin/redis-cli")
+	}
+	for _, program := range slices.Clone(order) {
+		libraries, err := librariesOf(ctx, files[program])
+		if err != nil {
+			return nil, err
+		}
+		for _, library := range libraries {
+			name := strings.TrimPrefix(library, "/")
+			if _, known := files[name]; !known {
+				order = append(order, name)
+			}
+			files[name] = library
+		}
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	add := func(name string, mode int64, contents []byte) error {
+		header := &tar.Header{Name: name, Mode: mode, Size: int64(len(contents))}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := w.Write(contents)
+		return err
+	}
+	if err := add("Dockerfile", 0o644, []byte(offlineDockerfile)); err != nil {
+		return nil, err
+	}
+	for _, name := range order {
+		contents, err := os.ReadFile(files[name])
+		if err != nil {
+			return nil, fmt.Errorf("collect the parts of redis-server: %w", err)
+		}
+		if err := add("root/"+name, 0o755, contents); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(archive.Bytes())
+	tag := "local-" + hex.EncodeToString(sum[:6])
+	return &offlineImage{name: offlineRepo + ":" + tag, tag: tag, context: archive.Bytes()}, nil
+}
+
+func (i *offlineImage) dockerfile() testcontainers.FromDockerfile {
+	return testcontainers.FromDockerfile{
+		ContextArchive: bytes.NewReader(i.context),
+		Repo:           offlineRepo, Tag: i.tag, KeepImage: true,
+	}
+}
+
+// librariesOf asks ldd which shared libraries a binary loads, the loader itself
+// included; a static one needs none. Its lines are
+//
+//	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f…)
+//	/lib64/ld-linux-x86-64.so.2 (0x00007f…)
+func librariesOf(ctx context.Context, binary string) ([]string, error) {
+	output, err := exec.CommandContext(ctx, "ldd", binary).CombinedOutput()
+	if err != nil {
+		if strings.Contains(string(output), "not a dynamic executable") || strings.Contains(string(output), "Not a valid dynamic program") {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list the libraries of %s: %w (%s)", binary, err, lastLine(string(output)))
+	}
+	var libraries []string
+	for line := range strings.Lines(string(output)) {
+		if strings.Contains(line, "not found") {
+			return nil, fmt.Errorf("a library of %s is missing: %s", binary, strings.TrimSpace(line))
+		}
+		for field := range strings.FieldsSeq(line) {
+			if filepath.IsAbs(field) {
+				libraries = append(libraries, field)
+			}
+		}
+	}
+	return libraries, nil
+}

@@ -1,0 +1,56 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// allowedCPUs are those this process may run on, in order.
+func allowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("ask for the CPUs we may use: %w", err)
+	}
+	var cpus []int
+	for cpu := 0; len(cpus) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// setAffinity moves all threads of a process, 0 being our own, to those CPUs.
+// A thread inherits from the one that makes it; a second pass catches those
+// made during the first by one not yet moved.
+func setAffinity(pid int, cpus []int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	process := "self"
+	if pid != 0 {
+		process = strconv.Itoa(pid)
+	}
+	for range 2 {
+		threads, err := os.ReadDir(filepath.Join("/proc", process, "task"))
+		if err != nil {
+			return fmt.Errorf("list the threads: %w", err)
+		}
+		for _, thread := range threads {
+			tid, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				continue
+			}
+			if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("set the CPUs of thread %d: %w", tid, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package servers
+
+import (
+	"context"
+	"testing"
+)
+
+// The published port is for machines whose Docker has a network of its own; it
+// is tried here by hand, since on Linux the host's network comes first.
+func TestPublishedPort(t *testing.T) {
+	d := needDocker(t)
+	image, err := d.image(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.run(t.Context(), image, Options{RunID: "test"}, launch{networking: "published port", pick: freePort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !answers(t.Context(), c.Addr()) {
+		t.Error("no answer")
+	}
+	before := c.Addr()
+	if err := c.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.Addr() != before || !answers(t.Context(), before) {
+		t.Errorf("after a restart it is at %s, not %s", c.Addr(), before)
+	}
+}

@@ -1,0 +1,24 @@
+package servers
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/testcontainers/testcontainers-go/log"
+)
+
+// quiet keeps the libraries' own loggers off the terminal: what matters of it
+// comes back as errors. It also keeps testcontainers from starting its reaper, a
+// second container with an image of its own; Sweep does that work. All three are
+// settings of the process, so it is done once, before their first use.
+var quiet = sync.OnceFunc(func() {
+	log.SetDefault(log.NewNoopLogger())
+	redis.SetLogger(silence{})
+	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+})
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}

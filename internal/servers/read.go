@@ -1,0 +1,141 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// Read takes one reading of the nodes' counters, all at the same time, and adds
+// them up; of more than one it also tells them one by one. What a node does not
+// tell is nil or left out. A node that is down stands with what it had counted;
+// it is an error only where the others cannot do without it.
+func (s *Server) Read(ctx context.Context) (results.Reading, error) {
+	started := time.Now()
+	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		fields, err := readInfo(ctx, n.observer, "server", "clients", "memory", "stats", "cpu", "commandstats")
+		if err != nil {
+			return fmt.Errorf("%w: read the counters of %s: %w", ErrUnreachable, n.addr(), err)
+		}
+		n.ledger.enter(fields["run_id"], reading(fields))
+		return nil
+	})
+	if err != nil {
+		return results.Reading{}, err
+	}
+	var sum results.Reading
+	var nodes []results.NodeReading
+	for _, n := range s.nodes {
+		one, known := n.ledger.read()
+		if !known {
+			continue
+		}
+		if nodes == nil {
+			sum = one
+		} else {
+			sum = add(sum, one)
+		}
+		nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
+	}
+	if len(s.nodes) > 1 {
+		sum.Nodes = nodes
+	}
+	sum.At = started.Add(time.Since(started) / 2)
+	sum.Observer = s.observed.counts()
+	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.traffic {
+		sum.RoundTrips += t.requests.Load()
+		sum.ClientBytesOut += t.written.Load()
+		sum.ClientBytesIn += t.read.Load()
+	}
+	return sum, nil
+}
+
+// roleOf is what a node is at present.
+func (s *Server) roleOf(n *node) string {
+	switch s.primary.Load() {
+	case nil:
+		return n.role
+	case n:
+		return primary
+	default:
+		return replica
+	}
+}
+
+// readInfo asks for several sections in one pipeline; versions before 7 take
+// only one in a command. A section that is refused is left out.
+func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (info, error) {
+	pipe := client.Pipeline()
+	replies := make([]*redis.StringCmd, len(sections))
+	for i, section := range sections {
+		replies[i] = pipe.Info(ctx, section)
+	}
+	_, err := pipe.Exec(ctx)
+	if err != nil && !refused(err) {
+		return nil, err
+	}
+	var text strings.Builder
+	for _, reply := range replies {
+		text.WriteString(reply.Val() + "\n")
+	}
+	return parseInfo(text.String()), nil
+}
+
+func reading(fields info) results.Reading {
+	return results.Reading{
+		Commands:  fields.commands(),
+		BytesIn:   fields.integer("total_net_input_bytes"),
+		FromNodes: value(fields.integer("total_net_repl_input_bytes")),
+		BytesOut:  fields.integer("total_net_output_bytes"),
+		CPU:       fields.seconds("used_cpu_user", "used_cpu_sys"),
+		MainCPU:   fields.seconds("used_cpu_user_main_thread", "used_cpu_sys_main_thread"),
+		Evictions: value(fields.integer("evicted_keys")),
+		Clients:   value(fields.integer("connected_clients")),
+		Memory:    value(fields.integer("used_memory")),
+	}
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// add sums two nodes' readings; what one does not tell is not known of both.
+func add(a, b results.Reading) results.Reading {
+	sum := results.Reading{
+		BytesIn:   plus(a.BytesIn, b.BytesIn),
+		BytesOut:  plus(a.BytesOut, b.BytesOut),
+		CPU:       plus(a.CPU, b.CPU),
+		MainCPU:   plus(a.MainCPU, b.MainCPU),
+		FromNodes: a.FromNodes + b.FromNodes,
+		Evictions: a.Evictions + b.Evictions,
+		Clients:   a.Clients + b.Clients,
+		Memory:    a.Memory + b.Memory,
+	}
+	if a.Commands != nil && b.Commands != nil {
+		sum.Commands = maps.Clone(a.Commands)
+		for command, calls := range b.Commands {
+			sum.Commands[command] += calls
+		}
+	}
+	return sum
+}
+
+func plus[N int64 | float64](a, b *N) *N {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
+}

@@ -1,0 +1,252 @@
+package servers
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// helperEnv makes the test binary play a lockbench that is about to be killed:
+// it opens the address in the variable, says where that is and waits.
+const (
+	helperEnv   = "LOCKBENCH_TEST_OPEN"
+	topologyEnv = "LOCKBENCH_TEST_TOPOLOGY"
+)
+
+func TestHelperOpen(t *testing.T) {
+	address := os.Getenv(helperEnv)
+	if address == "" {
+		t.Skip("it only runs as another test's subprocess")
+	}
+	s, err := Open(t.Context(), Options{Address: address, Topology: os.Getenv(topologyEnv), RunID: "victim"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.nodes[0].observer.Set(t.Context(), "lockbench:{victim:0}:fence", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), cmp.Or(strings.Join(s.Describe().Nodes, ","), s.Describe().Address))
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+}
+
+// victim is such a subprocess.
+type victim struct {
+	cmd  *exec.Cmd
+	addr string // of several nodes with commas in between
+}
+
+// answering is how many of its nodes answer.
+func (v *victim) answering(t *testing.T) int {
+	n := 0
+	for addr := range strings.SplitSeq(v.addr, ",") {
+		if answers(t.Context(), addr) {
+			n++
+		}
+	}
+	return n
+}
+
+func startVictim(t *testing.T, address string, environment ...string) *victim {
+	t.Helper()
+	v, said := tryVictim(t, address, environment...)
+	if v.addr == "" {
+		t.Fatalf("the subprocess opened nothing: %s", said)
+	}
+	return v
+}
+
+// tryVictim returns what the subprocess said when it opened nothing.
+func tryVictim(t *testing.T, address string, environment ...string) (*victim, string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperOpen$")
+	cmd.Env = append(append(os.Environ(), helperEnv+"="+address), environment...)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	v := &victim{cmd: cmd}
+	t.Cleanup(v.kill)
+	lines := bufio.NewScanner(output)
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if addr, ok := strings.CutPrefix(lines.Text(), "opened "); ok {
+			v.addr = addr
+			break
+		}
+	}
+	return v, strings.Join(said, "\n")
+}
+
+func (v *victim) kill() {
+	_ = v.cmd.Process.Kill() // it may have been killed before
+	_ = v.cmd.Wait()
+}
+
+func TestSweepAfterKill(t *testing.T) {
+	for _, source := range []string{"process", "container"} {
+		t.Run(source, func(t *testing.T) {
+			if source == "container" {
+				needDocker(t)
+			} else {
+				// Where no other test's lockbench sweeps.
+				t.Setenv("TMPDIR", t.TempDir())
+			}
+			const nodes = 2
+			v := startVictim(t, source, topologyEnv+"=nodes:2")
+			bystander := process(t)
+			if _, err := Sweep(t.Context(), Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if v.answering(t) != nodes {
+				t.Fatal("a Redis of a living lockbench was swept")
+			}
+			v.kill()
+			if source == "process" && v.answering(t) != nodes {
+				t.Fatal("Redis died with its lockbench: there is nothing to sweep")
+			}
+			swept, err := Sweep(t.Context(), Options{})
+			if err != nil || len(swept.Skipped) > 0 {
+				t.Errorf("sweep: %v, skipped %v", err, swept.Skipped)
+			}
+			// Another test's lockbench may have swept the containers first.
+			if source == "process" && (len(swept.Processes) < nodes || len(swept.Directories) < nodes) {
+				t.Errorf("swept %+v", swept)
+			}
+			eventually(t, func() bool { return v.answering(t) == 0 })
+			if !answers(t.Context(), bystander.Addr()) {
+				t.Error("a Redis of this living process was swept with it")
+			}
+		})
+	}
+}
+
+func TestSweepKeys(t *testing.T) {
+	p := process(t)
+	ctx := t.Context()
+	s := open(t, Options{Address: p.Addr(), RunID: "alive"})
+	client := s.nodes[0].observer
+	keys := []string{
+		"lockbench:{victim:1}", "queue:{lockbench:{victim:2}}:x", // of a dead run
+		"lockbench:{alive:0}", "lockbench:{alive", "mylockbench", "lockbench:{}:", // not of one
+	}
+	for _, key := range keys {
+		if err := client.Set(ctx, key, "", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := startVictim(t, "redis://"+p.Addr())
+	// While the victim runs its keys are safe.
+	if swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"}); err != nil || swept.Keys != 0 {
+		t.Fatalf("sweep beside a living run: %+v, %v", swept, err)
+	}
+	v.kill()
+	var swept Swept
+	eventually(t, func() bool { // until Redis has noticed that the connection is gone
+		one, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		swept.add(one)
+		return swept.Keys == 3
+	})
+	if !slices.Contains(swept.Runs, "victim") {
+		t.Errorf("swept %+v", swept)
+	}
+	left, err := scan(ctx, client, "*")
+	if want := slices.Sorted(slices.Values(keys[2:])); err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %v, %v; want %v", left, err, want)
+	}
+}
+
+// The next run on the same server sweeps by itself.
+func TestOpenSweepsKeys(t *testing.T) {
+	p := process(t)
+	v := startVictim(t, p.Addr())
+	v.kill()
+	eventually(t, func() bool {
+		s, err := Open(t.Context(), Options{Address: p.Addr(), RunID: "next"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		return s.nodes[0].observer.DBSize(t.Context()).Val() == 0
+	})
+}
+
+func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
+	p := process(t, "--user", "little", "on", "nopass", "~*", "&*", "+@all", "-client|list")
+	address := "redis://little:any@" + p.Addr()
+	s := open(t, Options{Address: address})
+	client := s.nodes[0].observer
+	if err := client.Set(t.Context(), "lockbench:{victim:0}", "", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := Sweep(t.Context(), Options{Address: address, RunID: "clean"})
+	if err != nil || swept.Keys != 0 || len(swept.Skipped) == 0 {
+		t.Errorf("sweep: %+v, %v: it must say what it left alone", swept, err)
+	}
+	if n := client.DBSize(t.Context()).Val(); n != 1 {
+		t.Error("keys were removed though nobody knows whose they are")
+	}
+}
+
+func TestOwner(t *testing.T) {
+	here := thisProcess("test")
+	if here.dead() {
+		t.Error("we live")
+	}
+	change := func(change func(*owner)) owner {
+		o := here
+		change(&o)
+		return o
+	}
+	for name, test := range map[string]struct {
+		owner owner
+		dead  bool
+	}{
+		"the pid is another's now": {change(func(o *owner) { o.Started += "1" }), true},
+		"nobody has the pid":       {change(func(o *owner) { o.PID = 1 << 30 }), true},
+		"before a reboot":          {change(func(o *owner) { o.Boot += "x" }), true},
+		"another host":             {change(func(o *owner) { o.Host += "x"; o.PID = 1 << 30 }), false},
+		"another pid namespace":    {change(func(o *owner) { o.Namespace += "x"; o.PID = 1 << 30 }), false},
+		"no owner at all":          {owner{}, false},
+	} {
+		if test.owner.dead() != test.dead {
+			t.Errorf("%s: dead = %v", name, !test.dead)
+		}
+	}
+}
+
+// A directory without an owner may be one that is just being made.
+func TestDirectoryWithoutOwner(t *testing.T) {
+	dir := t.TempDir()
+	if abandoned(dir) {
+		t.Error("a new directory counts as abandoned")
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(dir, hourAgo, hourAgo); err != nil {
+		t.Fatal(err)
+	}
+	if !abandoned(dir) {
+		t.Error("an old directory without an owner does not count as abandoned")
+	}
+	if abandoned(filepath.Join(t.TempDir(), "gone")) {
+		t.Error("a missing directory counts as abandoned")
+	}
+}

@@ -1,0 +1,130 @@
+// Package lockbench benchmarks Redis distributed locks: a Plan goes in, a
+// Report comes out, and between them every strategy is driven through the same
+// contention on a real Redis, measured and audited.
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+var (
+	// ErrUnreachable is returned by Run when no Redis could be reached or started,
+	// or it went away.
+	ErrUnreachable = servers.ErrUnreachable
+	// ErrConfig is returned by Run when the plan cannot work here: a server or
+	// process limit is too small, a file is missing. Plan.Validate finds the
+	// faults that need no look at the machine.
+	ErrConfig = servers.ErrConfig
+)
+
+// Plan says what to measure.
+type Plan struct {
+	Strategies []strategies.Variant
+	Workload   spec.Spec
+	Rounds     int // runs of each strategy, interleaved; at least 1
+	Redis      RedisOptions
+	Floors     bool           // measure the floors first
+	Progress   func(Progress) // called from one goroutine at a time; may be nil
+}
+
+// RedisOptions say where the Redis of the run comes from.
+type RedisOptions struct {
+	// Address is "auto", "container", "process" or a redis:// or rediss:// URL, or
+	// several URLs with commas in between: independent nodes, a primary with its
+	// replicas, or some nodes of a cluster, which is found out.
+	// auto is a container if Docker works, else a local redis-server process.
+	Address string
+	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
+	// there must be at the addresses. "" is one node, or whatever is there.
+	Topology string
+	CAFile   string // PEM, to trust for rediss://
+	Image    string // of the container; "" is redis:8, else the locally built one
+	Pin      bool   // put server and generator on disjoint CPUs
+}
+
+func (r RedisOptions) options() servers.Options {
+	return servers.Options{Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image, Pin: r.Pin}
+}
+
+// Progress tells what a run is doing.
+type Progress struct {
+	Run, Runs int // from 1
+	Strategy  string
+	Round     int
+	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify
+	Remaining time.Duration // expected until the end of all runs
+}
+
+// Validate returns every fault of the plan at once, joined.
+func (p Plan) Validate() error {
+	w := p.Workload
+	faults := []error{w.Validate(), w.Load()}
+	if len(p.Strategies) == 0 {
+		faults = append(faults, errors.New("--strategy names no strategy"))
+	}
+	if p.Rounds < 1 {
+		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
+	}
+	faults = append(faults, p.Redis.options().Validate())
+	return errors.Join(faults...)
+}
+
+// Warnings names what is allowed but rarely meant.
+func (p Plan) Warnings() []string { return p.Workload.Warnings() }
+
+// overhead is about what a run takes beside warm-up and window.
+const overhead = time.Second
+
+// Expected is about how long Run will take, Redis already running. A window that
+// ends after a number of iterations counts as nothing.
+func (p Plan) Expected() time.Duration {
+	each := time.Duration(p.Workload.Warmup) + overhead
+	if p.Workload.Iterations == 0 {
+		each += time.Duration(p.Workload.Duration)
+	}
+	total := each * time.Duration(len(p.Strategies)*p.Rounds)
+	if p.Floors {
+		total += 2 * time.Second
+	}
+	return total
+}
+
+// Run carries the plan out: open Redis, measure the floors, run every strategy
+// in every round, clean up.
+//
+// The report comes also with an error and holds what was measured before it; it
+// is nil when no Redis could be had, or its limits are too small. When ctx ends the run under way is cut
+// short, the rest is left out and the report says Interrupted, without an error.
+func Run(ctx context.Context, plan Plan) (*results.Report, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	s, err := open(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.preflight(ctx); err != nil {
+		_, _ = s.finish(context.WithoutCancel(ctx), err) // it tells of nothing that was measured
+		return nil, err
+	}
+	if plan.Floors {
+		err = s.measureFloors(ctx)
+	}
+	if err == nil {
+		err = s.measureRounds(ctx)
+	}
+	s.report.Interrupted = ctx.Err() != nil
+	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
+		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", ErrConfig, s.report.LeftOut[0].Why)
+	}
+	// The servers are closed also after Ctrl-C.
+	return s.finish(context.WithoutCancel(ctx), err)
+}

@@ -1,0 +1,213 @@
+package lockbench_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+func TestMain(m *testing.M) {
+	// After a server has died go-redis looks once a second whether it is back, and
+	// notices only then that its pool has been closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// plan is a short run of some strategies on a server.
+func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lockbench.Plan {
+	t.Helper()
+	variants, err := strategies.ParseVariants(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := lockbench.Plan{Strategies: variants, Workload: spec.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	p.Workload.Clients, p.Workload.Instances = 20, 4
+	p.Workload.Warmup, p.Workload.Duration = spec.Duration(50*time.Millisecond), spec.Duration(300*time.Millisecond)
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func order(runs []results.Run) []string {
+	var names []string
+	for _, r := range runs {
+		names = append(names, fmt.Sprintf("%d.%d %s", r.Round, r.Order, r.Strategy))
+	}
+	return names
+}
+
+func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
+	run := func(seed int64) *results.Report {
+		report, err := lockbench.Run(t.Context(), plan(t, "", "noop,local", func(p *lockbench.Plan) {
+			p.Rounds, p.Workload.Seed = 6, seed
+			p.Workload.Warmup, p.Workload.Duration = 0, spec.Duration(time.Millisecond)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	first := run(1)
+	if len(first.Runs) != 12 {
+		t.Fatalf("%d runs", len(first.Runs))
+	}
+	for round := range 6 {
+		pair := []string{first.Runs[2*round].Strategy, first.Runs[2*round+1].Strategy}
+		if slices.Sort(pair); !slices.Equal(pair, []string{"local", "noop"}) {
+			t.Errorf("round %d ran %v", round+1, pair)
+		}
+	}
+	if diff := cmp.Diff(order(first.Runs), order(run(1).Runs)); diff != "" {
+		t.Errorf("the same seed gave another order: %s", diff)
+	}
+	if cmp.Equal(order(first.Runs), order(run(2).Runs)) && cmp.Equal(order(first.Runs), order(run(3).Runs)) {
+		t.Error("the seed does not change the order")
+	}
+	if first.Redis.Source != "none" {
+		t.Errorf("a Redis was opened for nothing: %+v", first.Redis)
+	}
+}
+
+func TestAReportIsComplete(t *testing.T) {
+	server := redistest.Start(t)
+	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Floors = true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Redis.Source != "address" || report.Redis.Version == "" || report.Environment.Kernel == "" {
+		t.Errorf("redis %+v, environment %+v", report.Redis, report.Environment)
+	}
+	if f := report.Floors; f == nil || f.NoopPerSecond == 0 || f.LocalPerSecond == 0 || *f.PingP50 == 0 || *f.EvalP50 == 0 {
+		t.Errorf("floors %+v", f)
+	}
+	var whole int64
+	for _, run := range report.Runs {
+		if !run.Valid() || len(run.Safety.Broken) > 0 || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+			t.Errorf("%s: invalid %v, safety %+v, errors %v", run.Strategy, run.Invalid, run.Safety, run.Errors)
+		}
+		if run.Speed.Acquisitions == 0 || run.Server.Whole == nil || run.Server.Peak == nil {
+			t.Errorf("%s: %+v", run.Strategy, run)
+			continue
+		}
+		// On a busy machine the looks may come too late for so short a window.
+		if slices.Contains(run.Labels, "window too short for the server's counters") {
+			t.Logf("%s: %v", run.Strategy, run.Labels)
+		} else if known := run.Effort.Attempts != nil; run.Server.Window == nil || known == (run.Strategy == "redsync") {
+			t.Errorf("%s: server %+v, effort %+v", run.Strategy, run.Server.Window, run.Effort)
+		}
+		whole += *run.Server.Whole.Calls
+	}
+	if total := *report.Server.Calls; total < whole || total > whole+2000 {
+		t.Errorf("%d commands in all, %d in the runs", total, whole)
+	}
+	if keys := server.Client(t).Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("left %v", keys)
+	}
+}
+
+func TestTooSmallLimitsAreNamedBeforehand(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "100")
+	began := server.Client(t).Info(t.Context(), "commandstats").Val()
+	_, err := lockbench.Run(t.Context(), plan(t, server.URL(), "blpop,spin", func(p *lockbench.Plan) { p.Workload.Clients = 500 }))
+	if !errors.Is(err, lockbench.ErrConfig) {
+		t.Fatalf("error %v", err)
+	}
+	for _, want := range []string{"blpop", "spin", "maxclients 100"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %q", err, want)
+		}
+	}
+	_, err = lockbench.Run(t.Context(), plan(t, redistest.Start(t).URL(), "blpop", func(p *lockbench.Plan) { p.Workload.Clients = 10_000_000 }))
+	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "ulimit -n") {
+		t.Errorf("error %v", err)
+	}
+	if strings.Contains(began, "cmdstat_set:") {
+		t.Error("clients had started")
+	}
+}
+
+func TestAnUnreachableRedisIsSaid(t *testing.T) {
+	began := time.Now()
+	report, err := lockbench.Run(t.Context(), plan(t, "redis://user:secret@127.0.0.1:1", "spin", nil))
+	if !errors.Is(err, lockbench.ErrUnreachable) || report != nil {
+		t.Fatalf("report %v, error %v", report, err)
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("%q tells the password", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
+	server := redistest.Start(t)
+	time.AfterFunc(2*time.Second, server.Kill)
+	report, err := lockbench.Run(context.Background(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Rounds = 50 }))
+	if !errors.Is(err, lockbench.ErrUnreachable) {
+		t.Fatalf("error %v", err)
+	}
+	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) == 0 || !report.Runs[0].Valid() {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestWhatCannotRunIsLeftOut(t *testing.T) {
+	report, err := lockbench.Run(t.Context(), plan(t, redistest.Start(t).URL(), "spin,atomic", func(p *lockbench.Plan) { p.Rounds = 2 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.LeftOut) != 1 || report.LeftOut[0].Strategy != "atomic" || !strings.Contains(report.LeftOut[0].Why, "--work counter") {
+		t.Errorf("left out %+v", report.LeftOut)
+	}
+	if len(report.Runs) != 2 {
+		t.Errorf("ran %v", order(report.Runs))
+	}
+}
+
+func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := lockbench.Run(ctx, plan(t, "", "local", func(p *lockbench.Plan) {
+		p.Rounds = 3
+		p.Progress = func(at lockbench.Progress) {
+			if at.Run == 2 && at.Phase == "measure" {
+				cancel()
+			}
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Interrupted || len(report.Runs) != 2 || report.Runs[0].Partial || !report.Runs[1].Partial {
+		t.Errorf("interrupted %v, ran %v", report.Interrupted, order(report.Runs))
+	}
+}
+
+// One lock that cannot be opened is no reason to lose the others.
+func TestAStrategyThatFailsIsLeftOut(t *testing.T) {
+	broken := errors.New("no key to the safe")
+	strategies.Register(strategies.Info{Name: "broken"}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
+		return nil, broken
+	})
+	report, err := lockbench.Run(t.Context(), plan(t, "", "broken,local", func(p *lockbench.Plan) { p.Rounds = 2 }))
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if len(report.Runs) != 2 || len(report.LeftOut) != 1 || report.LeftOut[0].Strategy != "broken" || report.Error == "" {
+		t.Errorf("ran %v, left out %v, error %q", order(report.Runs), report.LeftOut, report.Error)
+	}
+}

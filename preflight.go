@@ -1,0 +1,69 @@
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// spare connections: the observer's own, and those of a pool being replaced.
+const spare = 16
+
+// preflight names every limit that is too small for the plan before any client
+// starts: a run that fails at its nine thousandth connection wastes an hour.
+func (s *session) preflight(ctx context.Context) error {
+	if s.server == nil {
+		return nil
+	}
+	limits, err := s.server.Limits(ctx)
+	if err != nil {
+		return fmt.Errorf("read the server's limits: %w", err)
+	}
+	files, err := maxOpenFiles()
+	if err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	var faults []error
+	for _, v := range s.plan.Strategies {
+		if s.unfit(v.Info()) != "" {
+			continue
+		}
+		needed := connections(v.Info(), s.plan.Workload)
+		if free := limits.MaxClients - limits.Connected; limits.MaxClients > 0 && needed > free {
+			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
+				v.Name(), s.plan.Workload.Clients, needed, free, limits.MaxClients))
+		}
+		if opened := needed*int64(s.server.Primaries()) + spare; files > 0 && opened > files {
+			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)",
+				v.Name(), s.plan.Workload.Clients, opened, files))
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return limited{errors.Join(faults...)}
+}
+
+// limited is an ErrConfig that says one limit a line and no more.
+type limited struct{ error }
+
+func (l limited) Is(target error) bool { return target == ErrConfig }
+
+// Unwrap gives the limits one by one.
+func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
+
+// connections is how many a strategy opens to a node at most.
+func connections(info strategies.Info, w spec.Spec) int64 {
+	if !workloads.NeedsRedis(info, w) {
+		return 0
+	}
+	instances := w.Instances
+	if info.MaxInstances > 0 {
+		instances = min(instances, info.MaxInstances)
+	}
+	return int64(instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare)
+}

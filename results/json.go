@@ -1,0 +1,102 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// WriteJSON writes the report as an indented JSON document. When the report
+// cannot be encoded nothing is written.
+func WriteJSON(w io.Writer, r *Report) error {
+	document := *r
+	if document.Schema == "" {
+		document.Schema = Schema
+	}
+	// A list without entries is [], so that a reader may loop without asking.
+	if document.Strategies == nil {
+		document.Strategies = []Strategy{}
+	}
+	if document.Runs == nil {
+		document.Runs = []Run{}
+	}
+
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	if _, err := w.Write(buffer.Bytes()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// ReadJSON reads what WriteJSON wrote. It refuses a document that is cut off,
+// one that is no lockbench report, and one of a newer schema, and says which.
+// Fields it does not know are ignored: a schema's version may gain fields.
+func ReadJSON(r io.Reader) (*Report, error) {
+	document, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(document, &head); err != nil {
+		return nil, explain(document, err)
+	}
+	if err := checkSchema(head.Schema); err != nil {
+		return nil, err
+	}
+	var report Report
+	if err := json.Unmarshal(document, &report); err != nil {
+		return nil, explain(document, err)
+	}
+	return &report, nil
+}
+
+// checkSchema accepts this version's schema only.
+func checkSchema(schema string) error {
+	family, version := cutSchema(Schema)
+	gotFamily, got := cutSchema(schema)
+	switch {
+	case schema == Schema:
+		return nil
+	case gotFamily != family || got < 1:
+		return fmt.Errorf("not a lockbench report: its schema is %q, not %q", schema, Schema)
+	case got > version:
+		return fmt.Errorf("report of a newer lockbench: its schema is %q, this one reads %q", schema, Schema)
+	default:
+		return fmt.Errorf("report of an older lockbench: its schema is %q, this one reads %q", schema, Schema)
+	}
+}
+
+// cutSchema splits "lockbench/report/1"; the version is 0 when there is none.
+func cutSchema(schema string) (family string, version int) {
+	slash := strings.LastIndex(schema, "/")
+	version, err := strconv.Atoi(schema[slash+1:])
+	if slash < 0 || err != nil {
+		return schema, 0
+	}
+	return schema[:slash], version
+}
+
+// explain says in a reader's words why a document could not be decoded.
+func explain(document []byte, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(document)) == 0:
+		return errors.New("not a lockbench report: the document is empty")
+	case errors.As(err, &syntax) && syntax.Offset >= int64(len(document)):
+		return fmt.Errorf("report is truncated after %d bytes: %w", len(document), err)
+	default:
+		return fmt.Errorf("not a lockbench report: %w", err)
+	}
+}

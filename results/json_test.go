@@ -1,0 +1,102 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func encoded(t *testing.T, r *Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestJSONComesBackAsWritten(t *testing.T) {
+	for name, report := range cases() {
+		got, err := ReadJSON(strings.NewReader(encoded(t, report)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(report.Runs) == 0 {
+			report.Runs = []Run{}
+		}
+		if diff := cmp.Diff(report, got); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", name, diff)
+		}
+	}
+}
+
+func TestJSONOfZeros(t *testing.T) {
+	document := encoded(t, &Report{Runs: []Run{{}}})
+	if !json.Valid([]byte(document)) || !strings.Contains(document, `"schema": "`+Schema+`"`) {
+		t.Errorf("zeros are written as\n%s", document)
+	}
+	if empty := encoded(t, &Report{}); !strings.Contains(empty, `"runs": []`) || !strings.Contains(empty, `"strategies": []`) {
+		t.Errorf("empty lists are written as\n%s", empty)
+	}
+}
+
+// counter is a writer that counts what it is given.
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) { *c += counter(len(b)); return len(b), nil }
+
+func TestJSONWritesAllOrNothing(t *testing.T) {
+	r := sample()
+	r.Runs[0].Speed.PerSecond = math.NaN()
+	var written counter
+	if err := WriteJSON(&written, r); err == nil || written != 0 {
+		t.Errorf("NaN: error %v, %d bytes written", err, written)
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
+
+func TestReadJSONSaysWhatIsWrong(t *testing.T) {
+	whole := encoded(t, sample())
+	with := func(schema string) string { return strings.Replace(whole, Schema, schema, 1) }
+	for _, test := range []struct{ name, document, want string }{
+		{"empty", " \n", "the document is empty"},
+		{"text", "goos: linux\n", "not a lockbench report"},
+		{"other object", `{"benchmarks": []}`, `its schema is ""`},
+		{"array", `[1, 2]`, "not a lockbench report"},
+		{"other schema", with("k6/summary/1"), `its schema is "k6/summary/1"`},
+		{"no version", with("lockbench/report/latest"), "not a lockbench report"},
+		{"newer", with("lockbench/report/2"), "newer lockbench"},
+		{"half", whole[:len(whole)/2], "truncated after"},
+		{"all but the end", strings.TrimRight(whole, "}\n"), "truncated after"},
+		{"two documents", whole + whole, "not a lockbench report"},
+		{"wrong type", strings.Replace(whole, `"rounds": 1`, `"rounds": "one"`, 1), "rounds"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			report, err := ReadJSON(strings.NewReader(test.document))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %q does not say %q", err, test.want)
+			}
+			if report != nil {
+				t.Error("a report came with the error")
+			}
+		})
+	}
+	if _, err := ReadJSON(brokenReader{}); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+		t.Errorf("the reader's error is lost: %v", err)
+	}
+}
+
+func TestReadJSONIgnoresNewFields(t *testing.T) {
+	document := strings.Replace(encoded(t, sample()), `"rounds": 1`, `"rounds": 1, "colour": "blue"`, 1)
+	if _, err := ReadJSON(strings.NewReader(document)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,142 @@
+package results
+
+import (
+	"strings"
+	"time"
+)
+
+// Reading is one look at what the servers of a run have counted since they
+// started, summed over the nodes, and at what the generator's sockets counted.
+type Reading struct {
+	At        time.Time        // middle of the request
+	Commands  map[string]int64 // calls by command; nil where INFO commandstats is refused
+	BytesIn   *int64
+	BytesOut  *int64
+	CPU       *float64 // seconds
+	MainCPU   *float64 // seconds
+	Evictions int64
+	Clients   int64 // connections now
+	Memory    int64 // used_memory now, bytes
+	FromNodes int64 // the part of BytesIn that came from other nodes, as replication
+
+	RoundTrips     int64 // requests written by the generator, this reading's included
+	ClientBytesOut int64
+	ClientBytesIn  int64
+
+	Observer ObserverCounts // the part of all this that was looking on
+
+	Nodes []NodeReading // one by one, if there are several
+}
+
+// ObserverCounts are what lockbench's own looking on has cost so far.
+type ObserverCounts struct {
+	Commands   map[string]int64 // as Reading.Commands
+	RoundTrips int64
+	BytesOut   int64 // sent to Redis
+	BytesIn    int64
+}
+
+// NodeReading is one node's part of a Reading, without what the generator counts.
+type NodeReading struct {
+	Address, Role string // role as in NodeDelta
+	Reading       Reading
+}
+
+// Since is what was counted between an earlier reading and this one, in which
+// so many acquisitions were granted.
+func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
+	d := &ServerDelta{
+		Seconds:        r.At.Sub(earlier.At).Seconds(),
+		Acquisitions:   acquisitions,
+		BytesIn:        minus(r.BytesIn, earlier.BytesIn),
+		BytesOut:       minus(r.BytesOut, earlier.BytesOut),
+		CPU:            minus(r.CPU, earlier.CPU),
+		MainCPU:        minus(r.MainCPU, earlier.MainCPU),
+		Evictions:      r.Evictions - earlier.Evictions,
+		RoundTrips:     difference(r.RoundTrips, earlier.RoundTrips),
+		ClientBytesOut: difference(r.ClientBytesOut, earlier.ClientBytesOut),
+		ClientBytesIn:  difference(r.ClientBytesIn, earlier.ClientBytesIn),
+	}
+	if r.Commands != nil && earlier.Commands != nil {
+		d.Commands, d.Calls = map[string]int64{}, new(int64)
+		for command, calls := range r.Commands {
+			if delta := calls - earlier.Commands[command]; delta > 0 {
+				d.Commands[command] = delta
+				*d.Calls += delta
+			}
+		}
+	}
+	if d.BytesIn != nil && *d.BytesIn > 0 {
+		strangers := *d.BytesIn - *d.ClientBytesOut - (r.FromNodes - earlier.FromNodes)
+		foreign := max(0, float64(strangers)/float64(*d.BytesIn)*100)
+		d.Foreign = &foreign
+	}
+	d.Nodes = nodesSince(r.Nodes, earlier.Nodes)
+	return d
+}
+
+// ClientsSince is Since without what lockbench's own looking on added: what the
+// clients did.
+func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
+	d := r.Since(earlier, acquisitions)
+	for command, calls := range r.Observer.Commands {
+		if _, known := d.Commands[command]; !known { // before Redis 7 without subcommands
+			command, _, _ = strings.Cut(command, "|")
+		}
+		own := min(calls-earlier.Observer.Commands[command], d.Commands[command])
+		if own > 0 {
+			*d.Calls -= own
+			d.Commands[command] -= own
+		}
+		if d.Commands[command] == 0 {
+			delete(d.Commands, command)
+		}
+	}
+	sent, received := r.Observer.BytesOut-earlier.Observer.BytesOut, r.Observer.BytesIn-earlier.Observer.BytesIn
+	for _, less := range []struct {
+		from *int64
+		by   int64
+	}{
+		{d.RoundTrips, r.Observer.RoundTrips - earlier.Observer.RoundTrips},
+		{d.ClientBytesOut, sent},
+		{d.ClientBytesIn, received},
+		{d.BytesIn, sent},
+		{d.BytesOut, received},
+	} {
+		if less.from != nil {
+			*less.from = max(0, *less.from-less.by)
+		}
+	}
+	return d
+}
+
+// nodesSince is Since node by node, for those that are in both readings.
+func nodesSince(later, earlier []NodeReading) []NodeDelta {
+	before := map[string]Reading{}
+	for _, n := range earlier {
+		before[n.Address] = n.Reading
+	}
+	var deltas []NodeDelta
+	for _, n := range later {
+		if first, ok := before[n.Address]; ok {
+			d := n.Reading.Since(first, 0)
+			deltas = append(deltas, NodeDelta{
+				Address: n.Address, Role: n.Role,
+				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU,
+			})
+		}
+	}
+	return deltas
+}
+
+func minus[N int64 | float64](later, earlier *N) *N {
+	if later == nil || earlier == nil {
+		return nil
+	}
+	return difference(*later, *earlier)
+}
+
+func difference[N int64 | float64](later, earlier N) *N {
+	d := later - earlier
+	return &d
+}

@@ -1,0 +1,106 @@
+// Package results holds the Report, the plain versioned document of what was
+// measured, and the ways to show it. It never talks to Redis.
+//
+// A figure that could not be had is a nil pointer, null in JSON and "–" in
+// tables; it is never 0.
+package results
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// Schema names the version of the document. It changes when a field changes
+// its meaning or goes away.
+const Schema = "lockbench/report/1"
+
+// Report is everything one call of lockbench measured.
+type Report struct {
+	Schema   string    `json:"schema"`
+	Tool     Tool      `json:"tool"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+
+	Environment Environment `json:"environment"`
+	Redis       Redis       `json:"redis"`
+	Workload    spec.Spec   `json:"workload"`
+	Rounds      int         `json:"rounds"` // runs of each strategy that were asked for
+	Strategies  []Strategy  `json:"strategies"`
+	LeftOut     []LeftOut   `json:"left_out,omitempty"`
+	Floors      *Floors     `json:"floors,omitempty"`
+	Runs        []Run       `json:"runs"`
+
+	// Server is what Redis counted from before the first connection's first
+	// command to after the last run's clean-up, floors and preparation included:
+	// what an outside observer's INFO before and after would show.
+	Server *ServerDelta `json:"server_total,omitempty"`
+
+	Warnings    []string `json:"warnings,omitempty"`
+	Interrupted bool     `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
+	Error       string   `json:"error,omitempty"`       // what ended it early
+	Unreachable bool     `json:"unreachable,omitempty"` // Redis went away during it
+}
+
+// Tool is the build that measured.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Environment is the machine of the generator.
+type Environment struct {
+	OS              string `json:"os"`
+	Arch            string `json:"arch"`
+	Kernel          string `json:"kernel,omitempty"`
+	CPUModel        string `json:"cpu_model,omitempty"`
+	CPUs            int    `json:"cpus"`       // that the machine has
+	GoMaxProcs      int    `json:"gomaxprocs"` // that the generator used
+	Go              string `json:"go"`
+	PinnedCPUs      []int  `json:"pinned_cpus,omitempty"` // of the generator, with --pin
+	TimerOvershoot  int64  `json:"timer_overshoot_ns"`    // median lateness of a 50 µs sleep on the idle machine
+	ClockResolution int64  `json:"clock_resolution_ns"`   // smallest step seen between two clock readings
+}
+
+// Redis is the server of the run, without any secret.
+type Redis struct {
+	Source     string   `json:"source"`             // container, process or address
+	Address    string   `json:"address"`            // host:port, or unix socket, of the first node
+	Topology   string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
+	Nodes      []string `json:"nodes,omitempty"`    // the addresses of all nodes, if there are several; primaries first
+	Version    string   `json:"version,omitempty"`
+	Mode       string   `json:"mode,omitempty"`    // standalone, cluster, sentinel
+	Network    string   `json:"network,omitempty"` // loopback, host, published port, remote
+	Image      string   `json:"image,omitempty"`
+	TLS        bool     `json:"tls,omitempty"`
+	PinnedCPUs []int    `json:"pinned_cpus,omitempty"`
+	Why        string   `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
+}
+
+// Strategy is what a measured strategy claims.
+type Strategy struct {
+	Name      string   `json:"name"`
+	Summary   string   `json:"summary"`
+	Claims    []string `json:"claims"`
+	Caveat    string   `json:"caveat,omitempty"` // not empty: unsafe by design
+	Capacity  int      `json:"capacity"`         // 0: unlimited
+	Instances int      `json:"instances"`        // that it ran over
+	BlackBox  bool     `json:"black_box,omitempty"`
+}
+
+// LeftOut is a strategy that was asked for and not run, with the reason.
+type LeftOut struct {
+	Strategy string `json:"strategy"`
+	Why      string `json:"why"`
+}
+
+// Floors are what this machine could do at best in the same session: no lock
+// can be faster than these, and near them the generator is what is measured.
+type Floors struct {
+	NoopPerSecond  float64 `json:"noop_per_second"`  // acquisitions/s of a lock that does nothing
+	LocalPerSecond float64 `json:"local_per_second"` // acquisitions/s of an in-process FIFO mutex
+	PingP50        *int64  `json:"ping_p50_ns"`      // sequential PING, one connection
+	PingP99        *int64  `json:"ping_p99_ns"`
+	EvalP50        *int64  `json:"evalsha_p50_ns"` // sequential EVALSHA of a script with one GET
+	EvalP99        *int64  `json:"evalsha_p99_ns"`
+}

@@ -1,0 +1,176 @@
+package results
+
+import "time"
+
+// Run is one strategy measured once: what happened in its window, unless a
+// field says otherwise.
+type Run struct {
+	Strategy string    `json:"strategy"`
+	Round    int       `json:"round"` // from 1; runs of a round are neighbours in time and compared in pairs
+	Order    int       `json:"order"` // from 1, within the round
+	Seed     int64     `json:"seed"`
+	Started  time.Time `json:"started"` // of the window
+	WindowNS int64     `json:"window_ns"`
+
+	Speed     Speed     `json:"speed"`
+	Waiting   Waiting   `json:"waiting"`
+	Fairness  Fairness  `json:"fairness"`
+	Effort    Effort    `json:"effort"`
+	Server    Server    `json:"server"`
+	Safety    Safety    `json:"safety"`
+	Generator Generator `json:"generator"`
+	Books     Books     `json:"books"`
+
+	Errors  []ErrorCount `json:"errors,omitempty"`  // errors of Acquire and Release, most frequent first
+	Failure string       `json:"failure,omitempty"` // what ended the run early
+	Partial bool         `json:"partial,omitempty"` // the window was cut short
+	Invalid []string     `json:"invalid,omitempty"` // why the figures cannot be trusted; empty for a valid run
+	Labels  []string     `json:"labels,omitempty"`  // what a reader should know: "generator-bound"
+}
+
+// Valid says whether the figures can be trusted.
+func (r Run) Valid() bool { return len(r.Invalid) == 0 }
+
+// Speed is how much work went through the lock.
+type Speed struct {
+	Acquisitions int64   `json:"acquisitions"` // leases granted in the window
+	PerSecond    float64 `json:"acquisitions_per_second"`
+	// Served counts the clients whose work was done: acquisitions, and clients that
+	// shared somebody's with --coalesce.
+	Served          int64   `json:"served"`
+	ServedPerSecond float64 `json:"served_per_second"`
+	// Utilisation is the sum of actual holds ÷ window ÷ keys; the ceiling is the
+	// capacity of the lock.
+	Utilisation float64 `json:"utilisation"`
+	// Handoff is the time from the start of a Release to the next lease on the
+	// same key, only where somebody was waiting when the release began.
+	Handoff Distribution `json:"handoff"`
+	Hold    Distribution `json:"hold"`    // lease in hand → start of Release, as it came to
+	Release Distribution `json:"release"` // start of Release → its return
+}
+
+// Waiting is the time from the start of Acquire to the lease in hand.
+//
+// A wait belongs to the window in which it ends, with its full length. A wait
+// still open when the window closes, and one given up at its timeout, is a
+// right-censored observation: percentiles are Kaplan and Meier's product-limit
+// estimate (J. Am. Stat. Assoc. 53, 1958), and one that falls beyond what was
+// observed is a lower bound.
+type Waiting struct {
+	// PerAcquisition weighs every wait alike.
+	PerAcquisition Distribution `json:"per_acquisition"`
+	// PerClient weighs every client alike: choose a client at random, then one of
+	// its waits. Clients that barge in thousands of times cannot hide those that
+	// starve.
+	PerClient Distribution `json:"per_client"`
+	// Service is the same from the actual start of Acquire. In a closed loop that is
+	// PerAcquisition without the open waits; in an open loop PerAcquisition counts
+	// from the intended start.
+	Service Distribution `json:"service"`
+	Open    int64        `json:"open"`    // waits still open when the window closed
+	Backlog int64        `json:"backlog"` // open loop: arrivals that had found no client by then, open waits too
+	GaveUp  int64        `json:"gave_up"` // waits that ended at their timeout
+}
+
+// Distribution is a set of durations in nanoseconds.
+type Distribution struct {
+	Count    int64    `json:"count"`              // observed to their end
+	Censored int64    `json:"censored,omitempty"` // known only to be longer than what was seen of them
+	MeanNS   *float64 `json:"mean_ns"`            // of the observed ones
+	P50      *Bound   `json:"p50"`
+	P90      *Bound   `json:"p90"`
+	P95      *Bound   `json:"p95"`
+	P99      *Bound   `json:"p99"`
+	P999     *Bound   `json:"p999"`
+	Max      *Bound   `json:"max"` // exact, censored ones included
+	// Histogram is the observed ones in HdrHistogram's V2 compressed encoding,
+	// base64; empty where there is none.
+	Histogram string `json:"hdr,omitempty"`
+	Overflow  int64  `json:"overflow,omitempty"` // longer than the histogram's range; counted as its top
+}
+
+// Bound is a duration, or with AtLeast a lower bound of one.
+type Bound struct {
+	NS      int64 `json:"ns"`
+	AtLeast bool  `json:"at_least,omitempty"`
+}
+
+// Fairness is how evenly the clients were served. A turn is an acquisition in
+// the window.
+//
+// The clients of an open loop are slots that arrivals are given to: what they
+// got says nothing of the lock, so Jain, WorkingSet and Return are nil there, and
+// a slot is starved only if it waited.
+type Fairness struct {
+	TurnsMin int64 `json:"turns_min"`
+	TurnsMax int64 `json:"turns_max"`
+	// Jain is (Σx)² ÷ (n·Σx²) over the clients' turns (Jain, Chiu, Hawe 1984): 1 is
+	// even, 1/n is one client having it all. nil below 20 turns a client, where
+	// chance alone moves it.
+	Jain        *float64 `json:"jain"`
+	Starved     int      `json:"starved"`      // clients without a single turn
+	LongestWait *Bound   `json:"longest_wait"` // of any client, open ones included
+
+	// WorkingSet is the number of distinct clients among as many consecutive
+	// acquisitions of a key as there are clients, on average (the lock working set
+	// size of Dice, Malthusian Locks, EuroSys 2017): the number of clients is
+	// perfectly fair, 1 is one client keeping the lock. nil without that many
+	// acquisitions, or with more than a few million clients × keys.
+	WorkingSet *float64 `json:"working_set"`
+	// Return is the median number of acquisitions of a key until the same client's
+	// next one (Dice's median time to reacquire).
+	Return *int64 `json:"return_p50"`
+	// Overtakes is the share of acquisitions, in percent, while an earlier arrival
+	// was still waiting. Arrival is the start of Acquire: requests cross on their
+	// way, so a FIFO lock shows a few.
+	Overtakes *float64 `json:"overtakes_percent"`
+	// LargestBypass is the most later arrivals that got the lock while one client
+	// waited.
+	LargestBypass int64 `json:"largest_bypass"`
+}
+
+// Effort is what strategies report of themselves; nil for a black box.
+type Effort struct {
+	Attempts *float64 `json:"attempts_per_acquisition"` // tries to take the lock at Redis
+	WakeUps  *float64 `json:"wake_ups_per_acquisition"` // resumptions of a parked waiter; 1 per handoff is ideal
+	Futile   *float64 `json:"futile_wake_ups_per_acquisition"`
+}
+
+// Generator is the health of lockbench itself in the window.
+type Generator struct {
+	CPUSeconds     float64  `json:"cpu_seconds"`
+	CPUPercent     float64  `json:"cpu_percent"`          // of one core
+	MachineIdle    *float64 `json:"machine_idle_percent"` // of all cores; Linux only
+	SchedulingP99  int64    `json:"scheduling_p99_ns"`    // goroutine runnable → running, bucket's upper bound
+	GCCount        int64    `json:"gc_count"`
+	GCPauseNS      int64    `json:"gc_pause_ns"` // stop-the-world, in all
+	GCCPUSeconds   float64  `json:"gc_cpu_seconds"`
+	TimerOvershoot *int64   `json:"timer_overshoot_p50_ns"` // actual − asked hold; nil without one
+	Starts         int64    `json:"starts"`                 // open loop: starts in the window
+	LateStarts     int64    `json:"late_starts"`            // open loop: starts delayed by the generator, by over 10 ms
+	BehindStarts   int64    `json:"behind_starts"`          // open loop: starts over 10 ms late because no client was free
+	PoolWaits      int64    `json:"pool_waits"`             // commands that waited for a connection
+	PoolWaitNS     int64    `json:"pool_wait_ns"`           // their waits in all
+	PoolTimeouts   int64    `json:"pool_timeouts"`
+	PeakRSS        int64    `json:"peak_rss_bytes"` // resident memory of the process so far
+}
+
+// Books is the proof that no time was lost: for every client wait + hold +
+// release + think must come to the window.
+type Books struct {
+	Wait    float64 `json:"wait_seconds"` // sums over all clients, clipped to the window
+	Hold    float64 `json:"hold_seconds"`
+	Release float64 `json:"release_seconds"`
+	Think   float64 `json:"think_seconds"`  // release → next acquire, the harness's own work included
+	Window  float64 `json:"window_seconds"` // clients × window
+	// WorstPercent is the largest difference of any client, in percent of the
+	// window.
+	WorstPercent float64 `json:"worst_percent"`
+	Balanced     bool    `json:"balanced"`
+}
+
+// ErrorCount is how often an error occurred.
+type ErrorCount struct {
+	Error string `json:"error"`
+	Count int64  `json:"count"`
+}

@@ -1,0 +1,91 @@
+package results
+
+// Server is what Redis itself counted for a run, nil where it would not say.
+type Server struct {
+	Whole  *ServerDelta `json:"whole_run"` // connections opened → keys cleaned up
+	Window *ServerDelta `json:"window"`
+	Peak   *ServerPeak  `json:"peak"`
+}
+
+// ServerDelta is the difference of two readings of INFO.
+type ServerDelta struct {
+	Seconds float64 `json:"seconds"` // between the readings
+	// Acquisitions granted between the readings, to divide by. They differ from
+	// the window's by what was granted while INFO travelled.
+	Acquisitions int64 `json:"acquisitions"`
+
+	Calls     *int64           `json:"calls"`    // commands executed, those inside scripts included
+	Commands  map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
+	BytesIn   *int64           `json:"bytes_in"` // received by Redis
+	BytesOut  *int64           `json:"bytes_out"`
+	CPU       *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
+	MainCPU   *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
+	IdleCPU   *float64         `json:"idle_cpu_seconds"`        // what CPU would have been with the same connections idle
+	Evictions int64            `json:"evicted_keys,omitempty"`
+
+	// RoundTrips and the client's bytes are counted at the generator's sockets.
+	RoundTrips     *int64 `json:"round_trips"` // requests written, a pipeline being one
+	ClientBytesOut *int64 `json:"client_bytes_out"`
+	ClientBytesIn  *int64 `json:"client_bytes_in"`
+	// Foreign is the share, in percent, of the bytes Redis received that did not
+	// come from this generator; only for intervals that begin and end in silence.
+	Foreign *float64 `json:"foreign_percent"`
+
+	Nodes []NodeDelta `json:"nodes,omitempty"` // one by one, if there are several
+}
+
+// NodeDelta is what one node counted. Replicas count the commands and bytes that
+// their primary passes on to them; what the nodes of a cluster say to each other,
+// which a PUBLISH is part of, INFO does not count.
+type NodeDelta struct {
+	Address  string           `json:"address"`
+	Role     string           `json:"role,omitempty"` // primary or replica, at the end
+	Calls    *int64           `json:"calls"`
+	Commands map[string]int64 `json:"commands"`
+	BytesIn  *int64           `json:"bytes_in"`
+	BytesOut *int64           `json:"bytes_out"`
+	CPU      *float64         `json:"cpu_seconds"`
+}
+
+// ServerPeak is the largest seen in the window, sampled about once a second.
+type ServerPeak struct {
+	Clients       int64  `json:"clients"`       // connections
+	Subscriptions *int64 `json:"subscriptions"` // channel subscriptions over all connections
+	MemoryBytes   int64  `json:"memory_bytes"`  // used_memory
+}
+
+// PerAcquisition divides by the acquisitions of the same interval; nil without
+// any, or without the figure.
+func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
+	if d == nil || total == nil || d.Acquisitions == 0 {
+		return nil
+	}
+	per := float64(*total) / float64(d.Acquisitions)
+	return &per
+}
+
+// CPUPerAcquisition is Redis CPU per acquisition in seconds, less what the same
+// connections cost idle.
+func (d *ServerDelta) CPUPerAcquisition() *float64 {
+	if d == nil || d.CPU == nil || d.Acquisitions == 0 {
+		return nil
+	}
+	cpu := *d.CPU
+	if d.IdleCPU != nil {
+		cpu -= *d.IdleCPU
+	}
+	if cpu <= 0 { // less than what can be told apart
+		return nil
+	}
+	per := cpu / float64(d.Acquisitions)
+	return &per
+}
+
+// CPUPercent is Redis CPU in percent of one core; nil where unknown.
+func (d *ServerDelta) CPUPercent() *float64 {
+	if d == nil || d.CPU == nil || d.Seconds <= 0 {
+		return nil
+	}
+	percent := *d.CPU / d.Seconds * 100
+	return &percent
+}

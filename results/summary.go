@@ -1,0 +1,140 @@
+package results
+
+import (
+	"cmp"
+	"slices"
+)
+
+// summary is one strategy over all its runs. Its figures are medians, because
+// one disturbed round of a noisy machine would move a mean.
+type summary struct {
+	Strategy
+	runs []Run // every one, in the order in which they ran
+	used []Run // those the figures come from
+	// suspect says that no run could be trusted, so that all of them are used.
+	suspect bool
+}
+
+// usable says whether a run's figures may go into a median.
+func usable(r Run) bool { return r.Valid() && r.Failure == "" }
+
+// summarise groups a report's runs by strategy, in the order in which the
+// strategies were asked for. Strategies that never ran are left out.
+func summarise(r *Report) []summary {
+	var all []summary
+	index := map[string]int{}
+	add := func(s Strategy) {
+		if _, known := index[s.Name]; !known {
+			index[s.Name] = len(all)
+			all = append(all, summary{Strategy: s})
+		}
+	}
+	for _, s := range r.Strategies {
+		add(s)
+	}
+	for _, run := range r.Runs {
+		add(Strategy{Name: run.Strategy})
+		s := &all[index[run.Strategy]]
+		s.runs = append(s.runs, run)
+		if usable(run) {
+			s.used = append(s.used, run)
+		}
+	}
+	for i := range all {
+		if len(all[i].used) == 0 {
+			all[i].used, all[i].suspect = all[i].runs, true
+		}
+	}
+	return slices.DeleteFunc(all, func(s summary) bool { return len(s.runs) == 0 })
+}
+
+// tainted says that at least one run cannot be trusted.
+func (s summary) tainted() bool { return s.suspect || len(s.used) < len(s.runs) }
+
+// values are a figure's known values, ascending.
+func (s summary) values(figure func(Run) *float64) []float64 {
+	var known []float64
+	for _, run := range s.used {
+		if v := figure(run); v != nil {
+			known = append(known, *v)
+		}
+	}
+	slices.Sort(known)
+	return known
+}
+
+// median is the median of the runs in which the figure is known; nil when it is
+// known in none.
+func (s summary) median(figure func(Run) *float64) *float64 {
+	known := s.values(figure)
+	if len(known) == 0 {
+		return nil
+	}
+	middle := len(known) / 2
+	m := known[middle]
+	if len(known)%2 == 0 {
+		m = (known[middle-1] + m) / 2
+	}
+	return &m
+}
+
+// bound is the median of a duration that in some runs may be a lower bound
+// only. It is exact when everything up to the middle is: what lies above can
+// then only move further up.
+func (s summary) bound(figure func(Run) *Bound) *Bound {
+	var known []Bound
+	for _, run := range s.used {
+		if b := figure(run); b != nil {
+			known = append(known, *b)
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	slices.SortFunc(known, func(a, b Bound) int { return cmp.Compare(a.NS, b.NS) })
+	middle := len(known) / 2
+	m := Bound{NS: known[middle].NS}
+	if len(known)%2 == 0 {
+		m.NS = known[middle-1].NS + (m.NS-known[middle-1].NS)/2
+	}
+	m.AtLeast = slices.ContainsFunc(known[:middle+1], func(b Bound) bool { return b.AtLeast })
+	return &m
+}
+
+// total adds up a count over every run, the untrusted ones included: a broken
+// lock is not excused by a disturbed measurement.
+func (s summary) total(count func(Run) int64) int64 {
+	var sum int64
+	for _, run := range s.runs {
+		sum += count(run)
+	}
+	return sum
+}
+
+// known adds up a count over the runs that know it; nil when none does.
+func (s summary) known(count func(Run) *int64) *float64 {
+	var sum *float64
+	for _, run := range s.runs {
+		if n := count(run); n != nil {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += float64(*n)
+		}
+	}
+	return sum
+}
+
+// exactly makes a figure of one that is always known.
+func exactly[N int | int64 | float64](n N) *float64 {
+	v := float64(n)
+	return &v
+}
+
+// converted is a figure that may be unknown.
+func converted(n *int64) *float64 {
+	if n == nil {
+		return nil
+	}
+	return exactly(*n)
+}

@@ -1,0 +1,202 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// groups are the tables, in the order in which questions are asked: how fast,
+// who waits, is it fair, what does Redis pay, does it exclude.
+func groups(r *Report) []group {
+	return []group{
+		{"SPEED", speedColumns(r)},
+		{"WAITING time", waitingColumns()},
+		{"FAIRNESS", fairnessColumns(r)},
+		{"COST per acquisition", costColumns()},
+		{"LOAD on Redis", loadColumns()},
+		{"SAFETY", safetyColumns(r)},
+	}
+}
+
+func speedColumns(r *Report) []column {
+	columns := []column{
+		{"acq/s", false, figure(func(r Run) *float64 { return exactly(r.Speed.PerSecond) }, number)},
+		{"utili-\nsation", false, figure(func(r Run) *float64 { return exactly(r.Speed.Utilisation * 100) }, percent)},
+		{"hold\np50", false, duration(func(r Run) *Bound { return r.Speed.Hold.P50 })},
+		{"handoff\np50", false, duration(func(r Run) *Bound { return r.Speed.Handoff.P50 })},
+		{"handoff\np99", false, duration(func(r Run) *Bound { return r.Speed.Handoff.P99 })},
+		{"release\np50", false, duration(func(r Run) *Bound { return r.Speed.Release.P50 })},
+	}
+	if r.Workload.Coalesce {
+		served := column{"served/s", false, figure(func(r Run) *float64 { return exactly(r.Speed.ServedPerSecond) }, number)}
+		columns = slices.Insert(columns, 1, served)
+	}
+	if r.Rounds <= 1 {
+		return columns
+	}
+	runs := column{"runs", false, func(s summary) string {
+		if s.tainted() && !s.suspect {
+			return fmt.Sprintf("%d of %d", len(s.used), len(s.runs))
+		}
+		return fmt.Sprint(len(s.runs))
+	}}
+	spread := column{"acq/s\nmin–max", false, func(s summary) string {
+		all := s.values(func(r Run) *float64 { return exactly(r.Speed.PerSecond) })
+		return number(all[0]) + "–" + number(all[len(all)-1])
+	}}
+	return append([]column{runs, columns[0], spread}, columns[1:]...)
+}
+
+func waitingColumns() []column {
+	perAcquisition := func(r Run) Distribution { return r.Waiting.PerAcquisition }
+	perClient := func(r Run) Distribution { return r.Waiting.PerClient }
+	return []column{
+		{"per acq\np50", false, duration(func(r Run) *Bound { return perAcquisition(r).P50 })},
+		{"per acq\np99", false, duration(func(r Run) *Bound { return perAcquisition(r).P99 })},
+		{"per acq\nmax", false, duration(func(r Run) *Bound { return perAcquisition(r).Max })},
+		{"per client\np50", false, duration(func(r Run) *Bound { return perClient(r).P50 })},
+		{"per client\np99", false, duration(func(r Run) *Bound { return perClient(r).P99 })},
+		{"open at\nthe end", false, figure(func(r Run) *float64 { return exactly(r.Waiting.Open) }, whole)},
+		{"gave\nup", false, figure(func(r Run) *float64 { return exactly(r.Waiting.GaveUp) }, whole)},
+	}
+}
+
+func fairnessColumns(r *Report) []column {
+	least := func(r Run) *float64 { return exactly(r.Fairness.TurnsMin) }
+	most := func(r Run) *float64 { return exactly(r.Fairness.TurnsMax) }
+	starved := func(r Run) *float64 { return exactly(r.Fairness.Starved) }
+	return []column{
+		{"turns of a client\nmin–max", false, func(s summary) string {
+			return known(s.median(least), whole) + "–" + known(s.median(most), whole) + s.mark()
+		}},
+		{"Jain\nindex", false, figure(func(r Run) *float64 { return r.Fairness.Jain }, significant)},
+		{"starved\nclients", false, func(s summary) string {
+			return known(s.median(starved), whole) + fmt.Sprintf(" of %d", r.Workload.Clients) + s.mark()
+		}},
+		{"longest\nwait", false, duration(func(r Run) *Bound { return r.Fairness.LongestWait })},
+		{"working\nset", false, figure(func(r Run) *float64 { return r.Fairness.WorkingSet }, significant)},
+		{"back\nafter", false, figure(func(r Run) *float64 { return converted(r.Fairness.Return) }, whole)},
+		{"overtook", false, figure(func(r Run) *float64 { return r.Fairness.Overtakes }, percent)},
+		{"largest\nbypass", false, figure(func(r Run) *float64 { return exactly(r.Fairness.LargestBypass) }, whole)},
+	}
+}
+
+func costColumns() []column {
+	each := func(total func(*ServerDelta) *int64) func(Run) *float64 {
+		return func(r Run) *float64 {
+			if r.Server.Window == nil {
+				return nil
+			}
+			return r.Server.Window.PerAcquisition(total(r.Server.Window))
+		}
+	}
+	return []column{
+		{"commands", false, figure(each(func(d *ServerDelta) *int64 { return d.Calls }), significant)},
+		{"round\ntrips", false, figure(each(func(d *ServerDelta) *int64 { return d.RoundTrips }), significant)},
+		{"bytes\nin", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesIn }), sized)},
+		{"bytes\nout", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesOut }), sized)},
+		{"Redis\nCPU", false, figure(func(r Run) *float64 { return r.Server.Window.CPUPerAcquisition() }, seconds)},
+		{"attempts", false, figure(func(r Run) *float64 { return r.Effort.Attempts }, significant)},
+		{"wake-ups", false, figure(func(r Run) *float64 { return r.Effort.WakeUps }, significant)},
+		{"futile\nwake-ups", false, figure(func(r Run) *float64 { return r.Effort.Futile }, significant)},
+	}
+}
+
+func loadColumns() []column {
+	peak := func(value func(*ServerPeak) *float64) func(Run) *float64 {
+		return func(r Run) *float64 {
+			if r.Server.Peak == nil {
+				return nil
+			}
+			return value(r.Server.Peak)
+		}
+	}
+	return []column{
+		{"CPU of\none core", false, figure(func(r Run) *float64 { return r.Server.Window.CPUPercent() }, percent)},
+		{"connections\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return exactly(p.Clients) }), whole)},
+		{"subscriptions\npeak", false, figure(peak(func(p *ServerPeak) *float64 {
+			return converted(p.Subscriptions)
+		}), whole)},
+		{"memory\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return exactly(p.MemoryBytes) }), sized)},
+		{"foreign\ntraffic", false, figure(func(r Run) *float64 {
+			if r.Server.Whole == nil {
+				return nil
+			}
+			return r.Server.Whole.Foreign
+		}, percent)},
+	}
+}
+
+func safetyColumns(r *Report) []column {
+	total := func(count func(Run) int64) func(summary) string {
+		return func(s summary) string { return whole(float64(s.total(count))) }
+	}
+	columns := []column{
+		{"claims", true, func(s summary) string { return strings.Join(wrap(s.verdict(), verdictWidth, ""), "\n") }},
+		{"overlaps", false, total(func(r Run) int64 { return r.Safety.Overlaps })},
+		{"late\noverlaps", false, total(func(r Run) int64 { return r.Safety.Late })},
+		{"fencing\nbroken", false, func(s summary) string {
+			if s.total(func(r Run) int64 { return r.Safety.FencedLeases }) == 0 {
+				return unknown
+			}
+			return whole(float64(s.total(func(r Run) int64 { return r.Safety.FencingRegression })))
+		}},
+		{"leases\nlost", false, total(func(r Run) int64 { return r.Safety.LostLeases })},
+		{"left\nbehind", false, func(s summary) string {
+			return known(s.known(func(r Run) *int64 { return r.Safety.LeftoverCount }), whole)
+		}},
+		{"clients\nstuck", false, total(func(r Run) int64 { return int64(r.Safety.Stuck) })},
+		{"errors", false, total(Run.errors)},
+	}
+	if r.Workload.Work == spec.WorkCounter {
+		columns = slices.Insert(columns, 3, column{"updates\nlost", false, func(s summary) string {
+			return known(s.known(func(r Run) *int64 { return r.Safety.LostUpdates }), whole)
+		}})
+	}
+	return columns
+}
+
+// errors counts those of Acquire and Release.
+func (r Run) errors() int64 {
+	var sum int64
+	for _, e := range r.Errors {
+		sum += e.Count
+	}
+	return sum
+}
+
+// mark is put behind the figures of a strategy of which no run can be trusted.
+func (s summary) mark() string {
+	if s.suspect {
+		return "!"
+	}
+	return ""
+}
+
+// figure shows the median of the runs.
+func figure(value func(Run) *float64, write func(float64) string) func(summary) string {
+	return func(s summary) string {
+		m := s.median(value)
+		if m == nil {
+			return unknown
+		}
+		return write(*m) + s.mark()
+	}
+}
+
+// duration shows the median of the runs, which may be a lower bound.
+func duration(value func(Run) *Bound) func(summary) string {
+	return func(s summary) string {
+		b := s.bound(value)
+		if b == nil {
+			return unknown
+		}
+		return b.String() + s.mark()
+	}
+}
+
+func whole(x float64) string { return count(int64(math.Round(x))) }

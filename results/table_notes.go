@@ -1,0 +1,177 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// verdictWidth leaves room for the counts beside it.
+const verdictWidth = 20
+
+// verdict says whether what the strategy claims held in every run.
+func (s summary) verdict() string {
+	var broken []string
+	for _, run := range s.runs {
+		for _, claim := range run.Safety.Broken {
+			name, _, _ := strings.Cut(claim, ":") // the notes say the rest
+			if !slices.Contains(broken, name) {
+				broken = append(broken, name)
+			}
+		}
+	}
+	verdict := "held"
+	switch {
+	case len(broken) > 0:
+		verdict = "BROKEN: " + strings.Join(broken, ", ")
+	case len(s.Claims) == 0:
+		verdict = "no claim"
+	}
+	if s.Caveat != "" {
+		verdict += " (unsafe)"
+	}
+	return verdict
+}
+
+// notes are what a reader must know before believing the tables.
+func (p *page) notes(r *Report, all []summary) {
+	figures := p.String()
+	p.WriteByte('\n')
+	for _, s := range all {
+		p.runNotes(r, s)
+	}
+	p.labelNotes(all)
+	for _, s := range all {
+		if s.Caveat != "" {
+			p.entry("unsafe", "%s: %s", s.Name, s.Caveat)
+		}
+	}
+	for _, left := range r.LeftOut {
+		p.entry("left out", "%s: %s", left.Strategy, left.Why)
+	}
+	for _, warning := range r.Warnings {
+		p.entry("warning", "%s", warning)
+	}
+	if len(all) > 0 {
+		p.entry("read", "%s", method(r))
+		p.entry("", "%s", signs(figures))
+	}
+	p.ending(r)
+}
+
+// runNotes tell what is wrong with single runs.
+func (p *page) runNotes(r *Report, s summary) {
+	for _, run := range s.runs {
+		name := s.Name
+		if r.Rounds > 1 {
+			name = fmt.Sprintf("%s, round %d", s.Name, run.Round)
+		}
+		if len(run.Invalid) > 0 {
+			p.entry("! INVALID", "%s: %s", name, strings.Join(run.Invalid, "; "))
+		} else if run.Failure != "" {
+			p.entry("! FAILED", "%s: %s", name, run.Failure)
+		}
+		for _, claim := range run.Safety.Broken {
+			p.entry("! BROKEN", "%s: %s", name, claim)
+		}
+		if left := run.Safety.Leftovers; len(left) > 0 {
+			p.entry("left", "%s: %s%s", name, strings.Join(left[:min(len(left), 3)], ", "), more(*run.Safety.LeftoverCount-3))
+		}
+		for _, e := range run.Errors[:min(len(run.Errors), 3)] {
+			p.entry("errors", "%s: %s × %s", name, count(e.Count), e.Error)
+		}
+	}
+}
+
+func more(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// meaning explains a label that is not plain.
+func meaning(label string) string {
+	switch label {
+	case "generator-bound":
+		return " (the machine was busy with lockbench itself: the lock may be faster than shown)"
+	case "busy machine":
+		return " (busy with something other than lockbench and Redis: measure on a quieter one)"
+	case "redis-bound":
+		return " (the thread that executes commands was busy all the time)"
+	default:
+		return ""
+	}
+}
+
+// labelNotes name each label once, with the strategies that bear it.
+func (p *page) labelNotes(all []summary) {
+	bearers := map[string][]string{}
+	var labels []string
+	for _, s := range all {
+		for _, run := range s.runs {
+			for _, label := range run.Labels {
+				if !slices.Contains(labels, label) {
+					labels = append(labels, label)
+				}
+				if !slices.Contains(bearers[label], s.Name) {
+					bearers[label] = append(bearers[label], s.Name)
+				}
+			}
+		}
+	}
+	for _, label := range labels {
+		p.entry("label", "%s: %s%s", strings.Join(bearers[label], ", "), label, meaning(label))
+	}
+}
+
+// method says how the figures came about.
+func method(r *Report) string {
+	again := "as soon as it has released"
+	if !r.Workload.Think.IsZero() {
+		again = "once it has released and thought"
+	}
+	how := "closed loop: each client acquires again " + again
+	if r.Workload.Rate > 0 {
+		how = "open loop: waits count from the intended start"
+	}
+	if r.Rounds > 1 {
+		how += " · medians of the valid runs, safety of all"
+	}
+	return how
+}
+
+// signs explains those that occur.
+func signs(figures string) string {
+	var explained []string
+	if strings.Contains(figures, "≥") {
+		explained = append(explained, "≥ at least: some waits had not ended")
+	}
+	if strings.Contains(figures, unknown+" ") || strings.Contains(figures, unknown+"\n") {
+		explained = append(explained, unknown+" not known")
+	}
+	if strings.Contains(figures, "!") {
+		explained = append(explained, "! see INVALID")
+	}
+	return strings.Join(explained, " · ")
+}
+
+// ending says how it came to its end, where that was not as planned.
+func (p *page) ending(r *Report) {
+	windows := 0
+	for _, run := range r.Runs {
+		if run.WindowNS > 0 {
+			windows++
+		}
+	}
+	measured := fmt.Sprintf("%d of %s measured", windows, plural(len(r.Strategies)*r.Rounds, "run"))
+	if r.Interrupted {
+		p.entry("! STOPPED", "interrupted: %s", measured)
+	}
+	if r.Error != "" {
+		p.entry("! ERROR", "%s (%s)", r.Error, measured)
+	}
+	if len(r.Runs) == 0 {
+		p.entry("! EMPTY", "nothing was measured")
+	}
+}

@@ -1,0 +1,123 @@
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// measureRounds runs every strategy once a round, in an order shuffled by the
+// seed, so that drift hits all alike.
+func (s *session) measureRounds(ctx context.Context) error {
+	s.chooseStrategies()
+	for round := 1; round <= s.plan.Rounds; round++ {
+		order := slices.Clone(s.strategies)
+		shuffle := mathrand.New(mathrand.NewPCG(uint64(s.plan.Workload.Seed), uint64(round)))
+		shuffle.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for i, variant := range order {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err := s.measure(ctx, variant, round, i+1); err != nil {
+				return errors.Join(append(s.failures, err)...)
+			}
+		}
+	}
+	return errors.Join(s.failures...)
+}
+
+// chooseStrategies leaves out what cannot run on these servers.
+func (s *session) chooseStrategies() {
+	s.strategies = slices.DeleteFunc(s.strategies, func(v strategies.Variant) bool {
+		why := s.unfit(v.Info())
+		if why != "" {
+			s.leaveOut(v, why)
+		}
+		return why != ""
+	})
+	for _, v := range s.strategies {
+		info := v.Info()
+		s.report.Strategies = append(s.report.Strategies, results.Strategy{
+			Name:      v.Name(),
+			Summary:   info.Summary,
+			Claims:    info.Claims.List(),
+			Caveat:    info.Caveat,
+			Capacity:  info.Capacity,
+			Instances: workloads.Job{Strategy: v, Workload: s.plan.Workload}.Instances(),
+			BlackBox:  info.BlackBox,
+		})
+	}
+}
+
+// unfit is why a strategy cannot run on these servers; "" if it can.
+func (s *session) unfit(info strategies.Info) string {
+	if s.server == nil {
+		return ""
+	}
+	if s.server.Topology().Kind == servers.Clustered && info.Nodes > 0 && info.NoCluster != "" {
+		return info.NoCluster
+	}
+	nodes := s.server.Independent()
+	if info.Nodes <= nodes {
+		return ""
+	}
+	there := "there is 1"
+	if nodes > 1 {
+		there = fmt.Sprintf("there are %d", nodes)
+	}
+	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there, max(info.Nodes, 5))
+}
+
+// leaveOut says that a strategy is not run, or not any more.
+func (s *session) leaveOut(v strategies.Variant, why string) {
+	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: why})
+}
+
+// measure runs one strategy once and enters it into the report. One that fails is
+// left out from then on; the error returned is what ends the session.
+func (s *session) measure(ctx context.Context, v strategies.Variant, round, order int) error {
+	s.begun++
+	if s.server != nil { // what an earlier run was hit by is over
+		if err := s.server.Settle(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("before %s: %w", v.Name(), err)
+		}
+	}
+	run, err := workloads.Job{
+		Strategy: v,
+		Workload: s.plan.Workload,
+		Target:   s.target(),
+		Session:  s.id,
+		Number:   s.begun,
+		Round:    round,
+		Order:    order,
+		Phase:    func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
+	}.Run(ctx)
+	if run != nil {
+		s.report.Runs = append(s.report.Runs, *run)
+		if run.Server.Whole != nil {
+			s.granted += run.Server.Whole.Acquisitions
+		}
+	}
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return nil
+	case errors.Is(err, workloads.ErrServerGone) || s.server != nil && s.server.Ping(ctx) != nil:
+		if errors.Is(err, ErrUnreachable) {
+			return fmt.Errorf("during %s: %w", v.Name(), err)
+		}
+		return fmt.Errorf("%w during %s: %w", ErrUnreachable, v.Name(), err)
+	}
+	if !errors.Is(err, workloads.ErrUnsupported) {
+		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))
+	}
+	s.leaveOut(v, err.Error())
+	s.strategies = slices.DeleteFunc(s.strategies, func(other strategies.Variant) bool { return other.Name() == v.Name() })
+	return nil
+}

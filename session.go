@@ -1,0 +1,128 @@
+package lockbench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// session is a plan under way.
+type session struct {
+	plan       Plan
+	id         string
+	server     *servers.Server // nil if no strategy talks to Redis
+	strategies []strategies.Variant
+	report     *results.Report
+	before     *results.Reading
+	begun      int // runs
+	granted    int64
+	failures   []error // of strategies that were left out for them
+}
+
+// open gets a Redis, if any strategy needs one.
+func open(ctx context.Context, plan Plan) (*session, error) {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its documentation
+	s := &session{plan: plan, id: hex.EncodeToString(id), strategies: slices.Clone(plan.Strategies)}
+	s.report = &results.Report{
+		Schema:   results.Schema,
+		Tool:     results.Tool{Name: "lockbench", Version: Version()},
+		Started:  time.Now(),
+		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
+		Workload: plan.Workload,
+		Rounds:   plan.Rounds,
+		Warnings: plan.Warnings(),
+		Runs:     []results.Run{},
+	}
+	s.progress("", 0, "start", 0)
+	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), plan.Workload) }) {
+		options := plan.Redis.options()
+		options.RunID = s.id
+		server, err := servers.Open(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		s.server = server
+		s.report.Redis = server.Describe()
+		s.before = s.read(ctx)
+	}
+	// After the server is open: pinning has been done by then.
+	s.report.Environment = measure.Environment()
+	if s.server != nil {
+		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
+	}
+	return s, nil
+}
+
+func (s *session) read(ctx context.Context) *results.Reading {
+	reading, err := s.server.Read(ctx)
+	if err != nil {
+		return nil
+	}
+	return &reading
+}
+
+// target is the server as the engine sees it.
+func (s *session) target() workloads.Target {
+	if s.server == nil {
+		return nil
+	}
+	return s.server
+}
+
+// progress tells where the session is.
+func (s *session) progress(strategy string, round int, phase string, run int) {
+	if s.plan.Progress == nil {
+		return
+	}
+	runs := len(s.strategies) * s.plan.Rounds
+	all := s.plan.Expected()
+	s.plan.Progress(Progress{
+		Run: run, Runs: runs, Strategy: strategy, Round: round, Phase: phase,
+		Remaining: max(0, all-all*time.Duration(max(run-1, 0))/time.Duration(max(runs, 1))),
+	})
+}
+
+// finish closes the server and completes the report.
+func (s *session) finish(ctx context.Context, err error) (*results.Report, error) {
+	if s.server != nil {
+		if after := s.read(ctx); after != nil && s.before != nil {
+			s.report.Server = after.Since(*s.before, s.granted)
+		}
+		if closeErr := s.server.Close(ctx); closeErr != nil {
+			s.report.Warnings = append(s.report.Warnings, closeErr.Error())
+		}
+	}
+	if err != nil {
+		s.report.Error = err.Error()
+		s.report.Unreachable = errors.Is(err, ErrUnreachable)
+	}
+	s.report.Finished = time.Now()
+	return s.report, err
+}
+
+// Version is that of the module as built: a tag, or the commit for a build from
+// a work tree.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = "devel-" + setting.Value[:min(len(setting.Value), 12)]
+		}
+	}
+	return version
+}

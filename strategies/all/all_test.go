@@ -1,0 +1,31 @@
+package all_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
+)
+
+// What is printed of every strategy must be there to be printed.
+func TestEveryStrategyDescribesItself(t *testing.T) {
+	for _, s := range strategies.All() {
+		info := s.Info
+		if info.Summary == "" || strings.Contains(info.Summary, "\n") {
+			t.Errorf("%s: its summary is %q, want one line", info.Name, info.Summary)
+		}
+		if info.Capacity > 0 && !info.Claims.Exclusion && info.Caveat == "" {
+			t.Errorf("%s poses as a lock, does not claim exclusion, and does not say why", info.Name)
+		}
+		for _, option := range s.Options() {
+			if option.Help == "" {
+				t.Errorf("%s: option %s has no help", info.Name, option.Name)
+			}
+			// Every default can be written as it is shown.
+			if _, err := strategies.NewVariant(info.Name, map[string]string{option.Name: option.Default}); err != nil {
+				t.Errorf("%s: its default is refused: %v", info.Name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Package atomic is no lock. It is the bound to which any lock can be compared:
+// where the work under the lock is one counter, one INCR does it, and nobody
+// waits for anybody.
+//
+// An acquire and a release cost nothing and exclude nobody; the work costs one
+// INCR, one round trip. It only makes sense with a workload whose work is a
+// counter, and nothing else can run on it.
+package atomic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:    "atomic",
+		Summary: "no lock: one INCR does the work (only with --work counter)",
+		Nodes:   1,
+	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
+}
+
+// Locker lets everybody in.
+type Locker struct{ config strategies.Config }
+
+// New returns a Locker that increments on the first node.
+func New(config strategies.Config) (*Locker, error) {
+	if len(config.Nodes) == 0 {
+		return nil, errors.New("atomic: it needs a Redis node")
+	}
+	return &Locker{config}, nil
+}
+
+// Acquire lets the caller in.
+func (*Locker) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	return admission, ctx.Err()
+}
+
+// Increment adds one to the counter, atomically.
+func (l *Locker) Increment(ctx context.Context, counter string) error {
+	if err := l.config.Nodes[0].Client.Incr(ctx, counter).Err(); err != nil {
+		return fmt.Errorf("increment %q: %w", counter, err)
+	}
+	return nil
+}
+
+// Close has nothing to free.
+func (*Locker) Close() error { return nil }
+
+type lease struct{}
+
+var admission strategies.Lease = lease{}
+
+func (lease) Release(context.Context) error { return nil }

@@ -1,0 +1,14 @@
+-- Leaves nothing of a caller who gives up: not the lock, not its place among the
+-- waiters, and not the signal that it may have taken with it.
+-- KEYS: lock, waiters, signal   ARGV: token, TTL in ms
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end
+redis.call('SREM', KEYS[2], ARGV[1])
+if redis.call('EXISTS', KEYS[2]) == 0 then
+  redis.call('DEL', KEYS[3])
+elseif redis.call('EXISTS', KEYS[1]) == 0 and redis.call('EXISTS', KEYS[3]) == 0 then
+  redis.call('RPUSH', KEYS[3], '1')
+  redis.call('PEXPIRE', KEYS[3], ARGV[2])
+end
+return 1

@@ -1,0 +1,20 @@
+-- Takes the lock if it is free; else puts the caller on the list of those who wait.
+-- KEYS: lock, waiters, signal   ARGV: token, TTL in ms, mode
+-- mode: try (do not wait), first (wait if it is taken), again (waits already)
+-- returns nil when taken, else the lock's PTTL
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  if ARGV[3] == 'again' then
+    redis.call('SREM', KEYS[2], ARGV[1])
+    if redis.call('EXISTS', KEYS[2]) == 0 then
+      redis.call('DEL', KEYS[3])
+    end
+  end
+  return nil
+end
+local left = redis.call('PTTL', KEYS[1])
+if ARGV[3] ~= 'try' then
+  -- It outlives the wait that follows, and every waiter renews it.
+  redis.call('SADD', KEYS[2], ARGV[1])
+  redis.call('PEXPIRE', KEYS[2], math.max(left, 0) + 2 * ARGV[2])
+end
+return left

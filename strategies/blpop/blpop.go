@@ -1,0 +1,262 @@
+// Package blpop is a lock whose waiters block in Redis itself: the lock is a
+// string, and a release pushes a signal on a list from which they pop. It has the
+// shape of python-redis-lock.
+//
+// An uncontended acquire is one EVALSHA (a SET inside), a release another (GET, DEL,
+// EXISTS): one round trip each. A waiter's first try also notes that it waits and
+// learns the holder's PTTL; then it blocks in a BLPOP for at most that long, and
+// tries once more for each wake-up: two round trips. Each waiter blocks on a
+// connection of its own.
+//
+// A release signals only when somebody waits, with one signal at a time; Redis
+// gives it to whoever has blocked longest, over all processes. The lock itself
+// lies free until the one woken has taken it: newcomers may barge in, and the one
+// woken then blocks again, behind all others. So wake-ups are first come, first
+// served, and grants are not. An expired lock is signalled to nobody: every waiter
+// looks for itself when its BLPOP times out.
+//
+// It guarantees exclusion while a lease is valid, frees a dead holder's lock after
+// the TTL, and lets nobody but the owner release or extend. Lock, signal and
+// waiters are three keys of one hash slot; of the last two nothing is left when
+// nobody waits, and what a dead waiter leaves expires.
+//
+// What breaks it: a holder that works on past ValidUntil; a failover to a replica
+// that had not seen the SET. A waiter that dies with the signal in hand costs the
+// others the rest of their BLPOP. With a client that retries by itself (MaxRetries
+// other than -1), an acquire whose reply was lost waits for its own token to expire.
+package blpop
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:        "blpop",
+		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity:    1,
+		Nodes:       1,
+		NoCluster:   noCluster,
+		Connections: strategies.Connections{PerWaiter: 1},
+	}, Options{}, New)
+}
+
+const noCluster = "a cluster's connections cannot be unblocked by id"
+
+var (
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed abandon.lua
+	abandonSource string
+
+	acquireScript = redis.NewScript(acquireSource)
+	releaseScript = redis.NewScript(releaseSource)
+	abandonScript = redis.NewScript(abandonSource)
+)
+
+// Options are none.
+type Options struct{}
+
+// Locker is one process's side of the lock.
+type Locker struct {
+	config   strategies.Config
+	client   redis.UniversalClient
+	blocking connections
+	owners   *owner.Names
+	closed   atomic.Bool
+}
+
+// New returns a Locker on the first node, which must not be a cluster. It does not
+// talk to Redis yet.
+func New(config strategies.Config, _ Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("blpop: %w", err)
+	}
+	node := config.Nodes[0]
+	if o := node.Options; o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
+		return nil, errors.New("blpop: " + noCluster)
+	}
+	return &Locker{config: config, client: node.Client, blocking: connections{node: node}, owners: owner.New()}, nil
+}
+
+// Prepare loads the scripts and opens a blocking connection for each expected
+// caller.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	for _, script := range []*redis.Script{acquireScript, releaseScript} {
+		if err := script.Load(ctx, l.client).Err(); err != nil {
+			return fmt.Errorf("load a script: %w", err)
+		}
+	}
+	return l.blocking.open(ctx, l.config.Callers)
+}
+
+// Acquire waits until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.begin(key)
+	if err != nil {
+		return nil, err
+	}
+	taken, left, err := l.try(ctx, held, "first")
+	if err != nil {
+		return nil, err
+	}
+	if !taken {
+		if err := l.wait(ctx, held, left); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.begin(key)
+	if err != nil {
+		return nil, err
+	}
+	taken, _, err := l.try(ctx, held, "try")
+	if err != nil {
+		return nil, err
+	}
+	if !taken {
+		return nil, strategies.ErrHeld
+	}
+	return held, nil
+}
+
+// Close closes the blocking connections. Leases can still be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	return l.blocking.close()
+}
+
+func (l *Locker) begin(key string) (*lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	return &lease{locker: l, keys: keysOf(l.config.Key(key)), token: l.owners.Next()}, nil
+}
+
+// wait blocks until the lock is the caller's. left is what the holder has left.
+func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
+	var c *connection
+	defer func() {
+		if c != nil {
+			l.blocking.put(c)
+		}
+	}()
+	for {
+		if c == nil {
+			var err error
+			if c, err = l.blocking.take(ctx); err != nil {
+				l.abandon(ctx, held)
+				return fmt.Errorf("wait for %q: %w", held.keys[0], doubt.Because(ctx, err))
+			}
+		}
+		err := c.block(ctx, l.client, held.keys[2], left)
+		if err != nil {
+			_ = c.client.Close()
+			c = nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			l.abandon(ctx, held)
+			return fmt.Errorf("wait for %q: %w", held.keys[0], ended)
+		}
+		if _, refused := errors.AsType[redis.Error](err); refused {
+			l.abandon(ctx, held)
+			return fmt.Errorf("wait for %q: %w", held.keys[0], err)
+		}
+		// A signal, the end of the PTTL and a broken connection are all the same here:
+		// a reason to look.
+		var taken bool
+		taken, left, err = l.try(ctx, held, "again")
+		l.config.Probe.Wake(taken)
+		if taken || err != nil {
+			return err
+		}
+	}
+}
+
+// try makes one attempt; when the lock is another's it returns how long to block
+// at most. After an error the lock is not held and nothing is left.
+func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration, err error) {
+	l.config.Probe.Attempt()
+	held.until.Set(time.Now().Add(l.config.TTL))
+	ms, err := acquireScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds(), mode).Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return true, 0, nil
+	case err == nil && ms < 0: // it has no TTL: somebody else's doing
+		return false, l.config.TTL, nil
+	case err == nil:
+		// BLPOP takes 0 for ever, and what is left of the last millisecond as 0.
+		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
+	}
+	if doubt.MayHaveRun(err) || mode == "again" {
+		l.abandon(ctx, held)
+	}
+	return false, 0, fmt.Errorf("acquire %q: %w", held.keys[0], doubt.Because(ctx, err))
+}
+
+// abandon removes every trace of a caller who gives up. When it fails nothing more
+// can be done: all traces expire.
+func (l *Locker) abandon(ctx context.Context, held *lease) {
+	settle, done := doubt.Settle(ctx)
+	defer done()
+	_ = abandonScript.Run(settle, l.client, held.keys, held.token, l.config.TTL.Milliseconds()).Err()
+}
+
+// keysOf are lock, waiters and signal, all of one hash slot.
+func keysOf(name string) []string {
+	tagged := name
+	if !strings.Contains(name, "{") {
+		tagged = "{" + name + "}"
+	}
+	return []string{name, tagged + ":waiters", tagged + ":signal"}
+}
+
+// lease is a key that holds the owner's token.
+type lease struct {
+	locker *Locker
+	keys   []string
+	token  string
+	until  validity.Until
+}
+
+// ValidUntil is the TTL after the moment before the lock was asked for.
+func (held *lease) ValidUntil() time.Time { return held.until.Get() }
+
+// Release deletes the key if it still holds the token, and signals.
+func (held *lease) Release(ctx context.Context) error {
+	l := held.locker
+	freed, err := releaseScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds()).Int()
+	if err != nil {
+		return fmt.Errorf("release %q: %w", held.keys[0], doubt.Because(ctx, err))
+	}
+	if freed == 0 {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+// Extend renews the key's TTL if it still holds the token.
+func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
+	return token.Extend(ctx, held.locker.client, held.keys[0], held.token, ttl, &held.until)
+}

@@ -1,0 +1,248 @@
+package blpop_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+func TestConformance(t *testing.T) { trial.Conform(t, "blpop") }
+
+func open(t testing.TB, config strategies.Config) *blpop.Locker {
+	t.Helper()
+	locker, err := blpop.New(config, blpop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locker.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if err := locker.Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return locker
+}
+
+func acquire(t testing.TB, locker *blpop.Locker) strategies.Lease {
+	t.Helper()
+	lease, err := locker.Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func release(t testing.TB, lease strategies.Lease) {
+	t.Helper()
+	if err := lease.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blocked counts the clients that block.
+func blocked(t testing.TB, outside *redis.Client) int {
+	t.Helper()
+	list, err := outside.ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, " cmd=blpop ") && strings.Contains(line, " flags=b ") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestUncontendedCommands(t *testing.T) {
+	server := redistest.Start(t)
+	locker := open(t, trial.Config(t, server))
+	release(t, acquire(t, locker)) // opens the pool's connection
+	outside := server.Client(t)
+	var lease strategies.Lease
+	acquired := locktest.Calls(t, outside, func() { lease = acquire(t, locker) })
+	if want := map[string]int{"evalsha": 1, "set": 1}; !maps.Equal(acquired, want) {
+		t.Errorf("an acquire ran %v, want %v", acquired, want)
+	}
+	released := locktest.Calls(t, outside, func() { release(t, lease) })
+	if want := map[string]int{"evalsha": 1, "get": 1, "del": 1, "exists": 1}; !maps.Equal(released, want) {
+		t.Errorf("a release ran %v, want %v", released, want)
+	}
+}
+
+// Claim: lock and signal cannot be one key, for SET makes a string and BLPOP wants
+// a list.
+func TestOneKeyCannotBeBoth(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	if err := client.SetNX(t.Context(), "key", "token", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := client.BLPop(t.Context(), time.Second, "key").Err()
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Errorf("BLPOP on the key of a SET returned %v, want WRONGTYPE", err)
+	}
+}
+
+// A signal that came too often is not left when the last waiter has its turn.
+func TestStaleSignalIsRemoved(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	locker := open(t, trial.Config(t, server))
+	_ = acquire(t, locker)
+	leases := make(chan strategies.Lease, 1)
+	go func() { leases <- acquire(t, locker) }()
+	trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
+	err := outside.Eval(t.Context(), `redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[2], '1', '1')`,
+		[]string{"trial:key", "{trial:key}:signal"}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := <-leases
+	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) != 1 {
+		t.Errorf("there are %q, want only the lock", keys)
+	}
+	release(t, lease)
+}
+
+// Waiters of two processes are woken in the order in which they began to block,
+// one for each release, and nobody else is.
+func TestReleaseWakesTheLongestWaiter(t *testing.T) {
+	const waiters = 8
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	configs := []strategies.Config{trial.Config(t, server), trial.Config(t, server)}
+	lockers := []*blpop.Locker{open(t, configs[0]), open(t, configs[1])}
+	lease := acquire(t, lockers[0])
+	order := make(chan int, waiters)
+	leases := make(chan strategies.Lease, waiters)
+	var all sync.WaitGroup
+	for i := range waiters {
+		all.Go(func() {
+			lease, err := lockers[i%2].Acquire(t.Context(), "key")
+			if err != nil {
+				t.Errorf("acquire: %v", err)
+				return
+			}
+			order <- i
+			leases <- lease
+		})
+		trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == i+1 })
+	}
+	for want := range waiters {
+		release(t, lease)
+		select {
+		case lease = <-leases:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no waiter was woken")
+		}
+		if got := <-order; got != want {
+			t.Errorf("waiter %d was woken when it was waiter %d's turn", got, want)
+		}
+	}
+	release(t, lease)
+	all.Wait()
+	a, b := configs[0].Probe.Counts(), configs[1].Probe.Counts()
+	got := strategies.ProbeCounts{Attempts: a.Attempts + b.Attempts, Useful: a.Useful + b.Useful, Futile: a.Futile + b.Futile}
+	if want := (strategies.ProbeCounts{Attempts: 1 + 2*waiters, Useful: waiters}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
+
+func TestConnectionsAreOpenedAheadAndReused(t *testing.T) {
+	const callers = 40
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	connections := func() int {
+		list, err := outside.ClientList(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(list, "\n")
+	}
+	config := trial.Config(t, server)
+	config.Callers = callers
+	before := connections()
+	locker := open(t, config)
+	prepared := connections()
+	if opened := prepared - before; opened != callers+1 {
+		t.Errorf("prepare opened %d connections, want one for each of %d callers and one of the pool", opened, callers)
+	}
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range 3 {
+				lease, err := locker.Acquire(t.Context(), "key")
+				if err != nil {
+					t.Errorf("acquire: %v", err)
+					return
+				}
+				if err := lease.Release(context.Background()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most := prepared + 64; connections() > most {
+		t.Errorf("%d connections after the work, want at most %d: those prepared and the pool's", connections(), most)
+	}
+	if err := locker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(t, "the blocking connections are closed", func() bool { return connections() <= before+64 })
+}
+
+// Where CLIENT UNBLOCK is not allowed a wait still ends with its context.
+func TestCancelWithoutTheRightToUnblock(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	if err := outside.Do(t.Context(), "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all", "-client|unblock").Err(); err != nil {
+		t.Fatal(err)
+	}
+	config := trial.Config(t, server)
+	node := config.Nodes[0]
+	options := *node.Options
+	options.Username, options.Password = "lock", "secret"
+	config.Nodes = []strategies.Node{{Client: node.Dial(func(o *redis.UniversalOptions) { *o = options }), Options: &options}}
+	t.Cleanup(func() { _ = config.Nodes[0].Client.Close() })
+	locker := open(t, config)
+	lease := acquire(t, locker)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := locker.Acquire(ctx, "key")
+		done <- err
+	}()
+	trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled wait returned %v", err)
+	}
+	trial.Eventually(t, "nobody blocks", func() bool { return blocked(t, outside) == 0 })
+	release(t, lease)
+	release(t, acquire(t, locker))
+}
+
+func TestClustersAreRefused(t *testing.T) {
+	config := strategies.Config{TTL: time.Second, Nodes: []strategies.Node{{
+		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
+	}}}
+	if _, err := blpop.New(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
+		t.Errorf("a cluster was met with %v", err)
+	}
+}

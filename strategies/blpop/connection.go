@@ -1,0 +1,178 @@
+package blpop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+const (
+	// bufferSize of a blocking connection: its replies are a key and a digit, and
+	// there may be ten thousand of them.
+	bufferSize = 4 << 10
+	// grace is how late Redis may answer a BLPOP that has timed out before its
+	// connection is taken for dead.
+	grace = 5 * time.Second
+	// dials is how many connections are opened at a time.
+	dials = 32
+)
+
+// connection is one connection on which one waiter at a time blocks. It is a
+// client of its own with a pool of one, the only way to close a connection of
+// go-redis while it is in use.
+type connection struct {
+	client redis.UniversalClient
+	id     atomic.Int64 // as CLIENT UNBLOCK wants it
+}
+
+// dial opens a connection and learns its id.
+func dial(ctx context.Context, node strategies.Node) (*connection, error) {
+	c := &connection{}
+	c.client = node.Dial(func(o *redis.UniversalOptions) {
+		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
+		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
+		o.MaxRetries = -1 // a BLPOP sent again may have popped already
+		// The context of each call bounds it, and nothing else.
+		o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, true
+		o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		connected := o.OnConnect
+		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
+			id, err := conn.ClientID(ctx).Result()
+			if err != nil {
+				return fmt.Errorf("ask for the connection's id: %w", err)
+			}
+			c.id.Store(id)
+			if connected != nil {
+				return connected(ctx, conn)
+			}
+			return nil
+		}
+	})
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := c.client.Ping(ctx).Err(); err != nil {
+		_ = c.client.Close()
+		return nil, fmt.Errorf("open a blocking connection: %w", err)
+	}
+	return c, nil
+}
+
+// block waits for a signal, for as long as limit and ctx allow. It returns nil
+// for a signal as well as for none; after an error the connection is of no use.
+func (c *connection) block(ctx context.Context, commands redis.UniversalClient, signal string, limit time.Duration) error {
+	over := make(chan struct{})  // BLPOP has returned
+	freed := make(chan struct{}) // interrupt has
+	stop := context.AfterFunc(ctx, func() {
+		defer close(freed)
+		c.interrupt(commands, over)
+	})
+	bound, cancel := context.WithTimeout(context.Background(), limit+grace)
+	defer cancel()
+	// Not client.BLPop, which rounds up to whole seconds.
+	err := c.client.Do(bound, "BLPOP", signal, strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)).Err()
+	close(over)
+	if !stop() {
+		<-freed
+	}
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// interrupt ends the BLPOP under way: by CLIENT UNBLOCK, so that a signal popped in
+// this very moment still arrives, else by closing the connection.
+func (c *connection) interrupt(commands redis.UniversalClient, over <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for {
+		unblocked, err := commands.ClientUnblock(ctx, c.id.Load()).Result()
+		if err != nil {
+			_ = c.client.Close()
+			return
+		}
+		if unblocked == 1 {
+			return
+		}
+		select { // it has just returned, or has not begun to block
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// connections are a Locker's blocking connections that nobody uses.
+type connections struct {
+	node strategies.Node
+
+	mu   sync.Mutex
+	free []*connection
+}
+
+// take returns a free connection, or a new one.
+func (p *connections) take(ctx context.Context) (*connection, error) {
+	p.mu.Lock()
+	if last := len(p.free) - 1; last >= 0 {
+		c := p.free[last]
+		p.free = p.free[:last]
+		p.mu.Unlock()
+		return c, nil
+	}
+	p.mu.Unlock()
+	return dial(ctx, p.node)
+}
+
+func (p *connections) put(c *connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, c)
+}
+
+// open makes sure that there are n free connections.
+func (p *connections) open(ctx context.Context, n int) error {
+	p.mu.Lock()
+	n -= len(p.free)
+	p.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(n, dials) {
+		workers.Go(func() {
+			for next.Add(1) <= int64(n) && ctx.Err() == nil {
+				c, err := dial(ctx, p.node)
+				if err != nil {
+					cancel(err) // the first one is what is told
+					return
+				}
+				p.put(c)
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+func (p *connections) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var faults []error
+	for _, c := range p.free {
+		faults = append(faults, c.client.Close())
+	}
+	p.free = nil
+	return errors.Join(faults...)
+}

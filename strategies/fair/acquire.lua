@@ -1,0 +1,42 @@
+-- Takes the lock if it is free and the caller's turn, or the caller's already; else
+-- has the caller queue, unless it would not wait.
+-- KEYS: lock, queue, deadlines
+-- ARGV: lease in ms, owner, now in epoch ms, wait in ms or 0 not to queue
+-- returns nil when taken; else the lock's PTTL, at least 0, once the caller queues,
+-- and what is left to whoever is before it when it has just begun to
+local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
+local me, now, wait = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local head = purge(queue, deadlines, now)
+
+local held = redis.call('EXISTS', lock) == 1
+if not held and (not head or head == me) then
+  redis.call('LPOP', queue)
+  redis.call('ZREM', deadlines, me)
+  for _, waiter in ipairs(redis.call('ZRANGE', deadlines, 0, -1)) do
+    redis.call('ZINCRBY', deadlines, -wait, waiter)
+  end
+  redis.call('HINCRBY', lock, me, 1)
+  redis.call('PEXPIRE', lock, ARGV[1])
+  return nil
+end
+if held and redis.call('HEXISTS', lock, me) == 1 then
+  redis.call('HINCRBY', lock, me, 1)
+  redis.call('PEXPIRE', lock, ARGV[1])
+  return nil
+end
+
+local left = redis.call('PTTL', lock)
+if wait == 0 then
+  return left
+end
+if redis.call('ZSCORE', deadlines, me) then
+  return math.max(left, 0)
+end
+local tail = redis.call('LINDEX', queue, -1)
+local last = tail and redis.call('ZSCORE', deadlines, tail)
+if last then
+  left = tonumber(last) - now
+end
+redis.call('ZADD', deadlines, left + wait + now, me)
+redis.call('RPUSH', queue, me)
+return left

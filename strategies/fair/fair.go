@@ -1,0 +1,101 @@
+// Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package
+// pubsub with a queue in Redis, a list of owners. Only its head may take the lock,
+// and a release is published to the head alone, on a channel of its own.
+//
+// An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
+// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one
+// round trip each. A waiter's first try puts it in the queue; it subscribes to its
+// channel, tries again, and parks for at most the holder's PTTL. A release then
+// wakes one waiter in all processes together, which costs one try. All channels
+// of a process share one connection.
+//
+// A waiter that dies is noticed by its deadline, a score in a sorted set: that of
+// the waiter before it (or the holder's PTTL) plus wait-timeout, 5 minutes as in
+// Redisson. Overdue heads are dropped by whoever next takes or releases the lock.
+// Whoever gets the lock or gives up shifts the deadlines behind it: that
+// makes an acquisition cost Redis a ZINCRBY for each waiter. The times
+// are those of the processes' clocks.
+//
+// It guarantees exclusion while a lease is valid, leases in the order in which they
+// were asked for as long as nobody waits beyond its deadline, the recovery of a dead
+// holder's lock after the TTL, an owner's acquiring again (AcquireAs) and, with the
+// watchdog, renewal until the release.
+//
+// What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
+// until its deadline, although the lock is free. Those who wait then poll, since
+// the PTTL of a free lock is nothing to park for: Redisson as fast as it can, this
+// every millisecond. A living waiter beyond its deadline is taken for dead, and
+// queues anew at the end when it next looks. A clock that is ahead makes its process
+// drop living heads. The rest is as in package pubsub.
+package fair
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+)
+
+func init() {
+	strategies.Register(Defaults().Refine(strategies.Info{
+		Name:        "fair",
+		Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},
+		Capacity:    1,
+		Nodes:       1,
+		Connections: strategies.Connections{PerInstance: 1},
+	}), Defaults(), New)
+}
+
+// Options of the lock.
+type Options struct {
+	Watchdog    bool          `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
+}
+
+// Defaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes.
+func Defaults() Options { return Options{Watchdog: true, WaitTimeout: 5 * time.Minute} }
+
+// Validate refuses a wait-timeout below 1 ms.
+func (o Options) Validate() error {
+	if o.WaitTimeout < time.Millisecond {
+		return fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
+	}
+	return nil
+}
+
+// Refine claims the watchdog when it runs.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Watchdog = o.Watchdog
+	return info
+}
+
+// lock has the methods that all locks of the family share.
+type lock = redisson.Lock
+
+// Locker is one process's side of the lock. It is a strategies.Locker, Trier,
+// Reentrant and Preparer.
+type Locker struct {
+	*lock
+	kind *kind
+}
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("fair: %w", err)
+	}
+	client := config.Nodes[0].Client
+	k := &kind{timeout: options.WaitTimeout, leaving: newLeavers(client)}
+	line := redisson.NewSubscriber(client, redisson.One)
+	return &Locker{redisson.NewLock(config, k, line, options.Watchdog), k}, nil
+}
+
+// Close ends the subscriptions and the watchdog. Leases can still be released.
+func (l *Locker) Close() error {
+	err := l.lock.Close()
+	l.kind.leaving.wait()
+	return err
+}

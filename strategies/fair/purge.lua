@@ -1,0 +1,13 @@
+-- Takes waiters at the head that are overdue for dead, and returns the head.
+local function purge(queue, deadlines, now)
+  while true do
+    local head = redis.call('LINDEX', queue, 0)
+    local deadline = head and redis.call('ZSCORE', deadlines, head)
+    if not head or deadline and tonumber(deadline) > now then
+      return head
+    end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', deadlines, head)
+  end
+end
+

@@ -1,0 +1,23 @@
+-- Gives up one hold of the lock and tells the head of the queue when it was the last.
+-- KEYS: lock, queue, deadlines   ARGV: lease in ms, owner, now in epoch ms, channel
+-- returns nil when it was another's, -1 when it was nobody's, 0 when still held,
+-- 1 when freed
+local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
+local me, now = ARGV[2], tonumber(ARGV[3])
+local head = purge(queue, deadlines, now)
+
+local code = 1
+if redis.call('EXISTS', lock) == 0 then
+  code = -1
+elseif redis.call('HEXISTS', lock, me) == 0 then
+  return nil
+elseif redis.call('HINCRBY', lock, me, -1) > 0 then
+  redis.call('PEXPIRE', lock, ARGV[1])
+  return 0
+else
+  redis.call('DEL', lock)
+end
+if head then
+  redis.call('PUBLISH', ARGV[4] .. ':' .. head, '0')
+end
+return code

@@ -1,0 +1,181 @@
+package fair_test
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// somebody is an owner as a Redisson client has it: UUID and thread.
+const somebody = "b983c153-7421-469a-addb-44fb92259a1b:"
+
+// plant leaves an owner in the queue as a dead Redisson client would.
+func plant(t testing.TB, outside *redis.Client, owner string, deadline time.Time) {
+	t.Helper()
+	if err := outside.RPush(t.Context(), queue, owner).Err(); err != nil {
+		t.Fatal(err)
+	}
+	z := redis.Z{Score: float64(deadline.UnixMilli()), Member: owner}
+	if err := outside.ZAdd(t.Context(), deadlines, z).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold has somebody in Java hold the lock.
+func hold(t testing.TB, outside *redis.Client, ttl time.Duration) {
+	t.Helper()
+	outside.HSet(t.Context(), lock, somebody+"1", 1)
+	if err := outside.PExpire(t.Context(), lock, ttl).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What Redisson and others see of a lock and of two who wait for it.
+func TestWireFormat(t *testing.T) {
+	const wait, ttl = 100_000, 60_000 // ms
+	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "fair:wait-timeout=100s", ttl*time.Millisecond)
+	began := time.Now().UnixMilli()
+	lease := p.Acquire(t, "key")
+	hash := outside.HGetAll(t.Context(), lock).Val()
+	for owner, count := range hash {
+		if len(hash) != 1 || count != "1" || !format.MatchString(owner) {
+			t.Errorf("it is held as %v", hash)
+		}
+	}
+	if left := outside.PTTL(t.Context(), lock).Val(); left <= 0 || left > time.Minute {
+		t.Errorf("its PTTL is %v", left)
+	}
+	if n := outside.DBSize(t.Context()).Val(); n != 1 {
+		t.Errorf("%d keys exist while nobody waits, want the lock's", n)
+	}
+
+	head := enqueue(t, outside, p, 1)
+	tail := enqueue(t, outside, p, 2)
+	now := time.Now().UnixMilli()
+	for key, kind := range map[string]string{lock: "hash", queue: "list", deadlines: "zset"} {
+		if got := outside.Type(t.Context(), key).Val(); got != kind {
+			t.Errorf("%s is a %s, want a %s", key, got, kind)
+		}
+	}
+	for _, key := range []string{queue, deadlines} {
+		if ttl := outside.PTTL(t.Context(), key).Val(); ttl != -1 {
+			t.Errorf("%s has a TTL: %v", key, ttl)
+		}
+	}
+	owners, score := queued(t, outside), scores(t, outside)
+	if len(owners) != 2 || len(score) != 2 || !format.MatchString(owners[0]) || !format.MatchString(owners[1]) {
+		t.Fatalf("the queue is %q, its deadlines %v", owners, score)
+	}
+	// The holder's PTTL and a wait from when it came; a wait more for the next.
+	if first := score[owners[0]]; first < began+wait || first > now+ttl+wait {
+		t.Errorf("the first deadline is %d, want it within [%d, %d]", first, began+wait, now+ttl+wait)
+	}
+	if d := score[owners[1]] - score[owners[0]]; d != wait {
+		t.Errorf("the second deadline is %d ms after the first, want %d", d, wait)
+	}
+	channels, _ := outside.PubSubChannels(t.Context(), "*").Result()
+	slices.Sort(channels)
+	want := []string{told + owners[0], told + owners[1]}
+	slices.Sort(want)
+	if !slices.Equal(channels, want) {
+		t.Errorf("subscribed to are %q, want %q", channels, want)
+	}
+
+	listener := outside.PSubscribe(t.Context(), "*")
+	defer func() { _ = listener.Close() }()
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trial.Release(t, lease)
+	message, err := listener.ReceiveMessage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message.Channel != told+owners[0] || message.Payload != "0" {
+		t.Errorf("a release published %q on %q, want \"0\" on the head's channel", message.Payload, message.Channel)
+	}
+	lease = head.lease(t)
+	// Whoever gets the lock moves those behind it up by its wait.
+	if got := scores(t, outside); len(got) != 1 || got[owners[1]] != score[owners[1]]-wait {
+		t.Errorf("after the first has got the lock the deadlines are %v, want the second's %d earlier than %d", got, wait, score[owners[1]])
+	}
+	if got := queued(t, outside); len(got) != 1 || got[0] != owners[1] {
+		t.Errorf("after the first has got the lock the queue is %q", got)
+	}
+	trial.Release(t, lease)
+	trial.Release(t, tail.lease(t))
+	if n := outside.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// The caller waits less than wait-timeout: so does its deadline.
+func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	hold(t, outside, time.Hour)
+	plant(t, outside, somebody+"2", time.UnixMilli(4e12))
+	p := trial.Start(t, server, "fair", time.Minute)
+	w := startFor(t, p, 50*time.Second)
+	trial.Eventually(t, "it stands in the queue", func() bool { return len(queued(t, outside)) == 2 })
+	owner := queued(t, outside)[1]
+	if wait := scores(t, outside)[owner] - 4e12; wait > 50_000 || wait < 20_000 {
+		t.Errorf("a caller that waits 50 s has a deadline %d ms behind the one before it", wait)
+	}
+	w.cancel()
+	if err := <-w.errors; err == nil {
+		t.Error("cancelled, and yet it has the lock")
+	}
+}
+
+// Redisson holds the lock and releases it: it publishes to the head.
+func TestForeignHolderReleases(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	hold(t, outside, time.Hour)
+	p := trial.Start(t, server, "fair", time.Hour)
+	w := enqueue(t, outside, p, 1)
+	outside.Del(t.Context(), lock)
+	outside.Publish(t.Context(), told+queued(t, outside)[0], "0")
+	trial.Release(t, w.lease(t))
+}
+
+// Redisson waits: our release publishes to it.
+func TestForeignWaiterIsTold(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "fair", time.Hour)
+	lease := p.Acquire(t, "key")
+	plant(t, outside, somebody+"2", time.Now().Add(time.Hour))
+	listener := outside.Subscribe(t.Context(), told+somebody+"2")
+	defer func() { _ = listener.Close() }()
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trial.Release(t, lease)
+	reply, err := listener.ReceiveTimeout(t.Context(), 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message, ok := reply.(*redis.Message); !ok || message.Payload != "0" {
+		t.Errorf("it was told %v", reply)
+	}
+	// It is its turn, although the lock is free.
+	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a try past the queue returned %v, want ErrHeld", err)
+	}
+	if n := len(queued(t, outside)); n != 1 {
+		t.Errorf("%d are in the queue after a try-lock, want the one that waits", n)
+	}
+}

@@ -1,0 +1,135 @@
+// Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of
+// package pubsub, and with each acquisition a token that only grows, by which a
+// resource can refuse a writer whose lease has run out unnoticed.
+//
+// The token is a counter in a key of its own, redisson_lock_token:{key}, without a
+// TTL, drawn in the script that takes the lock. An uncontended acquire is one
+// EVALSHA (EXISTS, HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS,
+// HINCRBY, DEL, PUBLISH): one round trip each. Waiting is as in package pubsub: one
+// waiter of each process is woken by a release, the longest parked, and tries.
+//
+// As in Redisson an owner that acquires again gets a new token too: from then on
+// the resource refuses the owner's earlier one.
+//
+// It guarantees what package pubsub does, and that every lease's token is larger
+// than all earlier ones of the same key.
+//
+// What breaks it: as in package pubsub, but a late holder does harm only at
+// resources that do not look at tokens. The counter must live: where it is lost, with
+// Redis's data or in a failover, tokens start over.
+package fenced
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+)
+
+func init() {
+	strategies.Register(Defaults().Refine(strategies.Info{
+		Name:        "fenced",
+		Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true, Reentrant: true},
+		Capacity:    1,
+		Nodes:       1,
+		Persistent:  []string{tokenPrefix + ":{key}"},
+		Connections: strategies.Connections{PerInstance: 1},
+	}), Defaults(), New)
+}
+
+// tokenPrefix names the counter.
+const tokenPrefix = "redisson_lock_token"
+
+var (
+	//go:embed acquire.lua
+	acquireSource string
+	acquireScript = redis.NewScript(acquireSource)
+)
+
+// Options of the lock.
+type Options struct {
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+}
+
+// Defaults are Redisson's: the watchdog runs.
+func Defaults() Options { return Options{Watchdog: true} }
+
+// Refine claims the watchdog when it runs.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Watchdog = o.Watchdog
+	return info
+}
+
+// Locker is one process's side of the lock: the waiters, who share a
+// subscription, and the holders, who share a watchdog.
+type Locker struct{ lock *redisson.Lock }
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("fenced: %w", err)
+	}
+	line := redisson.NewSubscriber(config.Nodes[0].Client, redisson.One)
+	return &Locker{redisson.NewLock(config, kind{}, line, options.Watchdog)}, nil
+}
+
+// Prepare loads the scripts and opens the subscription connection.
+func (l *Locker) Prepare(ctx context.Context, keys []string) error { return l.lock.Prepare(ctx, keys) }
+
+// Acquire waits until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return fenced(l.lock.Acquire(ctx, key))
+}
+
+// AcquireAs is Acquire for somebody who may hold the lock already: all that one
+// Locker acquires in the same owner's name is one holder.
+func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
+	return fenced(l.lock.AcquireAs(ctx, key, owner))
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return fenced(l.lock.TryAcquire(ctx, key))
+}
+
+// Close ends the subscriptions and the watchdog. Leases can still be released.
+func (l *Locker) Close() error { return l.lock.Close() }
+
+// lease is one of the family's, with its token.
+type lease struct{ *redisson.Lease }
+
+// FencingToken is larger than that of every earlier lease on the same key.
+func (held lease) FencingToken() int64 { return held.Fence }
+
+func fenced(held strategies.Lease, err error) (strategies.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease{held.(*redisson.Lease)}, nil
+}
+
+// kind differs from the plain lock by its acquire.
+type kind struct{ redisson.RLock }
+
+func (k kind) Scripts() []*redis.Script { return append(k.RLock.Scripts(), acquireScript) }
+
+func (kind) Acquire(ctx context.Context, client redis.Scripter, held *redisson.Lease) (taken bool, left time.Duration, err error) {
+	keys := []string{held.Key, redisson.Prefixed(tokenPrefix, held.Key)}
+	reply, err := acquireScript.Run(ctx, client, keys, held.TTL(), held.Owner).Int64Slice()
+	switch {
+	case err != nil:
+		return false, 0, err
+	case len(reply) != 2:
+		return false, 0, fmt.Errorf("the acquire script replied %v, want two numbers", reply)
+	case reply[0] == 0:
+		return false, held.ParkFor(reply[1]), nil
+	}
+	held.Fence = reply[1]
+	return true, 0, nil
+}

@@ -1,0 +1,84 @@
+package strategies
+
+import "strings"
+
+// Info is what a strategy says of itself, as data: tables print it, the
+// conformance suite tests exactly what it claims, the audit punishes only the
+// breach of a claim.
+type Info struct {
+	Name    string // as on the command line and in every output
+	Summary string // one line: the idea
+	Claims  Claims
+
+	// Capacity is how many may hold one key at a time: 1 for a lock, N for a
+	// semaphore. 0 means that it does not limit them.
+	Capacity int
+	// Nodes is the least number of independent Redis nodes it needs; 0 for a
+	// strategy that lives in the process and never talks to Redis.
+	Nodes int
+	// MaxInstances bounds the application instances it works across; 0 is any
+	// number, 1 marks what excludes inside one process only.
+	MaxInstances int
+
+	// NoCluster is why it cannot run on a Redis Cluster; "" if it can.
+	NoCluster string
+
+	// Caveat is not empty for a strategy that is unsafe by design, and says what
+	// breaks it.
+	Caveat string
+	// Persistent names the keys it leaves behind on purpose, as patterns in which
+	// {key} stands for the lock's key. Anything else left is a leftover.
+	Persistent []string
+	// Connections beside the instance's pool, so that limits can be checked
+	// before a run.
+	Connections Connections
+	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as
+	// somebody else's library; those figures then print as unknown.
+	BlackBox bool
+}
+
+// Connections is what an instance opens beside its command pool.
+type Connections struct {
+	PerInstance int // for example one subscription connection
+	PerWaiter   int // for example one blocking connection for each waiting client
+}
+
+// Claims are the guarantees a strategy gives. locktest tests each; every run
+// audits exclusion and fencing.
+type Claims struct {
+	Exclusion bool // never more holders than Capacity while leases are valid
+	Recovery  bool // a dead holder's lock frees by itself after the TTL
+	FIFO      bool // leases are granted in the order in which they were asked for
+	Fencing   bool // tokens strictly grow
+	Reentrant bool // the owner may acquire again
+	Watchdog  bool // a living holder's lease is renewed until it is released
+}
+
+// List returns the claimed guarantees' names, in a fixed order.
+func (c Claims) List() []string {
+	var names []string
+	for _, claim := range []struct {
+		made bool
+		name string
+	}{
+		{c.Exclusion, "exclusion"},
+		{c.Recovery, "recovery"},
+		{c.FIFO, "FIFO"},
+		{c.Fencing, "fencing"},
+		{c.Reentrant, "re-entrant"},
+		{c.Watchdog, "watchdog"},
+	} {
+		if claim.made {
+			names = append(names, claim.name)
+		}
+	}
+	return names
+}
+
+// String lists the claimed guarantees, or says "none".
+func (c Claims) String() string {
+	if names := c.List(); len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return "none"
+}

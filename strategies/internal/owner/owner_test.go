@@ -1,0 +1,41 @@
+package owner_test
+
+import (
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+)
+
+func TestNamesAreUsedOnce(t *testing.T) {
+	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[1-9][0-9]*$`)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var all sync.WaitGroup
+	for _, names := range []*owner.Names{owner.New(), owner.New()} {
+		for range 4 {
+			all.Go(func() {
+				for range 200 {
+					name := names.Next()
+					mu.Lock()
+					if seen[name] || !format.MatchString(name) {
+						t.Errorf("%q is malformed or was used before", name)
+					}
+					seen[name] = true
+					mu.Unlock()
+				}
+			})
+		}
+		if lasting := names.Of("1"); lasting != names.Of("1") || lasting == names.Of("2") {
+			t.Error("a lasting name must be the same for the same, and for nobody else")
+		}
+		mu.Lock()
+		seen[names.Of("1")] = true
+		mu.Unlock()
+	}
+	all.Wait()
+	if len(seen) != 2*(4*200+1) {
+		t.Errorf("%d distinct names", len(seen))
+	}
+}

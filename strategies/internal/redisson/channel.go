@@ -1,0 +1,83 @@
+package redisson
+
+import (
+	"container/list"
+	"math"
+)
+
+// everybody is more than ever wait.
+const everybody = math.MaxInt
+
+// channel is one subscription and those who wait on it. Redisson keeps a
+// java.util.concurrent.Semaphore for that, and so do these rules: whoever parks
+// stands at the end, a message wakes from the front, and a woken waiter that tried
+// in vain parks anew, behind all others.
+//
+// The subscriber's mu guards it.
+type channel struct {
+	name    string
+	members int       // have joined and not left
+	parked  list.List // of *waiter: those of them who sleep, longest first
+	// owed are wake-ups that came while too few slept. Whoever is awake may have tried
+	// before the message was sent, so that many of those who park next try again.
+	owed int
+
+	subscribed bool          // SUBSCRIBE has been sent
+	ready      chan struct{} // closed once the outcome is known
+	known      bool
+	err        error // why there is no subscription; set before ready is closed
+}
+
+// wake has n waiters try again.
+func (c *channel) wake(n int) {
+	awake := c.members - c.parked.Len()
+	for ; n > 0 && c.parked.Len() > 0; n-- {
+		w := c.parked.Front().Value.(*waiter)
+		c.unpark(w)
+		w.woken <- struct{}{}
+	}
+	c.owed = max(c.owed, min(n, awake))
+}
+
+// park puts w at the end of those who sleep, unless a wake-up is owed.
+func (c *channel) park(w *waiter) (asleep bool) {
+	if c.owed > 0 {
+		c.owed--
+		return false
+	}
+	w.place = c.parked.PushBack(w)
+	return true
+}
+
+// unpark takes w out. It says whether w still slept.
+func (c *channel) unpark(w *waiter) bool {
+	if w.place == nil {
+		return false
+	}
+	c.parked.Remove(w.place)
+	w.place = nil
+	return true
+}
+
+// leave takes w out for good. A wake-up that it has not used goes to the next.
+func (c *channel) leave(w *waiter, handOn bool) {
+	c.members--
+	if !c.unpark(w) {
+		select {
+		case <-w.woken:
+			handOn = true
+		default:
+		}
+	}
+	c.owed = min(c.owed, c.members-c.parked.Len())
+	if handOn {
+		c.wake(1)
+	}
+}
+
+// settle makes the outcome of the subscription known.
+func (c *channel) settle(err error) {
+	c.err = err
+	c.known = true
+	close(c.ready)
+}

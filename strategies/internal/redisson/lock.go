@@ -1,0 +1,170 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+)
+
+// Kind is what tells one lock of the family from another: what it says to Redis.
+type Kind interface {
+	// Scripts are loaded ahead of the first acquire.
+	Scripts() []*redis.Script
+	// Acquire asks for the lock once, or once more when its owner has it. When it is
+	// another's, left is how long to park at most.
+	Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error)
+	// Release gives up one hold and says whether it was the owner's last; ErrNotHeld
+	// when the owner has none.
+	Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error)
+	// Channel is where a waiter for that lease is told of a release.
+	Channel(held *Lease) string
+}
+
+// Queuer is a Kind whose waiters stand in a queue in Redis. A waiter that gives up
+// leaves it.
+type Queuer interface {
+	Leave(ctx context.Context, held *Lease) error
+}
+
+// Lock is one process's side of a lock of the family, a strategies.Locker: the
+// waiters, who share a line, and the holders, who share a watchdog.
+type Lock struct {
+	config   strategies.Config
+	client   redis.UniversalClient
+	kind     Kind
+	line     Line
+	owners   *owner.Names
+	watchdog *watchdog // nil without
+	closed   atomic.Bool
+}
+
+// NewLock returns a lock on the first node, which it does not talk to yet. It
+// closes the line when it is closed itself.
+func NewLock(config strategies.Config, kind Kind, line Line, renew bool) *Lock {
+	l := &Lock{config: config, client: config.Nodes[0].Client, kind: kind, line: line, owners: owner.New()}
+	if renew {
+		l.watchdog = newWatchdog(l.client, config.TTL)
+	}
+	return l
+}
+
+// Prepare loads the scripts and opens the connections that waiters need.
+func (l *Lock) Prepare(ctx context.Context, _ []string) error {
+	for _, script := range l.kind.Scripts() {
+		if err := script.Load(ctx, l.client).Err(); err != nil {
+			return fmt.Errorf("load a script: %w", err)
+		}
+	}
+	if err := l.line.Open(ctx); err != nil {
+		return fmt.Errorf("open the subscription connection: %w", err)
+	}
+	return nil
+}
+
+// Acquire waits until the lock is held or ctx ends.
+func (l *Lock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, l.lease(key, l.owners.Next()))
+}
+
+// AcquireAs is Acquire for somebody who may hold the lock already: all that one
+// Locker acquires in the same owner's name is one holder. An owner is like a
+// thread: it does not wait for one lock twice at the same time.
+//
+// An acquire whose reply was lost may leave the owner one hold too many; the lock
+// then frees by its TTL.
+func (l *Lock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
+	held := l.lease(key, l.owners.Of(owner))
+	held.again = true
+	return l.acquire(ctx, held)
+}
+
+// TryAcquire tries once.
+func (l *Lock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	held := l.lease(key, l.owners.Next())
+	taken, _, err := l.try(ctx, held)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", held.Key, doubt.Because(ctx, err))
+	}
+	if !taken {
+		return nil, strategies.ErrHeld
+	}
+	return held, nil
+}
+
+// Close ends the subscriptions and the watchdog. Leases can still be released.
+func (l *Lock) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	if l.watchdog != nil {
+		l.watchdog.close()
+	}
+	return l.line.Close()
+}
+
+func (l *Lock) lease(key, owner string) *Lease {
+	return &Lease{lock: l, Key: l.config.Key(key), Owner: owner, ttl: l.config.TTL}
+}
+
+func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	held.Wait = math.MaxInt64
+	if deadline, ok := ctx.Deadline(); ok {
+		held.Wait = max(time.Until(deadline), 1)
+	}
+	taken, _, err := l.try(ctx, held)
+	if err == nil && !taken {
+		err = Wait(ctx, l.line, l.kind.Channel(held), l.config.Probe, func() (bool, time.Duration, error) {
+			return l.try(ctx, held)
+		})
+	}
+	if err != nil {
+		l.giveUp(ctx, held)
+		return nil, fmt.Errorf("acquire %q: %w", held.Key, doubt.Because(ctx, err))
+	}
+	return held, nil
+}
+
+// try makes one attempt. After an error the lock is not held.
+func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Duration, err error) {
+	until := time.Now().Add(l.config.TTL)
+	taken, left, err = l.kind.Acquire(ctx, l.client, held)
+	l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+	held.asked = held.asked || err == nil || doubt.MayHaveRun(err)
+	switch {
+	case taken:
+		held.until = until
+		l.watchdog.watch(held)
+	case doubt.MayHaveRun(err) && !held.again:
+		settle, done := doubt.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the TTL frees the lock.
+		_ = held.give(settle)
+	}
+	return taken, left, err
+}
+
+// giveUp removes what a wait that has failed left in Redis. When that fails too,
+// what is left there runs out.
+func (l *Lock) giveUp(ctx context.Context, held *Lease) {
+	queuer, ok := l.kind.(Queuer)
+	if !ok || !held.asked {
+		return
+	}
+	settle, done := doubt.Settle(ctx)
+	defer done()
+	_ = queuer.Leave(settle, held)
+}

@@ -1,0 +1,55 @@
+package redisson
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+var (
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed renew.lua
+	renewSource string
+
+	acquireScript = redis.NewScript(acquireSource)
+	releaseScript = redis.NewScript(releaseSource)
+	renewScript   = redis.NewScript(renewSource)
+)
+
+// RLock is the plain lock: a hash of the owner and how often it holds.
+type RLock struct{}
+
+// Scripts are those of acquire and release.
+func (RLock) Scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
+
+// Acquire takes the lock if it is free or the owner's.
+func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error) {
+	ms, err := acquireScript.Run(ctx, client, []string{held.Key}, held.TTL(), held.Owner).Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return true, 0, nil
+	case err != nil:
+		return false, 0, err
+	}
+	return false, held.ParkFor(ms), nil
+}
+
+// Release publishes "0" when the hold was the last.
+func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
+	code, err := releaseScript.Run(ctx, client, []string{held.Key}, held.TTL(), held.Owner, k.Channel(held)).Int()
+	if errors.Is(err, redis.Nil) {
+		return false, strategies.ErrNotHeld
+	}
+	return code == 1, err
+}
+
+// Channel is the lock's.
+func (RLock) Channel(held *Lease) string { return Prefixed("redisson_lock__channel", held.Key) }

@@ -1,0 +1,262 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Subscriber is the Line of a process: one connection, one subscription for each
+// channel that is waited on, shared by all who wait there.
+//
+// Two goroutines serve it, started by the first use: receive never does anything
+// but hand out messages, so that none is ever dropped; send writes SUBSCRIBE and
+// UNSUBSCRIBE in the order in which they were decided, so that nobody who joins or
+// leaves has to wait for the network.
+type Subscriber struct {
+	pubsub *redis.PubSub
+	wakes  func(payload string) int
+	stop   context.CancelFunc
+	ctx    context.Context
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	started  bool
+	channels map[string]*channel
+	changed  map[string]struct{} // channels for send to look at
+	signal   chan struct{}       // that there are some; capacity 1
+}
+
+// NewSubscriber returns a Subscriber that opens a connection of that client when
+// it is first used. wakes says how many waiters a message wakes; it is asked with
+// an empty payload after a break in the connection, when messages may have been
+// missed.
+func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Subscriber{
+		pubsub:   client.Subscribe(ctx), // opens no connection yet
+		wakes:    wakes,
+		ctx:      ctx,
+		stop:     stop,
+		channels: map[string]*channel{},
+		changed:  map[string]struct{}{},
+		signal:   make(chan struct{}, 1),
+	}
+}
+
+// One is for a lock: what a message frees, one waiter can take.
+func One(string) int { return 1 }
+
+// Open opens the connection.
+func (s *Subscriber) Open(ctx context.Context) error {
+	if err := s.pubsub.Ping(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start()
+	return nil
+}
+
+func (s *Subscriber) start() {
+	if !s.started {
+		s.started = true
+		s.done.Go(s.receive)
+		s.done.Go(s.send)
+	}
+}
+
+// Close closes the connection.
+func (s *Subscriber) Close() error {
+	s.stop()
+	err := s.pubsub.Close()
+	s.done.Wait()
+	if errors.Is(err, redis.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Join adds a waiter.
+func (s *Subscriber) Join(ctx context.Context, name string) (Place, error) {
+	s.mu.Lock()
+	s.start()
+	c := s.channels[name]
+	if c == nil {
+		c = &channel{name: name, ready: make(chan struct{})}
+		s.channels[name] = c
+		s.look(name)
+	}
+	c.members++
+	s.mu.Unlock()
+
+	w := &waiter{subscriber: s, channel: c, woken: make(chan struct{}, 1)}
+	var err error
+	select {
+	case <-c.ready:
+		err = c.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		w.Leave(false)
+		return nil, err
+	}
+	return w, nil
+}
+
+// look has send look at a channel. The caller holds mu.
+func (s *Subscriber) look(name string) {
+	s.changed[name] = struct{}{}
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// send brings the subscriptions in line with the waiters.
+func (s *Subscriber) send() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.signal:
+		}
+		wanted, unwanted := s.decide()
+		if len(unwanted) > 0 {
+			// When it fails the connection is broken; the next one will not have them.
+			_ = s.pubsub.Unsubscribe(s.ctx, unwanted...)
+		}
+		if len(wanted) == 0 {
+			continue
+		}
+		err := s.pubsub.Subscribe(s.ctx, wanted...)
+		if err != nil { // on a connection that was broken and has been replaced
+			err = s.pubsub.Subscribe(s.ctx, wanted...)
+		}
+		if err != nil {
+			s.fail(err, wanted)
+		}
+	}
+}
+
+// decide returns the channels to subscribe to and those nobody waits on.
+func (s *Subscriber) decide() (wanted, unwanted []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.changed {
+		c := s.channels[name]
+		switch {
+		case c == nil:
+			unwanted = append(unwanted, name)
+		case c.members == 0 && c.subscribed && !c.known:
+			// Its confirmation is on the way and must not be taken for that of the next
+			// subscription to the same channel; confirmed looks again.
+		case c.members == 0:
+			delete(s.channels, name)
+			if c.subscribed {
+				unwanted = append(unwanted, name)
+			}
+		case !c.subscribed:
+			c.subscribed = true
+			wanted = append(wanted, name)
+		}
+	}
+	clear(s.changed)
+	return wanted, unwanted
+}
+
+// fail ends those of the channels that are not subscribed to yet; whoever joins
+// after that starts anew.
+func (s *Subscriber) fail(err error, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if c := s.channels[name]; c != nil && !c.known {
+			delete(s.channels, name)
+			c.settle(err)
+			s.look(name)
+		}
+	}
+}
+
+// receive hands out what arrives. go-redis reconnects and subscribes again by
+// itself, within Receive.
+func (s *Subscriber) receive() {
+	for failures := 0; ; {
+		message, err := s.pubsub.Receive(s.ctx)
+		if s.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			if failures++; failures > 1 { // it did not come back at once
+				s.outage(err, failures == 2)
+				s.rest(failures)
+			}
+			continue
+		}
+		failures = 0
+		switch message := message.(type) {
+		case *redis.Message:
+			s.released(message.Channel, message.Payload)
+		case *redis.Subscription:
+			if message.Kind == "subscribe" {
+				s.confirmed(message.Channel)
+			}
+		}
+	}
+}
+
+func (s *Subscriber) released(name, payload string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[name]; c != nil {
+		c.wake(s.wakes(payload))
+	}
+}
+
+// confirmed lets the waiters of a new subscription go on. When it is an old one on
+// a new connection, releases may have gone unheard: somebody looks.
+func (s *Subscriber) confirmed(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch c := s.channels[name]; {
+	case c == nil:
+	case c.known:
+		c.wake(s.wakes(""))
+	default:
+		c.settle(nil)
+		if c.members == 0 {
+			s.look(name)
+		}
+	}
+}
+
+// outage tells waiters that nothing will be heard for a while: those who wait for
+// a subscription fail, those who are parked look for themselves, once.
+func (s *Subscriber) outage(err error, first bool) {
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.channels))
+	if first {
+		for _, c := range s.channels {
+			c.wake(everybody)
+		}
+	}
+	s.mu.Unlock()
+	s.fail(err, names)
+}
+
+// rest waits longer after each failure, up to a second.
+func (s *Subscriber) rest(failures int) {
+	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
+}

@@ -1,0 +1,218 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+const channel = "channel"
+
+// queue is waiters on one channel of a Subscriber, by number.
+type queue struct {
+	t          *testing.T
+	outside    *redis.Client
+	subscriber *redisson.Subscriber
+	places     []redisson.Place
+	parked     int
+	woken      chan int
+	parking    sync.WaitGroup
+}
+
+// newQueue has n waiters join and park, one after the other.
+func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
+	server := redistest.Start(t)
+	q := &queue{
+		t:          t,
+		outside:    server.Client(t),
+		subscriber: redisson.NewSubscriber(server.Node(t).Client, wakes),
+		woken:      make(chan int, n),
+	}
+	t.Cleanup(func() {
+		q.parking.Wait()
+		if err := q.subscriber.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range n {
+		place, err := q.subscriber.Join(t.Context(), channel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.places = append(q.places, place)
+		q.park(t.Context(), len(q.places)-1)
+	}
+	return q
+}
+
+// park returns when waiter i sleeps.
+func (q *queue) park(ctx context.Context, i int) {
+	q.t.Helper()
+	q.parking.Go(func() {
+		if q.places[i].Park(ctx, time.Hour) == nil {
+			q.woken <- i
+		}
+	})
+	q.parked++
+	q.sleep()
+}
+
+// sleep waits until as many sleep as should.
+func (q *queue) sleep() {
+	q.t.Helper()
+	trial.Eventually(q.t, strconv.Itoa(q.parked)+" waiters are parked", func() bool {
+		return q.subscriber.Parked(channel) == q.parked
+	})
+}
+
+// publish returns the n waiters whom a message wakes, ordered.
+func (q *queue) publish(payload string, n int) []int {
+	q.t.Helper()
+	if err := q.outside.Publish(q.t.Context(), channel, payload).Err(); err != nil {
+		q.t.Fatal(err)
+	}
+	var woken []int
+	for range n {
+		select {
+		case i := <-q.woken:
+			woken = append(woken, i)
+			q.parked--
+		case <-time.After(20 * time.Second):
+			q.t.Fatalf("a message woke %v, want %d waiters", woken, n)
+		}
+	}
+	q.sleep()
+	slices.Sort(woken)
+	return woken
+}
+
+// end has everybody leave.
+func (q *queue) end() {
+	for range q.parked {
+		q.publish("0", 1)
+	}
+	for _, place := range q.places {
+		place.Leave(false)
+	}
+}
+
+// A waiter that was woken in vain queues anew: the k-th message wakes the k-th
+// waiter, round and round, so that none starves behind another.
+func TestMessageWakesTheLongestParked(t *testing.T) {
+	const waiters, rounds = 5, 3
+	q := newQueue(t, waiters, redisson.One)
+	for k := range rounds * waiters {
+		if woken := q.publish("0", 1); woken[0] != k%waiters {
+			t.Errorf("message %d woke waiter %d, want %d", k, woken[0], k%waiters)
+		}
+		q.park(t.Context(), k%waiters)
+	}
+	q.end()
+}
+
+// A message that frees n wakes n, from the front.
+func TestMessageWakesAsManyAsItSays(t *testing.T) {
+	q := newQueue(t, 5, func(payload string) int {
+		n, _ := strconv.Atoi(payload)
+		return n
+	})
+	if woken := q.publish("2", 2); !slices.Equal(woken, []int{0, 1}) {
+		t.Errorf("2 woke %v, want the first two", woken)
+	}
+	q.park(t.Context(), 0)
+	if woken := q.publish("3", 3); !slices.Equal(woken, []int{2, 3, 4}) {
+		t.Errorf("3 woke %v, want those who were parked before", woken)
+	}
+	if woken := q.publish("9", 1); !slices.Equal(woken, []int{0}) {
+		t.Errorf("9 woke %v, want the one that was left", woken)
+	}
+	for _, place := range q.places {
+		place.Leave(false)
+	}
+}
+
+// Nobody sleeps while messages come: whoever parks next, after a try that may have
+// been too early, tries again, once for all of them.
+func TestMessageToTheAwakeIsKept(t *testing.T) {
+	q := newQueue(t, 2, redisson.One)
+	q.publish("0", 1)
+	q.publish("0", 1)
+	for range 3 {
+		q.publish("0", 0)
+	}
+	q.heard()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := q.places[0].Park(ctx, time.Hour); err != nil {
+		t.Errorf("a message that came while all were awake was lost: %v", err)
+	}
+	q.park(t.Context(), 0) // sleeps
+	q.end()
+}
+
+// heard returns when all that was published before has been handed out.
+func (q *queue) heard() {
+	q.t.Helper()
+	place, err := q.subscriber.Join(q.t.Context(), "last")
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	defer place.Leave(false)
+	if err := q.outside.Publish(q.t.Context(), "last", "0").Err(); err != nil {
+		q.t.Fatal(err)
+	}
+	if err := place.Park(q.t.Context(), time.Hour); err != nil {
+		q.t.Error(err)
+	}
+}
+
+// Who leaves with a wake-up unused, or used in vain, passes it on.
+func TestLeaverHandsOn(t *testing.T) {
+	q := newQueue(t, 3, redisson.One)
+	if woken := q.publish("0", 1); woken[0] != 0 {
+		t.Fatalf("waiter %d was woken, want the first", woken[0])
+	}
+	q.places[0].Leave(true)
+	if i := <-q.woken; i != 1 { // nobody published
+		t.Errorf("waiter %d was woken by the first one's leaving, want the second", i)
+	}
+	q.parked--
+	q.places[1].Leave(false)
+	q.sleep() // the third sleeps on
+	q.places = q.places[2:]
+	if woken := q.publish("0", 1); woken[0] != 2 {
+		t.Errorf("waiter %d was woken, want the third", woken[0])
+	}
+	q.places[0].Leave(false)
+}
+
+func TestParkEndsWithItsContext(t *testing.T) {
+	q := newQueue(t, 1, redisson.One)
+	ctx, cancel := context.WithCancel(t.Context())
+	place, err := q.subscriber.Join(t.Context(), channel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- place.Park(ctx, time.Hour) }()
+	q.parked++
+	q.sleep()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("park returned %v", err)
+	}
+	place.Leave(false)
+	q.parked--
+	q.sleep()
+	q.end()
+}

@@ -1,0 +1,104 @@
+package redisson
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+)
+
+// Line is where those who wait for a lock are told that it may be free.
+type Line interface {
+	// Open opens connections ahead of the first waiter.
+	Open(ctx context.Context) error
+	// Join returns once whatever is published on the channel from then on reaches
+	// somebody.
+	Join(ctx context.Context, channel string) (Place, error)
+	// Close ends the subscriptions. Nobody may be waiting.
+	Close() error
+}
+
+// Place is one waiter's in a Line.
+type Place interface {
+	// Park sleeps until it is woken or the limit is over: time to try. It returns an
+	// error only when ctx ends; then only Leave is left to do.
+	Park(ctx context.Context, limit time.Duration) error
+	// Leave gives the place up. A wake-up that has not been used, or has been used in
+	// vain (handOn), goes to the next.
+	Leave(handOn bool)
+}
+
+// Wait joins the line and tries, and parks between tries for as long as try says,
+// until try succeeds, fails, or ctx ends.
+func Wait(ctx context.Context, line Line, channel string, probe *strategies.Probe, try func() (taken bool, left time.Duration, err error)) error {
+	place, err := line.Join(ctx, channel)
+	if err != nil {
+		return fmt.Errorf("subscribe to %q: %w", channel, doubt.Because(ctx, err))
+	}
+	for parked := false; ; parked = true {
+		taken, left, err := try()
+		if parked {
+			probe.Wake(taken)
+		}
+		if taken || err != nil {
+			// Who fails may have used up a wake-up that another needs.
+			place.Leave(err != nil)
+			return err
+		}
+		if err := place.Park(ctx, left); err != nil {
+			place.Leave(false)
+			return fmt.Errorf("wait on %q: %w", channel, err)
+		}
+	}
+}
+
+// waiter is a Place on a Subscriber.
+type waiter struct {
+	subscriber *Subscriber
+	channel    *channel
+	place      *list.Element // among the parked; nil while awake
+	woken      chan struct{} // capacity 1: who has been woken is not parked any more
+	timer      *time.Timer
+}
+
+func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
+	s := w.subscriber
+	s.mu.Lock()
+	asleep := w.channel.park(w)
+	s.mu.Unlock()
+	if !asleep {
+		return nil
+	}
+	if w.timer == nil {
+		w.timer = time.NewTimer(limit)
+	} else {
+		w.timer.Reset(limit)
+	}
+	defer w.timer.Stop()
+	select {
+	case <-w.woken:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.timer.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.channel.unpark(w) {
+		<-w.woken // in the same moment: the try that follows serves both
+	}
+	return nil
+}
+
+func (w *waiter) Leave(handOn bool) {
+	s, c := w.subscriber, w.channel
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.leave(w, handOn)
+	if c.members == 0 && s.channels[c.name] == c {
+		s.look(c.name)
+	}
+}

@@ -1,0 +1,114 @@
+package redisson
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// watchdog renews the leases that a Locker holds, every TTL/3, by one goroutine
+// that the first lease starts. Its methods do nothing on a nil watchdog.
+type watchdog struct {
+	client redis.UniversalClient
+	ttl    time.Duration
+	stop   context.CancelFunc
+	ctx    context.Context
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	held    map[*Lease]struct{}
+}
+
+func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
+	ctx, stop := context.WithCancel(context.Background())
+	return &watchdog{client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*Lease]struct{}{}}
+}
+
+func (w *watchdog) watch(held *Lease) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held[held] = struct{}{}
+	if !w.started {
+		w.started = true
+		w.done.Go(w.run)
+	}
+}
+
+func (w *watchdog) forget(held *Lease) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, held)
+}
+
+func (w *watchdog) watches(held *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.held[held]
+	return ok
+}
+
+func (w *watchdog) close() {
+	w.stop()
+	w.done.Wait()
+}
+
+func (w *watchdog) run() {
+	ticker := time.NewTicker(max(w.ttl/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		w.mu.Lock()
+		held := slices.Collect(maps.Keys(w.held))
+		w.mu.Unlock()
+		for some := range slices.Chunk(held, 256) { // one round trip each
+			w.renew(some)
+		}
+	}
+}
+
+// renew renews some leases. Whichever is found lost, or could not be renewed in
+// time, is given up.
+func (w *watchdog) renew(leases []*Lease) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
+	defer cancel()
+	now := time.Now()
+	ttls := make([]time.Duration, len(leases))
+	replies := make([]*redis.Cmd, len(leases))
+	// Every reply is looked at below. EVAL, since a pipeline cannot fall back when
+	// the script is not cached.
+	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, held := range leases {
+			held.mu.Lock()
+			ttls[i] = held.ttl
+			held.mu.Unlock()
+			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner)
+		}
+		return nil
+	})
+	for i, held := range leases {
+		renewed, err := replies[i].Int()
+		switch {
+		case !w.watches(held): // released meanwhile
+		case err == nil && renewed == 1:
+			held.renewed(ttls[i], now.Add(ttls[i]))
+		case err == nil || time.Now().After(held.ValidUntil()):
+			w.forget(held)
+			held.lose()
+		}
+	}
+}

@@ -1,0 +1,89 @@
+// Package token is the lock that is one key holding its owner's token: who may
+// release or extend it is told by comparing, in Redis.
+package token
+
+import (
+	"context"
+	_ "embed" // the scripts
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+var (
+	//go:embed release.lua
+	releaseSource string
+	//go:embed extend.lua
+	extendSource string
+
+	releaseScript = redis.NewScript(releaseSource)
+	extendScript  = redis.NewScript(extendSource)
+)
+
+// Lease is a key that holds the owner's token.
+type Lease struct {
+	Client      redis.UniversalClient
+	Name, Token string
+	Until       validity.Until
+}
+
+// Load has Redis know the script that releases.
+func Load(ctx context.Context, client redis.UniversalClient) error {
+	if err := releaseScript.Load(ctx, client).Err(); err != nil {
+		return fmt.Errorf("load the release script: %w", err)
+	}
+	return nil
+}
+
+// ValidUntil is the TTL after the moment before the lock was asked for.
+func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
+
+// Free deletes the key if it still holds the token, and says whether it did.
+func (l *Lease) Free(ctx context.Context) (bool, error) {
+	freed, err := releaseScript.Run(ctx, l.Client, []string{l.Name}, l.Token).Int()
+	return freed == 1, err
+}
+
+// Release is Free as a lock's holder wants it.
+func (l *Lease) Release(ctx context.Context) error {
+	freed, err := l.Free(ctx)
+	if err != nil {
+		return fmt.Errorf("release %q: %w", l.Name, doubt.Because(ctx, err))
+	}
+	if !freed {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+// GiveBack frees the lock after a command that ended in doubt. Nothing more can
+// be done about a failure: the TTL frees it then.
+func (l *Lease) GiveBack(ctx context.Context) {
+	settle, done := doubt.Settle(ctx)
+	defer done()
+	_, _ = l.Free(settle)
+}
+
+// Extend renews the key's TTL if it still holds the token.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	return Extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
+}
+
+// Extend is the same for a lease that is more than its key.
+func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
+	until := time.Now().Add(ttl)
+	renewed, err := extendScript.Run(ctx, client, []string{name}, token, max(ttl.Milliseconds(), 1)).Int()
+	if err != nil {
+		return fmt.Errorf("extend %q: %w", name, doubt.Because(ctx, err))
+	}
+	if renewed == 0 {
+		return strategies.ErrNotHeld
+	}
+	valid.Set(until)
+	return nil
+}

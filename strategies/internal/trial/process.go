@@ -1,0 +1,125 @@
+package trial
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// patience is how long anything may take that is not lost for good.
+const patience = 20 * time.Second
+
+// Process is one instance of a strategy, as a service would have it.
+type Process struct {
+	strategies.Locker
+	Config strategies.Config
+}
+
+// Start opens one, written as on the command line, ready for use. It is closed when
+// the test ends.
+func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
+	t.Helper()
+	config := Config(t, server)
+	config.TTL = ttl
+	locker, err := Variant(t, variant).Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locker.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if p, ok := locker.(strategies.Preparer); ok {
+		if err := p.Prepare(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Process{locker, config}
+}
+
+// Counts are what its Probe has counted.
+func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
+
+// Acquire must succeed.
+func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lease, err := p.Locker.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lease
+}
+
+// Release must succeed.
+func Release(t testing.TB, lease strategies.Lease) {
+	t.Helper()
+	if err := lease.Release(context.Background()); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}
+
+// Waiters are callers that acquire in the background.
+type Waiters struct {
+	leases chan strategies.Lease
+	all    sync.WaitGroup
+}
+
+// Park has n callers of each process wait for "key". It returns when each has had an
+// answer to the two tries that precede parking.
+func Park(t testing.TB, n int, processes ...Process) *Waiters {
+	t.Helper()
+	w := &Waiters{leases: make(chan strategies.Lease, n*len(processes))}
+	// None outlives the test, however it ends.
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); w.all.Wait() })
+	before := make([]int64, len(processes))
+	for i, p := range processes {
+		before[i] = p.Counts().Attempts
+		for range n {
+			w.all.Go(func() {
+				lease, err := p.Locker.Acquire(ctx, "key")
+				if err == nil {
+					w.leases <- lease
+				} else if ctx.Err() == nil {
+					t.Errorf("acquire: %v", err)
+				}
+			})
+		}
+	}
+	for i, p := range processes {
+		Eventually(t, "all waiters are parked", func() bool {
+			return p.Counts().Attempts-before[i] == 2*int64(n)
+		})
+	}
+	return w
+}
+
+// Next is the lease that one of them gets.
+func (w *Waiters) Next(t testing.TB) strategies.Lease {
+	t.Helper()
+	select {
+	case lease := <-w.leases:
+		return lease
+	case <-time.After(patience):
+		t.Fatal("no waiter got the lock: its wake-up was lost")
+		return nil
+	}
+}
+
+// Total sums what the processes' Probes have counted.
+func Total(processes ...Process) (sum strategies.ProbeCounts) {
+	for _, p := range processes {
+		counts := p.Counts()
+		sum.Attempts += counts.Attempts
+		sum.Useful += counts.Useful
+		sum.Futile += counts.Futile
+	}
+	return sum
+}

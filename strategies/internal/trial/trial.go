@@ -1,0 +1,87 @@
+// Package trial puts this module's strategies to the test on a Redis of their own.
+package trial
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// Conform runs the conformance suite for variants written as on the command line.
+func Conform(t *testing.T, variants ...string) {
+	for _, name := range variants {
+		t.Run(name, func(t *testing.T) {
+			variant := Variant(t, name)
+			locktest.Run(t, func(t *testing.T) locktest.Fixture { return Fixture(t, variant) }, variant.Info())
+		})
+	}
+}
+
+// Fixture is a variant on servers of its own: for a quorum two nodes more than it
+// needs.
+func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
+	nodes := variant.Info().Nodes
+	if nodes > 1 {
+		nodes += 2
+	}
+	var servers []*redistest.Server
+	for range nodes {
+		servers = append(servers, redistest.Start(t))
+	}
+	each := func(do func(*redistest.Server)) func() {
+		return func() {
+			for _, server := range servers {
+				do(server)
+			}
+		}
+	}
+	return locktest.Fixture{
+		Open: variant.Open,
+		Nodes: func() []strategies.Node {
+			var nodes []strategies.Node
+			for _, server := range servers {
+				nodes = append(nodes, server.Node(t))
+			}
+			return nodes
+		},
+		Pause:   each((*redistest.Server).Pause),
+		Resume:  each((*redistest.Server).Resume),
+		Restart: each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
+		Kill:    func(node int) { servers[node].Kill() },
+		Revive:  func(node int) { servers[node].Restart(t) },
+	}
+}
+
+// Variant is the one of that name.
+func Variant(t testing.TB, name string) strategies.Variant {
+	t.Helper()
+	variants, err := strategies.ParseVariants(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return variants[0]
+}
+
+// Config is one instance's, with clients and a probe of its own.
+func Config(t testing.TB, server *redistest.Server) strategies.Config {
+	t.Helper()
+	return strategies.Config{
+		Nodes:  []strategies.Node{server.Node(t)},
+		Prefix: "trial:",
+		TTL:    time.Minute,
+		Probe:  &strategies.Probe{},
+	}
+}
+
+// Eventually waits for something that happens elsewhere.
+func Eventually(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never happened: %s", what)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package locktest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+)
+
+// redisLease is a redisLock's.
+type redisLease struct {
+	lock        *redisLock
+	name, token string
+	again       bool
+	fence       int64
+	planted     bool // it was never granted
+	released    bool
+	stop        context.CancelFunc // of the watchdog
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (lease *redisLease) FencingToken() int64 { return lease.fence }
+
+func (lease *redisLease) ValidUntil() time.Time {
+	lease.mu.Lock()
+	defer lease.mu.Unlock()
+	return lease.until
+}
+
+func (lease *redisLease) renewed(until time.Time) {
+	lease.mu.Lock()
+	defer lease.mu.Unlock()
+	lease.until = until
+}
+
+func (lease *redisLease) Release(ctx context.Context) error {
+	l := lease.lock
+	if lease.stop != nil && !l.renewsForEver {
+		lease.stop()
+	}
+	if lease.planted || l.ownRecord && lease.released {
+		if lease.released {
+			return strategies.ErrNotHeld
+		}
+		lease.released = true
+		return nil
+	}
+	lease.released = true
+	given, err := lease.give(ctx)
+	if l.blind && !given && err == nil {
+		n, _ := l.client.Del(ctx, lease.name).Result()
+		l.client.Publish(ctx, lease.name+":freed", "")
+		given = n == 1
+	}
+	if given && l.firstRelease {
+		for given && err == nil {
+			given, err = lease.give(ctx)
+		}
+		given = true
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("release %q: %w", lease.name, doubt.Because(ctx, err))
+	case !given && !l.lateIsFine:
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+func (lease *redisLease) give(ctx context.Context) (bool, error) {
+	run := lease.lock.release.Run
+	if lease.lock.evalsha {
+		run = lease.lock.release.EvalSha
+	}
+	given, err := run(ctx, lease.lock.client, []string{lease.name}, lease.token, lease.name+":freed").Int()
+	return given == 1, err
+}
+
+func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
+	until := time.Now().Add(ttl)
+	renewed, err := lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token, ttl.Milliseconds()).Int()
+	if err != nil {
+		return fmt.Errorf("extend %q: %w", lease.name, doubt.Because(ctx, err))
+	}
+	if renewed == 0 {
+		return strategies.ErrNotHeld
+	}
+	lease.renewed(until)
+	return nil
+}
+
+// watch renews the lease until Release or Close.
+func (lease *redisLease) watch() {
+	l := lease.lock
+	ctx, stop := context.WithCancel(l.closing)
+	if l.outlivesClose {
+		ctx, stop = context.WithCancel(context.Background())
+	}
+	lease.stop = stop
+	l.renewing.Go(func() {
+		ticker := time.NewTicker(l.config.TTL / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			switch {
+			case l.noRenewal:
+			case l.renewsForEver: // without a look whose it is
+				l.client.HSet(ctx, lease.name, "owner", lease.token)
+				l.client.PExpire(ctx, lease.name, l.config.TTL)
+			default:
+				_ = lease.Extend(ctx, l.config.TTL)
+			}
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package locktest_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// localFault is what is wrong with a localLock. The zero one is nothing.
+type localFault struct {
+	swaps       bool // every second waiter goes before the one that came last
+	morePermits int  // than there are
+	deaf        bool // waits do not end with their context
+	ghosts      bool // a wait that was cancelled stays in the queue
+	forgetful   bool // an owner is not known again
+	skipsNone   bool // a wait that was cancelled stays in the queue, and is woken in vain
+	oneAtATime  bool // nobody is woken before who was woken last has released
+	neverCloses bool
+	robs        bool // Close takes the locks from their holders
+	repeats     bool // every third fencing token
+}
+
+// localLock is a semaphore in the process, first come, first served.
+type localLock struct {
+	localFault
+	permits int
+	probe   *strategies.Probe
+
+	mu     sync.Mutex
+	keys   map[string]*localQueue
+	closed bool
+}
+
+type localQueue struct {
+	holders       []*localLease
+	waiters       []*localWaiter
+	grants, fence int64
+	woken         *localLease
+}
+
+type localWaiter struct {
+	owner   string
+	granted chan *localLease // has room for one
+	gone    bool
+}
+
+func newLocalLock(f localFault, permits int, config strategies.Config) *localLock {
+	return &localLock{localFault: f, permits: permits + f.morePermits, probe: config.Probe, keys: map[string]*localQueue{}}
+}
+
+func (l *localLock) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = !l.neverCloses
+	if l.robs {
+		for _, q := range l.keys {
+			for _, h := range q.holders {
+				h.count = 0
+			}
+		}
+	}
+	return nil
+}
+
+func (l *localLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, "")
+}
+
+func (l *localLock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, owner)
+}
+
+func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.probe.Attempt()
+	if q := l.queue(key); len(q.holders) < l.permits {
+		return l.grant(q, ""), nil
+	}
+	return nil, strategies.ErrHeld
+}
+
+// queue is that of a key. The caller holds mu.
+func (l *localLock) queue(key string) *localQueue {
+	q := l.keys[key]
+	if q == nil {
+		q = &localQueue{}
+		l.keys[key] = q
+	}
+	return q
+}
+
+func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.Lease, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, strategies.ErrClosed
+	}
+	l.probe.Attempt()
+	q := l.queue(key)
+	if owner != "" && !l.forgetful {
+		for _, h := range q.holders {
+			if h.owner == owner {
+				h.count++
+				l.mu.Unlock()
+				return h, nil
+			}
+		}
+	}
+	if len(q.holders) < l.permits {
+		defer l.mu.Unlock()
+		return l.grant(q, owner), nil
+	}
+	place := &localWaiter{owner: owner, granted: make(chan *localLease, 1)}
+	if last := len(q.waiters) - 1; l.swaps && last >= 0 && last%2 == 0 {
+		q.waiters = slices.Insert(q.waiters, last, place)
+	} else {
+		q.waiters = append(q.waiters, place)
+	}
+	l.mu.Unlock()
+
+	ended := ctx.Done()
+	if l.deaf {
+		ended = nil
+	}
+	select {
+	case lease := <-place.granted:
+		return lease, nil
+	case <-ended:
+	}
+	if l.ghosts {
+		return nil, ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if place.gone = true; l.skipsNone && slices.Contains(q.waiters, place) {
+		return nil, ctx.Err()
+	}
+	if i := slices.Index(q.waiters, place); i >= 0 {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+	} else {
+		l.free(q, <-place.granted)
+	}
+	return nil, ctx.Err()
+}
+
+// grant makes somebody a holder. The caller holds mu.
+func (l *localLock) grant(q *localQueue, owner string) *localLease {
+	if q.grants++; !l.repeats || q.grants%3 != 0 {
+		q.fence++
+	}
+	lease := &localLease{lock: l, queue: q, owner: owner, count: 1, fence: q.fence}
+	q.holders = append(q.holders, lease)
+	return lease
+}
+
+// free ends a lease and grants the next. The caller holds mu.
+func (l *localLock) free(q *localQueue, lease *localLease) {
+	q.holders = slices.DeleteFunc(q.holders, func(h *localLease) bool { return h == lease })
+	if len(q.waiters) == 0 || l.oneAtATime && q.woken != nil && q.woken.count > 0 {
+		return
+	}
+	first := q.waiters[0]
+	q.waiters = q.waiters[1:]
+	if !first.gone {
+		q.woken = l.grant(q, first.owner)
+		first.granted <- q.woken
+	}
+}
+
+type localLease struct {
+	lock  *localLock
+	queue *localQueue
+	owner string
+	count int
+	fence int64
+}
+
+func (lease *localLease) FencingToken() int64 { return lease.fence }
+
+func (lease *localLease) Release(context.Context) error {
+	l := lease.lock
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lease.count == 0 {
+		return strategies.ErrNotHeld
+	}
+	if lease.count--; lease.count == 0 {
+		l.free(lease.queue, lease)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package locktest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// quorumFault is what is wrong with a quorumLock. The zero one is nothing.
+type quorumFault struct {
+	half bool // N/2 nodes are held to be enough
+}
+
+// quorumLock asks all nodes at a time until a majority is its.
+type quorumLock struct {
+	quorumFault
+	config   strategies.Config
+	instance string
+	last     atomic.Int64
+	closed   atomic.Bool
+}
+
+func newQuorumLock(f quorumFault, config strategies.Config) *quorumLock {
+	return &quorumLock{quorumFault: f, config: config, instance: uuid.NewString()}
+}
+
+func (l *quorumLock) needed() int {
+	n := len(l.config.Nodes) / 2
+	if l.half {
+		return n
+	}
+	return n + 1
+}
+
+// each counts the nodes for which do is true.
+func (l *quorumLock) each(do func(redis.UniversalClient) bool) int {
+	var count atomic.Int64
+	var all sync.WaitGroup
+	for _, node := range l.config.Nodes {
+		all.Go(func() {
+			if do(node.Client) {
+				count.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(count.Load())
+}
+
+func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	lease := &quorumLease{lock: l, name: l.config.Key(key)}
+	for {
+		l.config.Probe.Attempt()
+		// A token of its own for each round, since what is late of one could else count
+		// in another.
+		lease.token = fmt.Sprint(l.instance, l.last.Add(1))
+		lease.until = time.Now().Add(l.config.TTL)
+		votes := l.each(func(client redis.UniversalClient) bool {
+			return client.SetNX(ctx, lease.name, lease.token, l.config.TTL).Val()
+		})
+		if votes >= l.needed() {
+			return lease, nil
+		}
+		_ = lease.Release(context.WithoutCancel(ctx))
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%d of %d nodes: %w", votes, len(l.config.Nodes), ctx.Err())
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond):
+		}
+	}
+}
+
+func (l *quorumLock) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+var quorumRelease = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+
+type quorumLease struct {
+	lock        *quorumLock
+	name, token string
+	until       time.Time
+}
+
+func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
+
+func (lease *quorumLease) Release(ctx context.Context) error {
+	freed := lease.lock.each(func(client redis.UniversalClient) bool {
+		n, _ := quorumRelease.Run(ctx, client, []string{lease.name}, lease.token).Int()
+		return n == 1
+	})
+	if freed < lease.lock.needed() {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}

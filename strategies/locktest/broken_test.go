@@ -1,0 +1,177 @@
+package locktest_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// subject is a locker that the suite is to judge.
+type subject struct {
+	name string
+	info strategies.Info
+	open func(strategies.Config) (strategies.Locker, error)
+	// impatient is for those whose fault is that something never happens.
+	impatient bool
+
+	// What it must be rejected for: the test that is meant for it must say so, with
+	// those words, and no promise but this one may be found broken, and such as it
+	// cannot help breaking too. All are empty for a lock that is correct.
+	test, promise, seen string
+	also                []string
+}
+
+const (
+	exclusion = 1 << iota
+	recovery
+	fifo
+	fencing
+	reentrant
+	watchdog
+)
+
+func claims(c int) strategies.Claims {
+	return strategies.Claims{
+		Exclusion: c&exclusion != 0, Recovery: c&recovery != 0, FIFO: c&fifo != 0,
+		Fencing: c&fencing != 0, Reentrant: c&reentrant != 0, Watchdog: c&watchdog != 0,
+	}
+}
+
+// onRedis is a redisLock with a fault.
+func onRedis(f fault, claimed int) subject {
+	info := strategies.Info{
+		Name: "redis", Claims: claims(exclusion | recovery | claimed), Capacity: 1, Nodes: 1,
+		Persistent: []string{"{key}:fence"},
+	}
+	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+		return newRedisLock(f, info.Claims.Watchdog, c)
+	}}
+}
+
+// polling is a redisLock whose waiters poll.
+func polling(f fault, claimed int) subject {
+	f.polls = true
+	return onRedis(f, claimed)
+}
+
+// inProcess is a localLock with a fault.
+func inProcess(f localFault, permits, claimed int) subject {
+	info := strategies.Info{Name: "local", Claims: claims(exclusion | claimed), Capacity: permits, MaxInstances: 1}
+	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+		return newLocalLock(f, permits, c), nil
+	}}
+}
+
+// ofNodes is a quorumLock with a fault.
+func ofNodes(f quorumFault) subject {
+	info := strategies.Info{Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5}
+	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+		return newQuorumLock(f, c), nil
+	}}
+}
+
+func (s subject) called(name string) subject { s.name = name; return s }
+
+func (s subject) waitingInVain() subject { s.impatient = true; return s }
+
+func (s subject) breaks(test, promise, seen string, also ...string) subject {
+	s.test, s.promise, s.seen, s.also = test, promise, seen, also
+	return s
+}
+
+// fixture is for all tests of one subject: they come one after the other.
+func (s subject) fixture(t *testing.T) locktest.Fixture {
+	var servers []*redistest.Server
+	for range s.info.Nodes {
+		servers = append(servers, redistest.Start(t))
+	}
+	each := func(do func(*redistest.Server)) func() {
+		return func() {
+			for _, server := range servers {
+				do(server)
+			}
+		}
+	}
+	f := locktest.Fixture{
+		Open: s.open,
+		Nodes: func() []strategies.Node {
+			var nodes []strategies.Node
+			for _, server := range servers {
+				nodes = append(nodes, server.Node(t))
+			}
+			return nodes
+		},
+		Pause:    each((*redistest.Server).Pause),
+		Resume:   each((*redistest.Server).Resume),
+		Restart:  each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
+		Kill:     func(node int) { servers[node].Kill() },
+		Revive:   func(node int) { servers[node].Restart(t) },
+		Rounds:   6,
+		Drawings: t.TempDir(),
+	}
+	if s.impatient {
+		f.Patience = 1500 * time.Millisecond
+	}
+	return f
+}
+
+// judge runs the suite, and compares what it finds with what it should.
+func (s subject) judge(t *testing.T) {
+	fixture := s.fixture(t)
+	found := locktest.Check(t, func(*testing.T) locktest.Fixture { return fixture }, s.info)
+	var told bool
+	for _, f := range found {
+		t.Logf("%s: %s", f.Test, f)
+		if f.Promise != s.promise && !slices.Contains(s.also, f.Promise) {
+			t.Errorf("%s finds broken what is not: %s", f.Test, f)
+		}
+		told = told || f.Test == s.test && f.Promise == s.promise && strings.Contains(f.String(), s.seen)
+	}
+	if s.test != "" && !told {
+		t.Errorf("%q does not say %q of it", s.test, s.seen)
+	}
+}
+
+func TestSuite(t *testing.T) {
+	const atATime = 12 // they mostly wait
+	subjects := append(correct(), broken()...)
+	if n := len(broken()); n < 15 {
+		t.Errorf("only %d broken lockers", n)
+	}
+	slices.SortStableFunc(subjects, func(a, b subject) int { return cmp.Compare(b.weight(), a.weight()) })
+	turn := make(chan struct{}, atATime)
+	var all sync.WaitGroup
+	for _, s := range subjects {
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			t.Run(s.name, s.judge)
+		})
+	}
+	all.Wait()
+}
+
+// weight is larger for what takes longer.
+func (s subject) weight() int {
+	if s.impatient {
+		return s.info.Nodes + 5
+	}
+	return s.info.Nodes
+}
+
+func correct() []subject {
+	return []subject{
+		onRedis(fault{}, fencing|reentrant|watchdog).called("a correct lock on Redis"),
+		polling(fault{}, fencing|reentrant|watchdog).called("a correct lock that is polled"),
+		inProcess(localFault{}, 1, fifo|fencing|reentrant).called("a correct lock in the process"),
+		inProcess(localFault{}, 3, fifo).called("a correct semaphore"),
+		ofNodes(quorumFault{}).called("a correct quorum"),
+	}
+}

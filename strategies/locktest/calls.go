@@ -1,0 +1,46 @@
+package locktest
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Calls returns how often each command ran on a server while do ran, also within
+// scripts, by INFO commandstats. The server must be nobody else's meanwhile.
+func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int {
+	t.Helper()
+	before := calls(t, server)
+	do()
+	during := map[string]int{}
+	for command, n := range calls(t, server) {
+		if n -= before[command]; n > 0 && command != "info" {
+			during[command] = n
+		}
+	}
+	return during
+}
+
+// calls reads lines such as "cmdstat_set:calls=21,usec=175,…".
+func calls(t testing.TB, server redis.UniversalClient) map[string]int {
+	t.Helper()
+	stats, err := server.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatalf("read commandstats: %v", err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(stats) {
+		command, figures, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok {
+			continue
+		}
+		figure, _, _ := strings.Cut(figures, ",")
+		if counts[command], err = strconv.Atoi(figure); err != nil {
+			t.Fatalf("read commandstats: %q", line)
+		}
+	}
+	return counts
+}

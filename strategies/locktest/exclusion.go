@@ -1,0 +1,194 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// exclusion has clients of several instances fight for one key, counts who is
+// inside, and has the history of a lock checked too.
+func exclusion(s *stage) {
+	const instances, turns = 3, 8
+	clients := 5 + s.info.Capacity/instances // of each instance: more than permits
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f := &fight{stage: s, history: NewHistory()}
+	var all sync.WaitGroup
+	for n, i := range s.several(instances, longTTL) {
+		for c := range clients {
+			locker := f.history.Watch(n*clients+c, i.Locker)
+			all.Go(func() {
+				for turn := range turns {
+					if !f.turn(ctx, locker, turn) {
+						return
+					}
+				}
+			})
+		}
+	}
+	f.watch(&all, cancel)
+	if n := f.overlaps.Load(); n > 0 {
+		s.errorf("%d of %d acquisitions found more inside than may be", n, f.acquired.Load())
+	}
+	if want := int64(instances * clients * turns); !s.Failed() && f.acquired.Load() != want {
+		s.errorf("%d acquisitions, want %d", f.acquired.Load(), want)
+	}
+	if s.info.Capacity == 1 {
+		f.check()
+	}
+}
+
+// fight is what the clients of exclusion share.
+type fight struct {
+	*stage
+	history                    *History
+	inside, overlaps, acquired atomic.Int64
+}
+
+// watch waits for all clients, and ends their contexts when none has got anywhere
+// for too long.
+func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
+	f.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all.Wait()
+	}()
+	for last, stuck := int64(-1), false; ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(f.patience):
+		}
+		now := f.acquired.Load()
+		switch {
+		case now != last:
+			last = now
+		case !stuck:
+			stuck = true
+			f.broken(waking, "clients that fight for a lock wait and none gets it")
+			cancel()
+		default:
+			f.broken(ending, "clients that fight for a lock go on although their context has ended")
+			f.FailNow()
+		}
+	}
+}
+
+// turn acquires, looks who else is inside and releases. Some turns begin with an
+// attempt that is likely to fail. It says whether to go on.
+func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
+	lease, err := f.attempt(ctx, locker, turn)
+	if lease == nil && err == nil {
+		lease, err = locker.Acquire(ctx, "key")
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			f.broken(granting, "an acquire in a crowd returned %q", err)
+		}
+		return false
+	}
+	if f.inside.Add(1) > int64(f.info.Capacity) {
+		f.overlaps.Add(1)
+	}
+	f.acquired.Add(1)
+	if turn%3 != 0 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	f.inside.Add(-1)
+	if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+		f.errorf("the release of a valid lease returned %q", err)
+	}
+	return true
+}
+
+// attempt may return neither a lease nor an error.
+func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
+	var lease strategies.Lease
+	var err error
+	trier, tries := locker.(strategies.Trier)
+	switch {
+	case turn%4 == 1 && tries:
+		lease, err = trier.TryAcquire(ctx, "key")
+	case turn%4 == 2:
+		short, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+		defer cancel()
+		lease, err = locker.Acquire(short, "key")
+	}
+	if errors.Is(err, strategies.ErrHeld) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, nil
+	}
+	return lease, err
+}
+
+// check holds the history against the model of the lock.
+func (f *fight) check() {
+	promise := exclusive
+	err := CheckHistory(Mutex, f.history.Operations(), f.fixture.Drawings)
+	if err == nil && f.info.Claims.Fencing {
+		promise = growing
+		err = CheckHistory(FencedMutex, f.history.Operations(), f.fixture.Drawings)
+	}
+	switch {
+	case errors.Is(err, ErrUndecided):
+		f.Logf("%v", err)
+	case err != nil:
+		f.broken(promise, "%v", err)
+	}
+}
+
+// permits counts them: as many as there are may be held, and no more.
+func permits(s *stage) {
+	both := s.several(2, longTTL)
+	for _, freed := range []int{1, s.info.Capacity} {
+		leases := s.fill(both[0], "key")
+		var waiting []*waiter
+		for n := range freed + 1 {
+			w := s.waiterFor(both[n%2], "key", both[n%2].Acquire)
+			w.settle()
+			waiting = append(waiting, w)
+		}
+		if n := granted(waiting); n > 0 {
+			s.broken(exclusive, "%d more than %d permits were granted", n, s.info.Capacity)
+			s.FailNow()
+		}
+		s.release(leases[:freed]...)
+		if !s.eventually(func() bool { return granted(waiting) >= freed }) {
+			s.fatalf("%d permits were given back, and %d granted to those who wait", freed, granted(waiting))
+		}
+		time.Sleep(20 * time.Millisecond)
+		if n := granted(waiting); n > freed {
+			s.broken(exclusive, "%d permits were given back, and %d granted", freed, n)
+			s.FailNow()
+		}
+		s.release(leases[freed:]...)
+		var last []*waiter
+		for _, w := range waiting {
+			if !w.isOver() || w.err != nil {
+				last = append(last, w)
+				continue
+			}
+			s.release(w.lease)
+		}
+		for _, w := range last {
+			w.finish()
+			s.release(w.lease)
+		}
+	}
+}
+
+// granted counts the waiters that are over.
+func granted(waiting []*waiter) int {
+	n := 0
+	for _, w := range waiting {
+		if w.isOver() {
+			n++
+		}
+	}
+	return n
+}

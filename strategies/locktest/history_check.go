@@ -1,0 +1,119 @@
+package locktest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// ErrUndecided is returned by CheckHistory when it has found neither an order that
+// explains the history nor that there is none.
+var ErrUndecided = errors.New("the history is too long to be decided")
+
+// checkLimit is how long CheckHistory looks: the problem is NP-hard.
+const checkLimit = 10 * time.Second
+
+// CheckHistory says whether there is an order in which the operations could have
+// happened on such a lock, each at a moment between its call and its return
+// (linearizability, Herlihy and Wing, 1990; found by porcupine). Keys are
+// independent. Of an impossible history it draws an HTML page in dir ("" is the
+// system's for temporary files), whose path is in the error.
+//
+// What is not certain is held against nobody. A failed acquire may hold from its
+// call on, as Redis may carry the command out long after the client has given up;
+// an unclear release may release at any time. A lease that says until when it is
+// valid may be gone from then on, at any time; before, nobody else may acquire. A
+// refused try counts only when no other attempt ran at the same time: two that
+// meet may keep each other from a quorum.
+func CheckHistory(model Model, history []Operation, dir string) error {
+	result, info := porcupine.CheckOperationsVerbose(model.porcupine(), events(history), checkLimit)
+	switch result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("%w within %v: %d operations", ErrUndecided, checkLimit, len(history))
+	}
+	file, err := os.CreateTemp(dir, "lockbench-history-*.html")
+	if err != nil {
+		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+	}
+	err = porcupine.Visualize(model.porcupine(), info, file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+	}
+	return fmt.Errorf("the history is not that of a %v; it is drawn in %s", model, file.Name())
+}
+
+// never is the return of what may happen at any time after its call.
+const never = math.MaxInt64
+
+// events are the operations as porcupine takes them, with those that no client
+// sees and without those that say nothing. What has no end is drawn as a client
+// of its own.
+func events(history []Operation) []porcupine.Operation {
+	history = slices.Clone(history)
+	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
+	lines := 0
+	for _, o := range history {
+		lines = max(lines, o.Client+1)
+	}
+	var all []porcupine.Operation
+	add := func(o Operation, line int, end int64) {
+		all = append(all, porcupine.Operation{ClientId: line, Input: o, Call: int64(o.Call), Return: end})
+	}
+	endless := func(o Operation) {
+		add(o, lines, never)
+		lines++
+	}
+	released := map[int]time.Duration{}
+	lastTry := map[string]time.Duration{} // that counts, by key
+	for i, o := range history {
+		switch o.Event {
+		case Released:
+			released[o.Lease] = o.Return
+		case Refused:
+			if alone(history, i) {
+				lastTry[o.Key] = o.Return
+			}
+		}
+	}
+	for i, o := range history {
+		switch o.Event {
+		case Acquired:
+			add(o, o.Client, int64(o.Return))
+			if end, ok := released[o.Lease]; o.Until != 0 && (!ok || end > o.Until) {
+				endless(Operation{Event: expired, Key: o.Key, Lease: o.Lease, Call: max(o.Until, o.Call)})
+			}
+		case Failed:
+			if o.Call <= lastTry[o.Key] { // nothing else can tell
+				endless(o)
+			}
+		case Refused:
+			if alone(history, i) {
+				add(o, o.Client, int64(o.Return))
+			}
+		case Unclear:
+			endless(o)
+		default:
+			add(o, o.Client, int64(o.Return))
+		}
+	}
+	return all
+}
+
+// alone says whether no other attempt for the key overlaps operation i.
+func alone(history []Operation, i int) bool {
+	for j, o := range history {
+		attempt := o.Event == Acquired || o.Event == Failed || o.Event == Refused
+		if j != i && attempt && o.Key == history[i].Key && o.Call <= history[i].Return && history[i].Call <= o.Return {
+			return false
+		}
+	}
+	return true
+}

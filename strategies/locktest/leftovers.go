@@ -1,0 +1,151 @@
+package locktest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// outside looks at a server, and disturbs it.
+type outside struct {
+	redis.UniversalClient
+	before map[string]bool // ids of the connections that are not the test's
+}
+
+// outsideName is the CLIENT name of those connections.
+const outsideName = "locktest-outside"
+
+func (s *stage) look(node strategies.Node) {
+	s.Helper()
+	client := node.Dial(func(o *redis.UniversalOptions) { o.ClientName, o.MaxRetries = outsideName, 3 })
+	s.Cleanup(func() { _ = client.Close() })
+	o := &outside{UniversalClient: client, before: map[string]bool{}}
+	for _, c := range s.connections(o) {
+		o.before[c["id"]] = true
+	}
+	s.outside = append(s.outside, o)
+}
+
+// connections are the fields of CLIENT LIST.
+func (s *stage) connections(o *outside) []map[string]string {
+	s.Helper()
+	list, err := o.ClientList(context.Background()).Result()
+	if err != nil {
+		s.fatalf("list the connections: %v", err)
+	}
+	var all []map[string]string
+	for line := range strings.Lines(list) {
+		c := map[string]string{}
+		for field := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(field, "=")
+			c[name] = value
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// nothingLeft closes the instances and checks that no key, channel, connection or
+// goroutine of the test remains but the keys that the strategy declares.
+func (s *stage) nothingLeft() {
+	s.Helper()
+	for _, i := range s.instances {
+		if err := i.Close(); err != nil {
+			s.broken(tidy, "close: %v", err)
+		}
+	}
+	s.gone("keys and channels", func() []string { return s.leftovers() })
+	for _, i := range s.instances {
+		for _, client := range i.nodes {
+			_ = client.Close()
+		}
+	}
+	s.gone("connections", s.newConnections)
+	pprof.SetGoroutineLabels(context.Background()) // this one is not meant
+	s.gone("goroutines", s.goroutines)
+}
+
+// gone waits for there to be nothing.
+func (s *stage) gone(what string, left func() []string) {
+	s.Helper()
+	var last []string
+	if !s.eventually(func() bool { last = left(); return len(last) == 0 }) {
+		s.broken(tidy, "%s are left: %q", what, last)
+	}
+}
+
+// leftovers are the test's keys and channels on all servers.
+func (s *stage) leftovers() []string {
+	s.Helper()
+	ctx := context.Background()
+	var left []string
+	for _, o := range s.outside {
+		keys := o.Scan(ctx, 0, "*"+s.prefix+"*", 1000).Iterator()
+		for keys.Next(ctx) {
+			if !s.declared(keys.Val()) {
+				left = append(left, keys.Val())
+			}
+		}
+		if err := keys.Err(); err != nil {
+			s.fatalf("look for keys: %v", err)
+		}
+		channels, err := o.PubSubChannels(ctx, "*"+s.prefix+"*").Result()
+		if err != nil {
+			s.fatalf("look for channels: %v", err)
+		}
+		left = append(left, channels...)
+	}
+	return left
+}
+
+// declared says whether a key fits one of the persistent patterns.
+func (s *stage) declared(key string) bool {
+	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
+		before, after, _ := strings.Cut(pattern, "{key}")
+		return strings.HasPrefix(key, before) && strings.HasSuffix(key, after)
+	})
+}
+
+func (s *stage) newConnections() []string {
+	s.Helper()
+	var left []string
+	for _, o := range s.outside {
+		for _, c := range s.connections(o) {
+			if !o.before[c["id"]] && c["name"] != outsideName {
+				left = append(left, fmt.Sprintf("%s, last command %s", c["addr"], c["cmd"]))
+			}
+		}
+	}
+	return left
+}
+
+func (s *stage) label() pprof.LabelSet { return pprof.Labels("locktest", s.prefix) }
+
+// goroutines are those that carry the test's label, one line each.
+func (s *stage) goroutines() []string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		s.fatalf("list the goroutines: %v", err)
+	}
+	var left []string
+	for record := range strings.SplitSeq(profile.String(), "\n\n") {
+		if !strings.Contains(record, s.prefix) {
+			continue
+		}
+		var calls []string
+		for line := range strings.Lines(record) {
+			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && strings.HasPrefix(fields[1], "0x") {
+				calls = append(calls, fields[2])
+			}
+		}
+		left = append(left, strings.Join(calls, " < "))
+	}
+	return left
+}

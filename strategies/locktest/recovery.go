@@ -1,0 +1,160 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// die ends an instance as the death of its process would: leases stay behind.
+func (s *stage) die(i *instance) {
+	s.Helper()
+	if err := i.Close(); err != nil {
+		s.fatalf("close: %v", err)
+	}
+}
+
+// deadHolder checks that a waiter gets a dead holder's lock.
+func deadHolder(s *stage) {
+	dead, alive := s.open(shortTTL), s.open(longTTL)
+	s.fill(dead, "key")
+	w := s.waiter(alive, "key")
+	w.parked()
+	s.die(dead)
+	if !w.within(s.patience) {
+		s.fatalf("a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+	}
+	w.finish()
+}
+
+// lateRelease checks that who has lost a lease can neither free nor extend the
+// next one's.
+func lateRelease(s *stage) {
+	dead, alive, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
+	free := s.acquire(dead, "another")
+	lease := s.fill(dead, "key")[0] // which runs out after that
+	s.die(dead)
+	if !s.eventually(func() bool { return !s.held(third, "key") }) {
+		s.Skip("it does not free by itself")
+	}
+	s.notHeld("the release of a lease that ran out", free)
+	next := s.fill(alive, "key")
+	s.full(third, "key")
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	if extender, ok := lease.(strategies.Extender); ok {
+		if err := extender.Extend(ctx, longTTL); !errors.Is(err, strategies.ErrNotHeld) {
+			s.errorf("extending a lost lease returned %v, want ErrNotHeld", err)
+		}
+	}
+	s.notHeld("the release of a lost lease", lease)
+	if !s.held(third, "key") {
+		s.fatalf("a late release freed the next holder's lock")
+	}
+	s.release(next...)
+}
+
+// extend checks that an extended lease outlives its first TTL.
+func extend(s *stage) {
+	i, other := s.open(shortTTL), s.open(shortTTL)
+	lease := s.acquire(i, "key")
+	extender, ok := lease.(strategies.Extender)
+	if !ok {
+		s.release(lease)
+		s.Skip("its leases cannot be extended")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	if err := extender.Extend(ctx, longTTL); err != nil {
+		s.fatalf("extend: %v", err)
+	}
+	s.believable(i, lease, longTTL)
+	if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
+		s.errorf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
+	}
+	time.Sleep(shortTTL * 4 / 3)
+	leases := append(s.take(other, "key", s.info.Capacity-1), lease)
+	if !s.held(other, "key") {
+		s.fatalf("an extended lease ran out with its first TTL")
+	}
+	s.release(leases...)
+}
+
+// validity checks that a lease says to be valid no longer than from the moment
+// before it was asked for, and that nobody else is granted the lock before its end.
+func validity(s *stage) {
+	i, alive := s.open(shortTTL), s.open(longTTL)
+	for range 4 {
+		lease := s.acquire(i, "key")
+		s.believable(i, lease, shortTTL)
+		s.release(lease)
+	}
+	lease := s.fill(i, "key")[0]
+	timed, ok := lease.(strategies.Timed)
+	if !ok {
+		s.Skip("its leases do not say until when they are valid")
+	}
+	s.die(i)
+	next := s.waiterFor(alive, "key", alive.Acquire)
+	if !next.within(s.patience) {
+		s.Skip("it does not free by itself")
+	}
+	if early := timed.ValidUntil().Sub(next.over); early > 0 {
+		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", early)
+	}
+	s.release(next.lease)
+}
+
+// believable compares a lease's validity with the moment in which the last command
+// was sent, where both can be seen: its TTL has begun then, or before.
+func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
+	s.Helper()
+	timed, ok := lease.(strategies.Timed)
+	if !ok {
+		return
+	}
+	until, sent := timed.ValidUntil(), i.wire.lastWrite()
+	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
+		s.broken(valid, "a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl, over)
+		s.FailNow()
+	}
+}
+
+// watchdog checks that a living holder keeps its lease and a dead one does not.
+func watchdog(s *stage) {
+	i, other, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
+	leases := s.fill(i, "key")
+	s.full(other, "key")
+	for end := time.Now().Add(3 * shortTTL); time.Now().Before(end); time.Sleep(shortTTL / 10) {
+		if !s.held(other, "key") {
+			s.fatalf("a living holder's lease ran out")
+		}
+	}
+	if watched, ok := leases[0].(strategies.Watched); ok {
+		select {
+		case <-watched.Lost():
+			s.errorf("a lease that is held was told to be lost")
+		default:
+		}
+	}
+	s.release(leases...)
+	// A watchdog that goes on would make the lock its own again.
+	for end := time.Now().Add(shortTTL); time.Now().Before(end); time.Sleep(shortTTL / 10) {
+		if !s.free(other, "key") {
+			s.fatalf("a lock that was released is held again: its watchdog goes on")
+		}
+	}
+	next := s.waiterFor(i, "key", i.Acquire)
+	if !next.within(s.patience) {
+		s.fatalf("a lock that was released is held again: its watchdog goes on")
+	}
+	next.finish()
+	s.take(i, "key", s.info.Capacity-1)
+	time.Sleep(shortTTL) // until it has been renewed
+	s.die(i)
+	if !s.eventually(func() bool { return !s.held(third, "key") }) {
+		s.fatalf("a dead holder's lease is kept: its watchdog goes on")
+	}
+}

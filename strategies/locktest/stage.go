@@ -1,0 +1,216 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/pprof"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+const (
+	// usualPatience is far more than a loaded machine needs, far less than longTTL.
+	usualPatience = 20 * time.Second
+	usualRounds   = 30
+	// longTTL is that of leases that must not help a waiter by running out.
+	longTTL = 5 * time.Minute
+	// shortTTL is that of leases that are meant to run out.
+	shortTTL = 300 * time.Millisecond
+)
+
+// stage is what one test plays on.
+type stage struct {
+	reporter
+	test      test
+	fixture   Fixture
+	info      strategies.Info
+	patience  time.Duration
+	rounds    int
+	prefix    string // marks all keys of the test
+	instances []*instance
+	outside   []*outside // one a server
+}
+
+// instance is one application instance: a Locker and its connections.
+type instance struct {
+	strategies.Locker
+	probe *strategies.Probe
+	wire  *wire
+	nodes []redis.UniversalClient
+}
+
+// play runs one test, and looks at what it leaves behind.
+func play(r reporter, fixture Fixture, info strategies.Info, test test) {
+	s := &stage{
+		reporter: r, test: test, fixture: fixture, info: info,
+		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
+		prefix: fmt.Sprintf("locktest-%016x:", rand.Uint64()),
+	}
+	// Goroutines inherit it, so that those left behind can be told from others.
+	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
+	defer pprof.SetGoroutineLabels(context.Background())
+	if info.Nodes > 0 {
+		for _, node := range fixture.Nodes() {
+			s.look(node)
+		}
+	}
+	test.run(s)
+	s.nothingLeft()
+}
+
+// open opens one more instance.
+func (s *stage) open(ttl time.Duration) *instance {
+	s.Helper()
+	i := &instance{probe: &strategies.Probe{}, wire: &wire{}}
+	config := strategies.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
+	if s.info.Nodes > 0 {
+		for _, node := range s.fixture.Nodes() {
+			options := i.wire.options(*node.Options)
+			client := redis.NewUniversalClient(options)
+			s.Cleanup(func() { _ = client.Close() })
+			i.nodes = append(i.nodes, client)
+			config.Nodes = append(config.Nodes, strategies.Node{Client: client, Options: options})
+		}
+	}
+	locker, err := s.fixture.Open(config)
+	if err != nil {
+		s.fatalf("open: %v", err)
+	}
+	i.Locker = locker
+	s.instances = append(s.instances, i)
+	s.Cleanup(func() { _ = locker.Close() })
+	if p, ok := locker.(strategies.Preparer); ok {
+		if err := p.Prepare(s.Context(), []string{"key"}); err != nil {
+			s.fatalf("prepare: %v", err)
+		}
+	}
+	return i
+}
+
+// several opens n instances, or as many as the strategy works across; it always
+// returns n, some of them the same then.
+func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam // tests say which they need
+	s.Helper()
+	var opened []*instance
+	for range n {
+		if most := s.info.MaxInstances; most > 0 && len(opened) >= most {
+			opened = append(opened, opened[0])
+			continue
+		}
+		opened = append(opened, s.open(ttl))
+	}
+	return opened
+}
+
+// acquire must succeed.
+func (s *stage) acquire(i *instance, key string) strategies.Lease {
+	s.Helper()
+	w := s.waiterFor(i, key, i.Acquire)
+	if !w.within(s.patience) {
+		s.broken(granting, "a free lock was not granted within %v", s.patience)
+		s.FailNow()
+	}
+	if w.err != nil {
+		s.fatalf("acquire: %v", w.err)
+	}
+	return w.lease
+}
+
+// fill takes all permits of a key.
+func (s *stage) fill(i *instance, key string) []strategies.Lease {
+	s.Helper()
+	return s.take(i, key, max(s.info.Capacity, 1))
+}
+
+// take takes n permits of a key.
+func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
+	s.Helper()
+	var leases []strategies.Lease
+	for range n {
+		leases = append(leases, s.acquire(i, key))
+	}
+	return leases
+}
+
+// release must succeed.
+func (s *stage) release(leases ...strategies.Lease) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil {
+			s.fatalf("release: %v", err)
+		}
+	}
+}
+
+// held says whether a newcomer finds all permits taken. Where the strategy has no
+// try-lock it waits a moment, and what is free may seem held on a slow machine.
+func (s *stage) held(i *instance, key string) bool {
+	s.Helper()
+	return !s.obtains(i, key, 50*time.Millisecond)
+}
+
+// free says whether a newcomer finds a permit. Where the strategy has no try-lock
+// it waits as long as anything may take.
+func (s *stage) free(i *instance, key string) bool {
+	s.Helper()
+	return s.obtains(i, key, s.patience)
+}
+
+// obtains tries once, or else waits that long.
+func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
+	s.Helper()
+	var w *waiter
+	if trier, ok := i.Locker.(strategies.Trier); ok {
+		w = s.waiterFor(i, key, trier.TryAcquire)
+		if !w.within(s.patience) {
+			s.broken(trying, "it goes on for %v", s.patience)
+			s.FailNow()
+		}
+	} else {
+		w = s.waiterFor(i, key, i.Acquire)
+		w.within(wait)
+		w.end()
+	}
+	if w.err == nil {
+		s.release(w.lease)
+	}
+	return w.err == nil
+}
+
+// full expects all permits to be taken, as they should be when they have just been
+// granted.
+func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neighbours
+	s.Helper()
+	if !s.held(i, key) {
+		s.broken(exclusive, "a lock was granted to one more than it has permits")
+		s.FailNow()
+	}
+}
+
+// eventually polls, ever more slowly, until done or out of patience.
+func (s *stage) eventually(done func() bool) bool {
+	pause := time.Millisecond
+	for end := time.Now().Add(s.patience); ; time.Sleep(pause) {
+		if done() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		pause = min(pause*3/2, 50*time.Millisecond)
+	}
+}
+
+// disturb calls one of the fixture's functions, whose goroutines are not ours.
+func (s *stage) disturb(do func()) {
+	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
+	pprof.SetGoroutineLabels(context.Background())
+	do()
+}

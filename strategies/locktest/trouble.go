@@ -1,0 +1,168 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// flushedScripts empties the script cache between any two steps.
+func flushedScripts(s *stage) {
+	both := s.several(2, longTTL)
+	flush := func() {
+		for _, o := range s.outside {
+			if err := o.ScriptFlush(context.Background()).Err(); err != nil {
+				s.fatalf("flush the scripts: %v", err)
+			}
+		}
+	}
+	for range 3 {
+		flush()
+		leases := s.fill(both[0], "key")
+		flush()
+		w := s.waiter(both[1], "key")
+		w.parked()
+		flush()
+		s.release(leases[0])
+		w.finish()
+		s.release(leases[1:]...)
+	}
+}
+
+// lostReply ends an acquire while the server keeps its reply back: the lock that
+// Redis then grants to nobody must not stay behind.
+func lostReply(s *stage) {
+	if s.fixture.Pause == nil || s.fixture.Resume == nil {
+		s.Skip("the servers cannot be paused")
+	}
+	if s.info.BlackBox {
+		s.Skip("not in the hands of an adapter")
+	}
+	both := s.several(2, longTTL)
+	s.release(s.acquire(both[0], "key")) // its connection is open
+	s.disturb(s.fixture.Pause)
+	var resumed sync.WaitGroup
+	resumed.Go(func() {
+		time.Sleep(150 * time.Millisecond)
+		s.fixture.Resume()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	lease, err := both[0].Acquire(ctx, "key")
+	resumed.Wait()
+	switch {
+	case err == nil: // the client did not heed the deadline and saw the reply
+		s.release(lease)
+	case !errors.Is(err, context.DeadlineExceeded):
+		s.broken(ending, "an acquire that timed out returned %q", err)
+	}
+	if !s.eventually(func() bool { return s.free(both[1], "key") }) {
+		s.fatalf("an acquire timed out, and its lock is not free")
+	}
+	s.release(s.fill(both[1], "key")...)
+}
+
+// restartedServer ends the servers under holders and waiters and starts them
+// again, empty: nobody may wait for ever, and the same Lockers must work on.
+func restartedServer(s *stage) {
+	if s.fixture.Restart == nil {
+		s.Skip("the servers cannot be restarted")
+	}
+	both := s.several(2, longTTL)
+	lease := s.fill(both[0], "key")[0]
+	var waiting []*waiter
+	for n := range 4 {
+		waiting = append(waiting, s.waiter(both[n%2], "key"))
+	}
+	waiting[3].parked()
+	s.disturb(s.fixture.Restart)
+	s.forgotten()
+	for _, w := range waiting {
+		if !w.within(s.patience) { // with an error, or with the lock: Redis has forgotten the holder
+			s.fatalf("a waiter waits on a lock that the server has forgotten")
+		}
+	}
+	_ = lease.Release(context.Background()) // not held, or a broken connection
+	for _, i := range both {
+		s.recovers(i)
+		s.release(s.fill(i, "key")...)
+	}
+}
+
+// forgotten notes that the servers know no connections of before.
+func (s *stage) forgotten() {
+	for _, o := range s.outside {
+		clear(o.before)
+	}
+}
+
+// recovers waits until an instance can acquire again, after errors of connections
+// from before.
+func (s *stage) recovers(i *instance) {
+	s.Helper()
+	var last error
+	if !s.eventually(func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+		defer cancel()
+		lease, err := i.Acquire(ctx, "key")
+		if err != nil {
+			last = err
+			return false
+		}
+		s.release(lease)
+		return true
+	}) {
+		s.fatalf("the servers are back, and an acquire returns %q", last)
+	}
+}
+
+// deadNodes kills nodes of a quorum one after the other.
+func deadNodes(s *stage) {
+	nodes := len(s.outside)
+	if s.fixture.Kill == nil || s.fixture.Revive == nil {
+		s.Skip("it has no nodes that can be killed one by one")
+	}
+	both := s.several(2, longTTL)
+	minority := (nodes - 1) / 2
+	for node := range minority {
+		s.disturb(func() { s.fixture.Kill(node) })
+	}
+	s.recovers(both[0])
+	s.recovers(both[1])
+	for turn := range 4 {
+		leases := s.fill(both[turn%2], "key")
+		w := s.waiter(both[(turn+1)%2], "key")
+		w.parked()
+		s.release(leases[0])
+		w.finish()
+		s.release(leases[1:]...)
+	}
+
+	last := nodes - minority - 1 // living nodes, no majority any more
+	s.disturb(func() {
+		for node := minority; node < nodes-last; node++ {
+			s.fixture.Kill(node)
+		}
+	})
+	w := s.waiterFor(both[0], "key", both[0].Acquire)
+	w.within(time.Second) // give up by itself, or poll until then
+	w.cancel()
+	if !w.within(s.patience) {
+		s.broken(ending, "an acquire without a majority goes on although its context has ended")
+		s.FailNow()
+	}
+	if w.err == nil {
+		s.fatalf("a lock was granted by %d of %d nodes", last, nodes)
+	}
+
+	s.disturb(func() {
+		for node := range nodes - last {
+			s.fixture.Revive(node)
+		}
+	})
+	s.forgotten()
+	for _, i := range both {
+		s.recovers(i)
+	}
+}

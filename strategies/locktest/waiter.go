@@ -1,0 +1,168 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// waiter acquires in the background.
+type waiter struct {
+	s      *stage
+	cancel context.CancelFunc
+	done   chan struct{} // closed once it is over, lock and all
+	lease  strategies.Lease
+	err    error
+	over   time.Time // when that was
+
+	on       *instance
+	key      string
+	attempts int64 // that the instance had made before
+	began    time.Time
+}
+
+// waiter acquires on i and then releases.
+func (s *stage) waiter(i *instance, key string) *waiter {
+	s.Helper()
+	w := s.newWaiter(i, key)
+	w.run(func(ctx context.Context) error {
+		lease, err := i.Acquire(ctx, key)
+		if err != nil {
+			return err
+		}
+		return lease.Release(context.WithoutCancel(ctx))
+	})
+	return w
+}
+
+// waiterFor acquires in that way and keeps the lease.
+func (s *stage) waiterFor(i *instance, key string, acquire func(context.Context, string) (strategies.Lease, error)) *waiter {
+	s.Helper()
+	w := s.newWaiter(i, key)
+	w.run(func(ctx context.Context) (err error) {
+		w.lease, err = acquire(ctx, key)
+		return err
+	})
+	return w
+}
+
+func (s *stage) newWaiter(on *instance, key string) *waiter {
+	return &waiter{
+		s: s, on: on, key: key, done: make(chan struct{}), began: time.Now(),
+		attempts: on.probe.Counts().Attempts,
+	}
+}
+
+func (w *waiter) run(do func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	go func() {
+		defer close(w.done)
+		w.err = do(ctx)
+		w.over = time.Now()
+	}()
+	w.s.Cleanup(func() {
+		cancel()
+		if !w.s.Failed() { // else it may be stuck for good
+			w.within(w.s.patience)
+		}
+	})
+}
+
+func (w *waiter) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// within says whether the waiter is over in that time.
+func (w *waiter) within(limit time.Duration) bool {
+	if w.isOver() {
+		return true
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// parked returns when the waiter has found all permits taken and waits.
+func (w *waiter) parked() {
+	w.s.Helper()
+	w.settle()
+	switch {
+	case !w.isOver():
+	case w.err != nil:
+		w.s.fatalf("a waiter got: %v", w.err)
+	default:
+		w.s.broken(exclusive, "a waiter was granted a lock that others held")
+		w.s.FailNow()
+	}
+}
+
+// settle returns when the waiter has got the lock or waits for it, as far as that
+// can be seen: its instance has made an attempt since the waiter began, has sent
+// something, and its connections are quiet. Where nothing can be seen it takes a
+// while.
+func (w *waiter) settle() {
+	end := w.began.Add(100 * time.Millisecond)
+	for time.Now().Before(end) && !w.seen() {
+		time.Sleep(time.Millisecond)
+	}
+	for end := time.Now().Add(20 * time.Millisecond); ; time.Sleep(time.Millisecond) {
+		silent, dialling := w.on.wire.silence()
+		if !dialling && (silent > 4*time.Millisecond || time.Now().After(end)) {
+			return
+		}
+	}
+}
+
+func (w *waiter) seen() bool {
+	attempted := w.on.probe.Counts().Attempts > w.attempts
+	if w.s.info.BlackBox {
+		attempted = w.s.info.Nodes > 0
+	}
+	return attempted && (w.s.info.Nodes == 0 || w.on.wire.lastWrite().After(w.began))
+}
+
+// finish waits for the waiter to have had its turn on a lock that is free.
+func (w *waiter) finish() {
+	w.s.Helper()
+	w.overdue("a waiter waits on a lock that is free")
+	if w.err != nil {
+		w.s.fatalf("a waiter got: %v", w.err)
+	}
+}
+
+// overdue ends the test when the waiter is not over: seen tells what that means if
+// the lock is free, as it ought to be.
+func (w *waiter) overdue(seen string, args ...any) {
+	w.s.Helper()
+	if w.within(w.s.patience) {
+		return
+	}
+	if w.s.held(w.on, w.key) {
+		w.s.broken(ungranted, "everybody has released the lock or given up, and it is not free")
+	} else {
+		w.s.broken(waking, seen, args...)
+	}
+	w.s.FailNow()
+}
+
+// end cancels the waiter and expects it to return for that.
+func (w *waiter) end() {
+	w.s.Helper()
+	w.cancel()
+	if !w.within(w.s.patience) {
+		w.s.broken(ending, "a waiter goes on although its context has ended")
+		w.s.FailNow()
+	}
+}

@@ -1,0 +1,107 @@
+package locktest
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// steps are the commands of a waiter, or of a reconnection, between which a release
+// is forced; more than any strategy needs before it parks.
+const steps = 8
+
+// releaseBeforeTheWait releases just before a waiter's first command, then just
+// before its second, and so on until it has parked: also between its look and its
+// subscription.
+func releaseBeforeTheWait(s *stage) {
+	both := s.several(2, longTTL)
+	for step := range steps {
+		leases := s.fill(both[0], "key")
+		gate := both[1].wire.holdWrite(step)
+		w := s.waiter(both[1], "key")
+		caught := gate.catches(soon)
+		s.release(leases[0])
+		gate.open()
+		w.overdue("a waiter waits on a lock that was released just before its command number %d", step+1)
+		w.finish()
+		s.release(leases[1:]...)
+		if !caught {
+			return
+		}
+	}
+}
+
+// releaseDuringReconnect cuts the connections on which a waiter waits and releases
+// before it has reconnected, then before each command that it sends after that.
+func releaseDuringReconnect(s *stage) {
+	both := s.several(2, longTTL)
+	for step := -1; step < steps; step++ {
+		leases := s.fill(both[0], "key")
+		w := s.waiter(both[1], "key")
+		w.parked()
+		time.Sleep(20 * time.Millisecond) // a slow machine pauses too
+		gate := both[1].wire.holdDials()
+		if step >= 0 {
+			gate.open()
+			gate = both[1].wire.holdWrite(step)
+		}
+		cut, caught := 0, false
+		for try := 0; try < 2 && !caught; try++ { // it may not have been listening yet
+			cut += s.cut()
+			caught = gate.catches(soon / 2)
+		}
+		s.release(leases[0])
+		gate.open()
+		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", step+1)
+		w.finish()
+		s.release(leases[1:]...)
+		if cut == 0 || !caught && step >= 0 {
+			return
+		}
+	}
+}
+
+// killedConnections cuts the connections on which waiters wait, just before the
+// release that should wake them.
+func killedConnections(s *stage) {
+	const rounds, waiters = 8, 5
+	both := s.several(2, longTTL)
+	for round := range rounds {
+		leases := s.fill(both[0], "key")
+		var waiting []*waiter
+		for n := range waiters {
+			waiting = append(waiting, s.waiter(both[n%2], "key"))
+		}
+		time.Sleep(time.Duration(round%4) * 4 * time.Millisecond) // before, while and after they park
+		s.cut()
+		if round%2 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.release(leases[0])
+		for _, w := range waiting {
+			w.overdue("a waiter whose connection was killed waits on a lock that is free")
+			w.finish()
+		}
+		s.release(leases[1:]...)
+	}
+}
+
+// cut kills the connections on which somebody listens: those that subscribe, block
+// or have the server tell them of changes. It returns how many.
+func (s *stage) cut() int {
+	s.Helper()
+	killed := 0
+	for _, o := range s.outside {
+		for _, c := range s.connections(o) {
+			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
+				continue
+			}
+			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result() // 0 when it has gone by itself
+			if err != nil {
+				s.fatalf("kill a connection: %v", err)
+			}
+			killed += int(n)
+		}
+	}
+	return killed
+}

@@ -1,0 +1,194 @@
+package locktest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// wire is an instance's side of all connections that are made from its Nodes'
+// Options: a test sees when they carry something and can hold that up. What a
+// strategy dials in another way goes unseen; it is then tested less sharply.
+type wire struct {
+	mu      sync.Mutex
+	dialing int
+	moved   time.Time // when bytes last went either way
+	wrote   time.Time // when bytes last went to a server
+	gate    *gate
+}
+
+// gate holds up one write, or all dials.
+type gate struct {
+	wire   *wire
+	dials  bool
+	pass   int // writes that go through before
+	caught chan struct{}
+	opened chan struct{}
+}
+
+// options dial through the wire.
+func (w *wire) options(o redis.UniversalOptions) *redis.UniversalOptions {
+	dial := o.Dialer
+	if dial == nil {
+		simple := o.Simple()
+		if simple.DialTimeout == 0 {
+			simple.DialTimeout = 5 * time.Second
+		}
+		dial = redis.NewDialer(simple)
+	}
+	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		g := w.toDial()
+		defer w.dialled()
+		if g != nil {
+			select {
+			case <-g.opened:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return w.watch(c), nil
+	}
+	return &o
+}
+
+// holdWrite makes a gate for the write that comes after pass others.
+func (w *wire) holdWrite(pass int) *gate { return w.close(&gate{pass: pass}) }
+
+// holdDials makes a gate for all dials.
+func (w *wire) holdDials() *gate { return w.close(&gate{dials: true}) }
+
+func (w *wire) close(g *gate) *gate {
+	g.wire, g.caught, g.opened = w, make(chan struct{}), make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate = g
+	return g
+}
+
+// soon is how long the tests wait for what a strategy may never do.
+const soon = 250 * time.Millisecond
+
+// catches says whether something is held up within that time.
+func (g *gate) catches(within time.Duration) bool {
+	select {
+	case <-g.caught:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// open lets what is held up go on, and holds nothing up any more.
+func (g *gate) open() {
+	g.wire.mu.Lock()
+	defer g.wire.mu.Unlock()
+	if g.wire.gate == g {
+		g.wire.gate = nil
+	}
+	close(g.opened)
+}
+
+// toDial is the gate that a dial has come to, if any.
+func (w *wire) toDial() *gate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dialing++
+	g := w.gate
+	if g == nil || !g.dials {
+		return nil
+	}
+	select {
+	case <-g.caught:
+	default:
+		close(g.caught)
+	}
+	return g
+}
+
+func (w *wire) dialled() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dialing--
+	w.moved = time.Now()
+}
+
+// toWrite is the gate that a write has come to, if any.
+func (w *wire) toWrite() *gate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g := w.gate
+	if g == nil || g.dials {
+		return nil
+	}
+	if g.pass > 0 {
+		g.pass--
+		return nil
+	}
+	w.gate = nil // the others go through
+	close(g.caught)
+	return g
+}
+
+func (w *wire) note(written bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved = time.Now()
+	if written {
+		w.wrote = w.moved
+	}
+}
+
+// lastWrite is the zero time when nothing was ever written.
+func (w *wire) lastWrite() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrote
+}
+
+// silence is how long nothing has moved, and whether something is being dialled.
+func (w *wire) silence() (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.moved), w.dialing > 0
+}
+
+// conn is a connection on the wire.
+type conn struct {
+	net.Conn
+	wire *wire
+}
+
+// socket is a conn that go-redis can ask whether it is dead.
+type socket struct {
+	conn
+	syscall.Conn
+}
+
+func (w *wire) watch(c net.Conn) net.Conn {
+	if s, ok := c.(syscall.Conn); ok {
+		return &socket{conn{c, w}, s}
+	}
+	return &conn{c, w}
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if g := c.wire.toWrite(); g != nil {
+		<-g.opened
+	}
+	c.wire.note(true)
+	return c.Conn.Write(b)
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.wire.note(false)
+	return n, err
+}

@@ -1,0 +1,43 @@
+package strategies
+
+import "sync/atomic"
+
+// Probe counts what only the strategy itself can see. A nil Probe is valid and
+// counts nothing, so a strategy never has to ask whether it is being watched.
+type Probe struct {
+	attempts, useful, futile atomic.Int64
+}
+
+// ProbeCounts are a Probe's totals since it was made.
+type ProbeCounts struct {
+	Attempts int64 // tries to take the lock at Redis, each a command or a script
+	Useful   int64 // wake-ups whose next attempt got the lock
+	Futile   int64 // wake-ups whose next attempt failed
+}
+
+// Attempt notes one try to take the lock at Redis.
+func (p *Probe) Attempt() {
+	if p != nil {
+		p.attempts.Add(1)
+	}
+}
+
+// Wake notes that a parked waiter resumed, whatever woke it (a message, a
+// reply, a timer), and whether the attempt it then made got the lock.
+func (p *Probe) Wake(useful bool) {
+	switch {
+	case p == nil:
+	case useful:
+		p.useful.Add(1)
+	default:
+		p.futile.Add(1)
+	}
+}
+
+// Counts returns the totals so far; zeros for a nil Probe.
+func (p *Probe) Counts() ProbeCounts {
+	if p == nil {
+		return ProbeCounts{}
+	}
+	return ProbeCounts{p.attempts.Load(), p.useful.Load(), p.futile.Load()}
+}

@@ -1,0 +1,64 @@
+// Package pubsubbroadcast is the lock of package pubsub as many write it: every waiter
+// subscribes for itself, on a connection of its own, and a release wakes all of them.
+// It is the herd in full, here to be compared with package pubsub.
+//
+// Scripts and formats are those of package pubsub: an uncontended acquire is one EVALSHA
+// (EXISTS, HINCRBY, PEXPIRE inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH),
+// one round trip each. A waiter tries, sends its own SUBSCRIBE and tries again; then
+// it parks for at most the holder's PTTL. Connections are kept from one wait to the
+// next. N waiters, in whatever processes, cost each release N messages
+// and N tries, of which one succeeds: whoever of them, or of the newcomers, comes first.
+// Messages that come while a waiter tries are one more try together.
+//
+// It guarantees what package pubsub does.
+//
+// What breaks it: as in package pubsub; and at many waiters Redis is busy with those
+// who try in vain, and its maxclients may be too few for them all.
+package pubsubbroadcast
+
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+)
+
+func init() {
+	strategies.Register(Defaults().Refine(strategies.Info{
+		Name:        "pubsub-broadcast",
+		Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
+		Capacity:    1,
+		Nodes:       1,
+		Connections: strategies.Connections{PerWaiter: 1},
+	}), Defaults(), New)
+}
+
+// Options of the lock.
+type Options struct {
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+}
+
+// Defaults are those of package pubsub: the watchdog runs.
+func Defaults() Options { return Options{Watchdog: true} }
+
+// Refine claims the watchdog when it runs.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Watchdog = o.Watchdog
+	return info
+}
+
+// lock has the methods that all locks of the family share.
+type lock = redisson.Lock
+
+// Locker is one process's side of the lock. It is a strategies.Locker, Trier,
+// Reentrant and Preparer.
+type Locker struct{ *lock }
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
+	}
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, newHerd(config.Nodes[0], config.Callers), options.Watchdog)}, nil
+}

@@ -1,0 +1,42 @@
+package redlock
+
+import (
+	"sync"
+	"time"
+)
+
+// background owns the goroutines that may outlive the call that started them.
+type background struct {
+	mu       sync.Mutex
+	refusing bool
+	running  sync.WaitGroup
+}
+
+// start runs f in a goroutine; it does not and returns false once closed.
+func (b *background) start(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusing {
+		return false
+	}
+	b.running.Go(f)
+	return true
+}
+
+func (b *background) closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusing
+}
+
+// close refuses new goroutines and waits for those that run. After the grace it
+// calls stop.
+func (b *background) close(grace time.Duration, stop func()) {
+	b.mu.Lock()
+	b.refusing = true
+	b.mu.Unlock()
+	timer := time.AfterFunc(grace, stop)
+	b.running.Wait()
+	timer.Stop()
+	stop()
+}

@@ -1,0 +1,140 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// longTTL is of leases that must not help by running out.
+	longTTL = time.Minute
+	// patience is how long a test waits for what must come.
+	patience = 20 * time.Second
+)
+
+// cluster is some independent servers and a client for looking at each.
+type cluster struct {
+	t       *testing.T
+	servers []*redistest.Server
+	look    []*redis.Client
+}
+
+func start(t *testing.T, n int) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	for range n {
+		server := redistest.Start(t)
+		c.servers = append(c.servers, server)
+		c.look = append(c.look, server.Client(t))
+	}
+	return c
+}
+
+func (c *cluster) nodes() []strategies.Node {
+	var nodes []strategies.Node
+	for _, server := range c.servers {
+		nodes = append(nodes, server.Node(c.t))
+	}
+	return nodes
+}
+
+// hangs is the node timeout of tests in which nodes hang: they wait for it.
+const hangs = 100 * time.Millisecond
+
+// quickly retries often, so that tests take little time. Its node timeout is one
+// that a living node keeps on any machine.
+func quickly(change func(*redlock.Options)) redlock.Options {
+	options := redlock.Defaults()
+	options.MinDelay, options.MaxDelay = time.Millisecond, 10*time.Millisecond
+	options.NodeTimeout = 5 * time.Second
+	if change != nil {
+		change(&options)
+	}
+	return options
+}
+
+// impatiently is quickly where nodes hang.
+func impatiently(o *redlock.Options) { o.NodeTimeout = hangs }
+
+// open opens an instance with connections to all nodes.
+func (c *cluster) open(config strategies.Config, options redlock.Options) *redlock.Locker {
+	c.t.Helper()
+	if config.Nodes == nil {
+		config.Nodes = c.nodes()
+	}
+	if config.TTL == 0 {
+		config.TTL = longTTL
+	}
+	locker, err := redlock.New(config, options)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = locker.Close() })
+	if err := locker.Prepare(c.t.Context(), nil); err != nil {
+		c.t.Fatal(err)
+	}
+	return locker
+}
+
+// tokens are what stands at key on those nodes; "" is nothing.
+func (c *cluster) tokens(key string, nodes ...int) []string {
+	c.t.Helper()
+	var tokens []string
+	for _, i := range nodes {
+		token, err := c.look[i].Get(context.Background(), key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			c.t.Fatalf("look at node %d: %v", i, err)
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens
+}
+
+// nothingAt checks that none of those nodes has the key.
+func (c *cluster) nothingAt(key string, nodes ...int) {
+	c.t.Helper()
+	for i, token := range c.tokens(key, nodes...) {
+		if token != "" {
+			c.t.Errorf("node %d still has %q", nodes[i], token)
+		}
+	}
+}
+
+// occupy gives the key to a stranger on those nodes.
+func (c *cluster) occupy(key string, nodes ...int) {
+	c.t.Helper()
+	for _, i := range nodes {
+		if err := c.look[i].Set(context.Background(), key, "a stranger", 0).Err(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func acquire(t *testing.T, locker strategies.Locker, key string) strategies.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lease, err := locker.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lease
+}
+
+func release(t *testing.T, lease strategies.Lease) {
+	t.Helper()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/redlock"
+)
+
+func TestValidUntilIsCountedFromTheFirstSet(t *testing.T) {
+	c := start(t, 3)
+	locker := c.open(strategies.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil)) // 700 µs no node can count
+	before := time.Now()
+	lease := acquire(t, locker, "key")
+	after := time.Now()
+	until := lease.(strategies.Timed).ValidUntil()
+	if validity := 9898 * time.Millisecond; until.Before(before.Add(validity)) || until.After(after.Add(validity)) {
+		t.Errorf("valid for %v to %v, want %v from a moment between", until.Sub(after), until.Sub(before), validity)
+	}
+	for i := range c.look {
+		if ttl := c.look[i].PTTL(t.Context(), "key").Val(); time.Now().Add(ttl).Before(until) {
+			t.Errorf("node %d forgets the lock %v before its lease ends", i, until.Sub(time.Now().Add(ttl)))
+		}
+	}
+	release(t, lease)
+}
+
+// TestReleaseCountsTheQuorum takes nodes away from a lease, by expiry and by a new
+// owner.
+func TestReleaseCountsTheQuorum(t *testing.T) {
+	for _, test := range []struct {
+		lost []int
+		want error
+	}{
+		{nil, nil}, {[]int{0, 1}, nil}, {[]int{0, 1, 2}, strategies.ErrNotHeld}, {[]int{0, 1, 2, 3, 4}, strategies.ErrNotHeld},
+	} {
+		c := start(t, 5)
+		locker := c.open(strategies.Config{}, quickly(nil))
+		lease := acquire(t, locker, "key")
+		c.occupy("key", test.lost...)
+		if err := lease.Release(t.Context()); !errors.Is(err, test.want) {
+			t.Errorf("after losing %d nodes release returned %v, want %v", len(test.lost), err, test.want)
+		}
+		for i, token := range c.tokens("key", 0, 1, 2, 3, 4) {
+			if lost := i < len(test.lost); lost && token != "a stranger" || !lost && token != "" {
+				t.Errorf("after losing %d nodes, node %d has %q", len(test.lost), i, token)
+			}
+		}
+	}
+}
+
+func TestExpiredLeaseHarmsNobody(t *testing.T) {
+	c := start(t, 5)
+	short := c.open(strategies.Config{TTL: 200 * time.Millisecond}, quickly(nil))
+	long := c.open(strategies.Config{}, quickly(nil))
+	late := acquire(t, short, "key")
+	next := acquire(t, long, "key")
+	if time.Now().Before(late.(strategies.Timed).ValidUntil()) {
+		t.Error("it was granted again while the lease was valid")
+	}
+	if err := late.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("release of an expired lease returned %v, want ErrNotHeld", err)
+	}
+	if err := late.(strategies.Extender).Extend(t.Context(), longTTL); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("extending an expired lease returned %v, want ErrNotHeld", err)
+	}
+	if _, err := short.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("after a late release the next holder's lock was free: %v", err)
+	}
+	release(t, next)
+}
+
+func TestExtendNeedsAQuorum(t *testing.T) {
+	c := start(t, 5)
+	locker := c.open(strategies.Config{TTL: 10 * time.Second}, quickly(nil))
+	lease := acquire(t, locker, "key")
+	extender, timed := lease.(strategies.Extender), lease.(strategies.Timed)
+
+	c.occupy("key", 0, 1)
+	before := time.Now()
+	if err := extender.Extend(t.Context(), longTTL); err != nil {
+		t.Fatalf("extend on three of five: %v", err)
+	}
+	validity := redlock.Validity(longTTL, 0, 0.01)
+	if until := timed.ValidUntil(); until.Before(before.Add(validity)) || until.After(time.Now().Add(validity)) {
+		t.Errorf("valid for %v, want %v", time.Until(until), validity)
+	}
+	for _, i := range []int{2, 3, 4} {
+		if ttl := c.look[i].PTTL(t.Context(), "key").Val(); time.Now().Add(ttl).Before(timed.ValidUntil()) {
+			t.Errorf("node %d keeps it for %v only", i, ttl)
+		}
+	}
+
+	c.occupy("key", 2)
+	until := timed.ValidUntil()
+	if err := extender.Extend(t.Context(), 2*longTTL); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("extend on two of five returned %v, want ErrNotHeld", err)
+	}
+	if !timed.ValidUntil().Equal(until) {
+		t.Errorf("a failed extend moved the end by %v", timed.ValidUntil().Sub(until))
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("release on two of five returned %v, want ErrNotHeld", err)
+	}
+	c.nothingAt("key", 3, 4)
+}
+
+// TestFailedShorteningIsBelieved has some nodes hear of a shorter lease and no
+// quorum confirm it.
+func TestFailedShorteningIsBelieved(t *testing.T) {
+	c := start(t, 3)
+	locker := c.open(strategies.Config{}, quickly(nil))
+	lease := acquire(t, locker, "key")
+	c.servers[0].Kill()
+	c.servers[1].Kill()
+	before := time.Now()
+	if err := lease.(strategies.Extender).Extend(t.Context(), 5*time.Second); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("extend without an answer from a majority returned %v", err)
+	}
+	if until := lease.(strategies.Timed).ValidUntil(); until.After(before.Add(5 * time.Second)) {
+		t.Errorf("it counts on %v, node 2 on %v", until.Sub(before), c.look[2].PTTL(t.Context(), "key").Val())
+	}
+}
+
+func TestExtendRefusesWhatIsOnlyDrift(t *testing.T) {
+	c := start(t, 3)
+	locker := c.open(strategies.Config{}, quickly(nil))
+	lease := acquire(t, locker, "key")
+	if err := lease.(strategies.Extender).Extend(t.Context(), 2*time.Millisecond); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("extending by less than the drift returned %v", err)
+	}
+	release(t, lease)
+}

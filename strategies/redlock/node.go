@@ -1,0 +1,64 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// node is one Redis, whether it answers, and the claims that may still stand there
+// although nobody holds them.
+type node struct {
+	client redis.UniversalClient
+	name   string                    // in errors
+	silent atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
+
+	mu     sync.Mutex
+	debts  []debt
+	paying bool // somebody takes them back
+}
+
+func newNode(n strategies.Node, i int) *node {
+	name := fmt.Sprintf("node %d", i+1)
+	if n.Options != nil && len(n.Options.Addrs) > 0 {
+		name = n.Options.Addrs[0]
+	}
+	return &node{client: n.Client, name: name}
+}
+
+// note remembers since when calls have gone without an answer. One that was never
+// sent shows nothing.
+func (n *node) note(err error) {
+	switch {
+	case err == nil:
+		n.silent.Store(nil)
+	case n.silent.Load() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrPoolTimeout):
+		now := time.Now()
+		n.silent.CompareAndSwap(nil, &now)
+	}
+}
+
+// unreachable says whether a call's error shows that the node cannot be used. To
+// fail outright does; no answer in time may be due to our own machine, or to a
+// pool that is too small, unless all calls have gone without for a while.
+func (n *node) unreachable(err error) bool {
+	if !late(err) {
+		return true
+	}
+	since := n.silent.Load()
+	return since != nil && time.Since(*since) >= patience
+}
+
+func late(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, errNoAnswer) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &timeout) && timeout.Timeout()
+}

@@ -1,0 +1,313 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/redlock"
+)
+
+func TestTwoOfFiveDown(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 5)
+			probe := new(strategies.Probe)
+			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+			release(t, acquire(t, locker, "key"))
+			c.servers[0].Kill()
+			c.servers[3].Kill()
+			for range 3 {
+				lease := acquire(t, locker, "key")
+				for i, token := range c.tokens("key", 1, 2, 4) {
+					if token == "" {
+						t.Errorf("living node %d of 3 was not asked", i)
+					}
+				}
+				release(t, lease)
+				c.nothingAt("key", 1, 2, 4)
+			}
+			if got := probe.Counts().Attempts; got != 4 {
+				t.Errorf("%d rounds for 4 acquisitions", got)
+			}
+			unprepared := c.open(strategies.Config{}, quickly(nil)) // Prepare must not mind
+			release(t, acquire(t, unprepared, "key"))
+		})
+	}
+}
+
+// TestTwoOfFiveHang measures what nodes cost that accept and never answer.
+func TestTwoOfFiveHang(t *testing.T) {
+	t.Parallel()
+	for mode, timeouts := range map[string]time.Duration{redlock.Parallel: 1, redlock.Sequential: 2} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 5)
+			options := quickly(func(o *redlock.Options) { o.Mode, o.NodeTimeout = mode, hangs })
+			locker := c.open(strategies.Config{}, options)
+			release(t, acquire(t, locker, "key"))
+			c.servers[1].Pause()
+			c.servers[4].Pause()
+			least := timeouts * options.NodeTimeout
+			var times []time.Duration
+			for range 5 {
+				began := time.Now()
+				lease := acquire(t, locker, "key")
+				got := time.Now()
+				release(t, lease)
+				times = append(times, time.Since(began))
+				if got.Sub(began) < least {
+					t.Errorf("it took %v: the node timeouts are %v", got.Sub(began), least)
+				}
+				// The round began when all its timeouts were yet to come.
+				validity := redlock.Validity(longTTL, 0, options.Drift)
+				until := lease.(strategies.Timed).ValidUntil()
+				if until.Before(began.Add(validity)) || until.After(got.Add(validity-least)) {
+					t.Errorf("got after %v, it is valid for %v from the call on", got.Sub(began), until.Sub(began))
+				}
+			}
+			slices.Sort(times)
+			if median := times[len(times)/2]; median > 10*least {
+				t.Errorf("acquire and release took %v in the median: the node timeouts are %v", median, least)
+			}
+			c.nothingAt("key", 0, 2, 3)
+			c.servers[1].Resume()
+			c.servers[4].Resume()
+			if err := locker.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.nothingAt("key", 0, 1, 2, 3, 4)
+		})
+	}
+}
+
+func TestThreeOfFiveDown(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode string
+		hung bool
+		fail func(*redistest.Server)
+	}{
+		{redlock.Parallel, false, (*redistest.Server).Kill},
+		{redlock.Sequential, false, (*redistest.Server).Kill},
+		{redlock.Parallel, true, (*redistest.Server).Pause},
+	} {
+		t.Run(fmt.Sprintf("%s hung=%v", test.mode, test.hung), func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 5)
+			probe := new(strategies.Probe)
+			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.NodeTimeout = test.mode, hangs }))
+			release(t, acquire(t, locker, "key"))
+			for _, i := range []int{0, 2, 3} {
+				test.fail(c.servers[i])
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			before := probe.Counts().Attempts
+			if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, strategies.ErrNoQuorum) {
+				t.Errorf("acquire returned %v, want ErrNoQuorum", err)
+			}
+			c.nothingAt("key", 1, 4)
+			rounds, giveUp := probe.Counts().Attempts-before, int64(redlock.Defaults().GiveUp)
+			if rounds < giveUp || !test.hung && rounds > giveUp {
+				t.Errorf("it gave up after %d rounds, want %d, or more where silence must show", rounds, giveUp)
+			}
+			if _, err := locker.TryAcquire(ctx, "key"); !errors.Is(err, strategies.ErrNoQuorum) {
+				t.Errorf("try-lock returned %v, want ErrNoQuorum", err)
+			}
+			c.nothingAt("key", 1, 4)
+			if test.hung {
+				for _, i := range []int{0, 2, 3} {
+					c.servers[i].Resume()
+				}
+				if err := locker.Close(); err != nil {
+					t.Fatal(err)
+				}
+				c.nothingAt("key", 0, 1, 2, 3, 4)
+			}
+		})
+	}
+}
+
+func TestNodesComeBack(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.GiveUp = 1000 }))
+	release(t, acquire(t, locker, "key"))
+	c.servers[0].Kill()
+	c.servers[1].Kill()
+	got := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		lease, err := locker.Acquire(ctx, "key")
+		if err == nil {
+			err = lease.Release(ctx)
+		}
+		got <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	c.servers[1].Restart(t)
+	if err := <-got; err != nil {
+		t.Errorf("with a majority back: %v", err)
+	}
+}
+
+// TestLateSuccessIsUndone has a node carry out a SET only after its timeout; the
+// lock is held by then, without that node.
+func TestLateSuccessIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]time.Duration{
+		"while its connection waits":    0,
+		"when its connection is closed": 1300 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 5)
+			locker := c.open(strategies.Config{}, quickly(impatiently))
+			release(t, acquire(t, locker, "warm"))
+			var lease strategies.Lease
+			ran := locktest.Calls(t, c.look[2], func() {
+				c.servers[2].Pause()
+				lease = acquire(t, locker, "key")
+				time.Sleep(hang)
+				c.servers[2].Resume()
+				if err := locker.Close(); err != nil { // waits for what is under way
+					t.Error(err)
+				}
+			})
+			if ran["set"] != 1 || ran["del"] != 1 {
+				t.Errorf("%v ran, want the late SET and its undoing", ran)
+			}
+			c.nothingAt("key", 2)
+			for i, token := range c.tokens("key", 0, 1, 3, 4) {
+				if token == "" {
+					t.Errorf("the lease was lost on node %d of the 4 that granted it", i)
+				}
+			}
+			release(t, lease) // also after Close
+			c.nothingAt("key", 0, 1, 2, 3, 4)
+		})
+	}
+}
+
+// TestReleaseIsMadeGood has a node hang while the lock is released.
+func TestReleaseIsMadeGood(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	locker := c.open(strategies.Config{}, quickly(impatiently))
+	lease := acquire(t, locker, "key")
+	c.servers[0].Pause()
+	release(t, lease)
+	c.nothingAt("key", 1, 2)
+	c.servers[0].Resume()
+	trial.Eventually(t, "the release on the node that hung", func() bool { return c.tokens("key", 0)[0] == "" })
+
+	lease = acquire(t, locker, "key")
+	c.servers[0].Kill()
+	c.servers[1].Kill()
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("a release that two of three nodes did not hear returned %v", err)
+	}
+	c.nothingAt("key", 2)
+}
+
+// TestUnsentReleaseIsMadeGood has all connections to a node in use when the lock
+// is released.
+func TestUnsentReleaseIsMadeGood(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	nodes := c.nodes()
+	client := redis.NewClient(&redis.Options{Addr: c.servers[0].Addr, PoolSize: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	nodes[0].Client = client
+	locker := c.open(strategies.Config{Nodes: nodes}, quickly(impatiently))
+	lease := acquire(t, locker, "key")
+	taken := client.Conn()
+	if err := taken.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, lease)
+	c.nothingAt("key", 1, 2)
+	if c.tokens("key", 0)[0] == "" {
+		t.Error("node 0 was freed without a connection")
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(t, "the release on node 0", func() bool { return c.tokens("key", 0)[0] == "" })
+}
+
+// TestClientsThatIgnoreDeadlines uses clients that wait for their own read timeout
+// and no context's deadline.
+func TestClientsThatIgnoreDeadlines(t *testing.T) {
+	t.Parallel()
+	const readTimeout = 8 * time.Second
+	c := start(t, 3)
+	nodes := c.nodes()
+	for i, node := range nodes {
+		client := node.Dial(func(o *redis.UniversalOptions) { o.ContextTimeoutEnabled = false; o.ReadTimeout = readTimeout })
+		t.Cleanup(func() { _ = client.Close() })
+		nodes[i].Client = client
+	}
+	locker := c.open(strategies.Config{Nodes: nodes}, quickly(impatiently))
+	release(t, acquire(t, locker, "key"))
+	c.servers[1].Pause()
+	began := time.Now()
+	for range 3 {
+		release(t, acquire(t, locker, "key"))
+	}
+	if took := time.Since(began); took >= readTimeout {
+		t.Errorf("it took %v: it waited for the client's timeout", took)
+	}
+	c.servers[1].Resume()
+	if err := locker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.nothingAt("key", 0, 1, 2)
+}
+
+func TestCancelledWhileNodesHang(t *testing.T) {
+	t.Parallel()
+	c := start(t, 5)
+	holder, locker := c.open(strategies.Config{}, quickly(impatiently)), c.open(strategies.Config{}, quickly(impatiently))
+	release(t, acquire(t, locker, "key"))
+	lease := acquire(t, holder, "key")
+	held := c.tokens("key", 0, 1, 2)
+	c.servers[3].Pause()
+	c.servers[4].Pause()
+	for wait := range 8 { // at any moment of a round
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Duration(wait*15)*time.Millisecond, cancel)
+		began := time.Now()
+		if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, context.Canceled) {
+			t.Errorf("acquire returned %v, want Canceled", err)
+		}
+		if took := time.Since(began); took > longTTL/4 {
+			t.Errorf("it took %v to return", took)
+		}
+		for i, token := range c.tokens("key", 0, 1, 2) {
+			if token != held[i] {
+				t.Errorf("node %d has %q, want the holder's", i, token)
+			}
+		}
+	}
+	c.servers[3].Resume()
+	c.servers[4].Resume()
+	release(t, lease)
+	if err := locker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.nothingAt("key", 0, 1, 2, 3, 4)
+}

@@ -1,0 +1,85 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// How a round asks the nodes.
+const (
+	Parallel   = "parallel"   // all at the same time
+	Sequential = "sequential" // one after the other, always in the same order
+)
+
+// When the nodes that a failed round has won are given back.
+const (
+	Quick = "quick" // at once
+	Never = "none"  // when Acquire ends, or by their TTL
+)
+
+// Options of the lock.
+type Options struct {
+	Mode        string        `opt:"mode" help:"how a round asks the nodes: parallel or sequential"`
+	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node; at most a quarter of the TTL is used"`
+	MinDelay    time.Duration `opt:"min-delay" help:"shortest random sleep between two rounds"`
+	MaxDelay    time.Duration `opt:"max-delay" help:"longest random sleep between two rounds"`
+	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick) or only when the acquire ends (none)"`
+	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added"`
+	MinValidity time.Duration `opt:"min-validity" help:"least validity that a lease may start with"`
+	GiveUp      int           `opt:"give-up" help:"rounds in a row without a reachable majority after which an acquire fails"`
+}
+
+// Defaults are a node timeout from the range that the algorithm's description
+// names (5 to 50 ms), its 1 % of drift, and redsync's 50 to 250 ms between rounds.
+func Defaults() Options {
+	return Options{
+		Mode:        Parallel,
+		NodeTimeout: 50 * time.Millisecond,
+		MinDelay:    50 * time.Millisecond,
+		MaxDelay:    250 * time.Millisecond,
+		Release:     Quick,
+		Drift:       0.01,
+		GiveUp:      3,
+	}
+}
+
+// Validate returns every fault, joined.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(is bool, format string, args ...any) {
+		if is {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	fault(o.Mode != Parallel && o.Mode != Sequential, "no mode %q (there are: %s, %s)", o.Mode, Parallel, Sequential)
+	fault(o.Release != Quick && o.Release != Never, "no release %q (there are: %s, %s)", o.Release, Quick, Never)
+	fault(o.NodeTimeout < time.Millisecond, "node-timeout must be at least 1ms, not %v", o.NodeTimeout)
+	fault(o.MinDelay < 0, "min-delay must not be negative, not %v", o.MinDelay)
+	fault(o.MaxDelay < o.MinDelay, "max-delay %v is smaller than min-delay %v", o.MaxDelay, o.MinDelay)
+	fault(!(o.Drift >= 0 && o.Drift < 1), "drift must be a share from 0 to below 1, not %v", o.Drift)
+	fault(o.MinValidity < 0, "min-validity must not be negative, not %v", o.MinValidity)
+	fault(o.GiveUp < 1, "give-up must be at least 1 round, not %d", o.GiveUp)
+	return errors.Join(faults...)
+}
+
+// suits says what is wrong with these options for leases of that TTL.
+func (o Options) suits(ttl time.Duration) error {
+	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
+		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity, most)
+	}
+	return nil
+}
+
+// timeout is what one node may cost of a lease with that TTL.
+func (o Options) timeout(ttl time.Duration) time.Duration { return min(o.NodeTimeout, ttl/4) }
+
+// Validity is how long a lease may be relied on that was asked for elapsed ago,
+// counted from before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
+//
+// The 2 ms are for Redis's expiry, which counts in milliseconds. From "Distributed
+// Locks with Redis", redis.io, and its reference implementation.
+func Validity(ttl, elapsed time.Duration, drift float64) time.Duration {
+	return ttl - elapsed - time.Duration(math.Round(float64(ttl)*drift)) - 2*time.Millisecond
+}

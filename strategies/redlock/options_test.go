@@ -1,0 +1,72 @@
+package redlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/redlock"
+)
+
+func TestValidity(t *testing.T) {
+	for _, test := range []struct {
+		ttl, elapsed time.Duration
+		drift        float64
+		want         time.Duration
+	}{
+		{10 * time.Second, 0, 0.01, 9898 * time.Millisecond},
+		{10 * time.Second, 250 * time.Millisecond, 0.01, 9648 * time.Millisecond},
+		{30 * time.Second, time.Nanosecond, 0.01, 29697999999},
+		{time.Second, 988 * time.Millisecond, 0.01, 0},
+		{time.Second, 1500 * time.Millisecond, 0.01, -512 * time.Millisecond},
+		{100 * time.Millisecond, 0, 0.01, 97 * time.Millisecond},
+		{7 * time.Millisecond, 0, 0.01, 4930 * time.Microsecond},
+		{2 * time.Millisecond, 0, 0, 0},
+		{24 * time.Hour, 0, 0.01, 85535998 * time.Millisecond},
+		{10 * time.Second, 0, 0, 9998 * time.Millisecond},
+		{10 * time.Second, 0, 0.25, 7498 * time.Millisecond},
+	} {
+		if got := redlock.Validity(test.ttl, test.elapsed, test.drift); got != test.want {
+			t.Errorf("Validity(%v, %v, %v) = %v, want %v", test.ttl, test.elapsed, test.drift, got, test.want)
+		}
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	if err := redlock.Defaults().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryBadOptionIsNamed(t *testing.T) {
+	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms,release=late,drift=1,min-validity=-1s,give-up=0")
+	if err == nil {
+		t.Fatal("all were accepted")
+	}
+	for _, want := range []string{
+		`no mode "both"`, `no release "late"`, "node-timeout must be at least 1ms", "min-delay must not be negative",
+		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	three := make([]strategies.Node, 3)
+	for name, test := range map[string]struct {
+		config strategies.Config
+		change func(*redlock.Options)
+		want   string
+	}{
+		"two nodes":      {strategies.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 Redis nodes"},
+		"all is drift":   {strategies.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
+		"never so valid": {strategies.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
+	} {
+		if _, err := redlock.New(test.config, quickly(test.change)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}

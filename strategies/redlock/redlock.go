@@ -1,0 +1,220 @@
+// Package redlock is Redlock: a lock that is held when a majority of N independent
+// Redis nodes say so. It follows "Distributed Locks with Redis" on redis.io.
+//
+// A round sends SET NX PX with a token of its own to every node, at the same time
+// or one after the other, and waits for each no longer than the node timeout. With
+// a quorum of N/2+1 nodes, and enough validity left, the lock is held. Else the
+// round has failed, is given back at once on every node that it reached, and the
+// next one comes after a random delay. Validity is TTL − elapsed − (1 % + 2 ms), by
+// the monotonic clock, counted from before the first SET.
+//
+// An uncontended acquire is a SET, a release an EVALSHA (GET and DEL inside), on
+// every node: N commands and, in parallel, one round trip each; sequential pays N
+// round trips for the acquire. A failed round costs both on the nodes it reached; it
+// ends as soon as too many have said no, which spares sequential the nodes not yet asked.
+// Nobody is woken: waiters poll at random, and may starve. Several that try at the
+// same moment can split the nodes among them so that none has a quorum: with a
+// thousand waiters that is nearly every round, least so in sequential mode, where
+// all but one already fail at the first node.
+//
+// A node that is down or hangs does no harm while a majority works. One that
+// accepts and never answers costs each round its node timeout, not the TTL, and
+// the release nothing. A command that got no answer may be carried out later: it
+// is taken back in the background as soon as the node answers again.
+//
+// Acquire gives up with ErrNoQuorum after give-up rounds in a row in which too few
+// nodes could be reached for a quorum. Unreachable is a node whose call failed
+// outright (refused, reset, answered by an error), or that has left all of this
+// Locker's calls without an answer for a second: one late answer may be our own
+// machine's fault. That somebody else holds the lock is an answer.
+//
+// It guarantees exclusion while a lease is valid and clocks behave, survives a
+// minority of the nodes, frees a dead holder's lock after the TTL, and lets nobody
+// but the owner release or extend.
+//
+// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts
+// without its data while a lease is valid, and so votes twice (keep it away for a
+// TTL, or have it fsync every write); a holder that works on past ValidUntil, paused
+// by its GC or its host, since there is no fencing token; nodes that replicate one
+// another.
+package redlock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+)
+
+// fewest is the least number of nodes of which a majority survives the loss of one.
+const fewest = 3
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:     "redlock",
+		Summary:  "SET NX PX on a majority of independent nodes",
+		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity: 1,
+		Nodes:    fewest,
+
+		NoCluster: "it needs nodes that are independent of one another",
+	}, Defaults(), New)
+}
+
+var (
+	//go:embed release.lua
+	releaseSource string
+	//go:embed extend.lua
+	extendSource string
+
+	releaseScript = redis.NewScript(releaseSource)
+	extendScript  = redis.NewScript(extendSource)
+)
+
+// Locker asks all nodes.
+type Locker struct {
+	config  strategies.Config
+	options Options
+	ttl     time.Duration // in whole milliseconds, as the nodes count it
+	timeout time.Duration // of one node
+	nodes   []*node
+	turns   [][]*node // the nodes that a round asks at the same time, in order
+	owners  *owner.Names
+
+	background background
+	undoing    context.Context // of what is taken back in the background
+	stopUndo   context.CancelFunc
+}
+
+// New returns a Locker on all nodes. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	ttl := config.TTL.Truncate(time.Millisecond)
+	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
+		return nil, fmt.Errorf("redlock: %w", err)
+	}
+	if err := options.suits(ttl); err != nil {
+		return nil, fmt.Errorf("redlock: %w", err)
+	}
+	l := &Locker{config: config, options: options, ttl: ttl, timeout: options.timeout(ttl), owners: owner.New()}
+	l.undoing, l.stopUndo = context.WithCancel(context.Background())
+	for i, n := range config.Nodes {
+		l.nodes = append(l.nodes, newNode(n, i))
+	}
+	l.turns = [][]*node{l.nodes}
+	if options.Mode == Sequential {
+		l.turns = slices.Collect(slices.Chunk(l.nodes, 1))
+	}
+	return l, nil
+}
+
+func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
+
+// Prepare loads the scripts on every node. A minority that cannot be reached is no
+// error: a release sends the script with it where it is missing.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	all := func(tally, bool) bool { return false }
+	p := l.ask(ctx, l.nodes, all, func(ctx context.Context, n *node) (bool, error) {
+		return true, errors.Join(releaseScript.Load(ctx, n.client).Err(), extendScript.Load(ctx, n.client).Err())
+	}, nil)
+	if p.tally.yes < l.quorum() {
+		return fmt.Errorf("load the scripts: %w", l.noQuorum(p.tally))
+	}
+	return nil
+}
+
+// Acquire plays rounds, with random sleeps between them, until the lock is held,
+// ctx ends, or no majority of the nodes can be reached. When ctx ends in the
+// middle of a round, the nodes already asked are waited for, each at most for the
+// node timeout, so that what they grant can be given back.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.background.closed() {
+		return nil, strategies.ErrClosed
+	}
+	name := l.config.Key(key)
+	var kept []*claim // failed and not given back
+	defer func() { l.giveAllBack(ctx, kept) }()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for lonely, woken := 0, false; ; woken = true {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("ask for %q: %w", name, err)
+		}
+		c := l.round(ctx, name)
+		if woken {
+			l.config.Probe.Wake(c.won)
+		}
+		if c.won {
+			return newLease(l, c), nil
+		}
+		if l.options.Release == Never {
+			kept = append(l.stillThere(kept), c)
+		} else {
+			l.giveBack(ctx, c)
+		}
+		if !c.lonely {
+			lonely = 0
+		} else if lonely++; lonely >= l.options.GiveUp && ctx.Err() == nil {
+			return nil, fmt.Errorf("ask for %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
+		}
+		timer.Reset(l.delay())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// TryAcquire plays one round. It returns ErrNoQuorum when too few nodes answered it
+// in time.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.background.closed() {
+		return nil, strategies.ErrClosed
+	}
+	name := l.config.Key(key)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("ask for %q: %w", name, err)
+	}
+	c := l.round(ctx, name)
+	if c.won {
+		return newLease(l, c), nil
+	}
+	l.giveBack(ctx, c)
+	switch {
+	case l.refused(c.tally):
+		return nil, strategies.ErrHeld
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ask for %q: %w", name, ctx.Err())
+	case c.tally.yes+c.tally.no < l.quorum():
+		return nil, fmt.Errorf("ask for %q: %w", name, l.noQuorum(c.tally))
+	case c.tally.no > 0:
+		return nil, strategies.ErrHeld
+	}
+	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes, len(l.nodes))
+}
+
+// Close waits for the calls that have run into the node timeout and for what they
+// leave to be taken back: about a second with a client that heeds a context's
+// deadline, else as long as the client's own timeouts. Leases can still be
+// released.
+func (l *Locker) Close() error {
+	l.background.close(patience, l.stopUndo)
+	return nil
+}
+
+// delay is the sleep before the next round.
+func (l *Locker) delay() time.Duration {
+	return l.options.MinDelay + rand.N(l.options.MaxDelay-l.options.MinDelay+1)
+}
+
+// noQuorum tells why, with one of the nodes' errors for all.
+func (l *Locker) noQuorum(t tally) error {
+	return fmt.Errorf("%w: %d of %d nodes do not answer: %w", strategies.ErrNoQuorum, t.failed, len(l.nodes), t.err)
+}

@@ -1,0 +1,117 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+)
+
+// claim is one round's: a token that no other round uses, so that a late answer
+// can never be taken for another round's.
+type claim struct {
+	name, token string
+	start       time.Time // before the first node was asked
+	granted     []*node   // said yes in time
+	reached     []*node   // answered in time
+	tally       tally
+	rest        <-chan struct{} // closed when no call of the round is running
+	won         bool            // a quorum, and valid long enough
+	lonely      bool            // too few nodes could be reached for a quorum
+}
+
+// round asks every node once.
+func (l *Locker) round(ctx context.Context, name string) *claim {
+	l.config.Probe.Attempt()
+	c := &claim{name: name, token: l.owners.Next(), start: time.Now()}
+	unreachable := 0
+	for _, nodes := range l.turns {
+		if c.rest != nil && (ctx.Err() != nil || l.lost(c.tally, false)) {
+			break // in sequential mode
+		}
+		p := l.ask(ctx, nodes, l.lost,
+			func(ctx context.Context, n *node) (bool, error) { return l.set(ctx, n, c) },
+			func(n *node) { l.freeLate(n, c) })
+		c.rest = p.ended
+		for i, a := range p.answers {
+			c.tally.add(a)
+			switch {
+			case a.err == nil:
+				c.reached = append(c.reached, nodes[i])
+			case nodes[i].unreachable(a.err):
+				unreachable++
+			}
+			if a.yes {
+				c.granted = append(c.granted, nodes[i])
+			}
+		}
+	}
+	valid := Validity(l.ttl, time.Since(c.start), l.options.Drift)
+	c.won = c.tally.yes >= l.quorum() && valid >= max(l.options.MinValidity, 1)
+	c.lonely = len(l.nodes)-unreachable < l.quorum()
+	return c
+}
+
+// lost ends a round when its time is over, or when too many nodes have said no for
+// a quorum: the others' answers would only delay giving back.
+func (l *Locker) lost(t tally, overtime bool) bool {
+	return overtime || l.options.Release == Quick && l.refused(t)
+}
+
+// refused says whether too many nodes have said no for a quorum.
+func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
+
+// set asks one node for the lock. If it may have been granted unheard, it is taken
+// back.
+func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
+	got, err := n.client.SetNX(ctx, c.name, c.token, l.ttl).Result()
+	if doubt.MayHaveRun(err) {
+		l.undo(n, c)
+	}
+	return got, err
+}
+
+// free takes the token from one node; later, if it cannot be done now. It says
+// whether the token was still there.
+func (l *Locker) free(ctx context.Context, n *node, c *claim) (bool, error) {
+	freed, err := releaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
+	if err != nil {
+		l.undo(n, c)
+	}
+	return freed == 1, err
+}
+
+// freeLate frees a node whose yes has come when nobody waited for it any more.
+func (l *Locker) freeLate(n *node, c *claim) {
+	ctx, cancel := context.WithTimeout(l.undoing, patience)
+	defer cancel()
+	_, _ = l.free(ctx, n, c)
+}
+
+// giveBack frees the nodes that have answered a failed round, also those that said
+// no: to a SET that the client has sent again after a lost reply, they say no
+// because of our own token. The others free themselves; within the node timeout
+// that is waited for.
+func (l *Locker) giveBack(ctx context.Context, c *claim) {
+	l.ask(ctx, c.reached, inTime, func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
+	timer := time.NewTimer(time.Until(c.start.Add(l.timeout)))
+	defer timer.Stop()
+	select {
+	case <-c.rest:
+	case <-timer.C:
+	}
+}
+
+func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
+	for _, c := range l.stillThere(kept) {
+		l.giveBack(ctx, c)
+	}
+}
+
+// stillThere drops the claims of which nothing can be left on any node.
+func (l *Locker) stillThere(kept []*claim) []*claim {
+	return slices.DeleteFunc(kept, func(c *claim) bool {
+		return len(c.granted) == 0 || time.Since(c.start) > l.ttl+patience
+	})
+}

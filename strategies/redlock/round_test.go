@@ -1,0 +1,179 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/redlock"
+)
+
+func TestUncontendedCost(t *testing.T) {
+	const turns = 10
+	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
+		t.Run(mode, func(t *testing.T) {
+			c := start(t, 5)
+			probe := new(strategies.Probe)
+			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+			release(t, acquire(t, locker, "warm")) // opens the connections
+			for i := range c.look {
+				ran := locktest.Calls(t, c.look[i], func() {
+					for range turns {
+						release(t, acquire(t, locker, "key"))
+					}
+				})
+				// GET and DEL are the release script's.
+				want := map[string]int{"set": turns, "evalsha": turns, "get": turns, "del": turns}
+				if diff := cmp.Diff(want, ran); diff != "" {
+					t.Errorf("node %d ran (-want +got):\n%s", i, diff)
+				}
+			}
+			if got, want := probe.Counts(), (strategies.ProbeCounts{Attempts: 5*turns + 1}); got != want {
+				t.Errorf("probe counted %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestFailedRoundLeavesNothing(t *testing.T) {
+	for _, test := range []struct{ mode, release string }{
+		{redlock.Parallel, redlock.Quick}, {redlock.Sequential, redlock.Quick}, {redlock.Parallel, redlock.Never},
+	} {
+		t.Run(test.mode+" "+test.release, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 5)
+			probe := new(strategies.Probe)
+			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.Release = test.mode, test.release }))
+			c.occupy("key", 1, 2, 3)
+			if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+				t.Errorf("try-lock returned %v, want ErrHeld", err)
+			}
+			c.nothingAt("key", 0, 4)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("acquire returned %v, want DeadlineExceeded", err)
+			}
+			c.nothingAt("key", 0, 4)
+			for i, token := range c.tokens("key", 1, 2, 3) {
+				if token != "a stranger" {
+					t.Errorf("node %d lost the stranger's token to %q", i+1, token)
+				}
+			}
+			// Rounds that did not wait for a timer: the try-lock, and the acquire's first.
+			if got := probe.Counts(); got.Useful != 0 || got.Attempts < 3 || got.Futile != got.Attempts-2 {
+				t.Errorf("probe counted %+v", got)
+			}
+		})
+	}
+}
+
+// TestLostRoundWaitsForTheRest has a node grant the lock only after the others have
+// refused it.
+func TestLostRoundWaitsForTheRest(t *testing.T) {
+	t.Parallel()
+	c := start(t, 5)
+	locker := c.open(strategies.Config{}, quickly(nil))
+	release(t, acquire(t, locker, "key"))
+	c.occupy("key", 1, 2, 3, 4)
+	c.nothingAt("key", 0) // and the connection for looking is open
+	c.servers[0].Pause()
+	resumed := time.AfterFunc(50*time.Millisecond, c.servers[0].Resume)
+	defer resumed.Stop()
+	if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("try-lock returned %v, want ErrHeld", err)
+	}
+	c.nothingAt("key", 0)
+}
+
+func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.Release = redlock.Never }))
+	c.occupy("key", 0, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := locker.Acquire(ctx, "key"); ended <- err }()
+	trial.Eventually(t, "a failed round keeps node 2", func() bool { return c.tokens("key", 2)[0] != "" })
+	first := c.tokens("key", 2)[0]
+	time.Sleep(30 * time.Millisecond) // some more rounds
+	if again := c.tokens("key", 2)[0]; again != first {
+		t.Errorf("%q became %q", first, again)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("acquire returned %v, want Canceled", err)
+	}
+	c.nothingAt("key", 2)
+}
+
+func TestModesExcludeEachOther(t *testing.T) {
+	const clients, turns = 4, 10
+	c := start(t, 5)
+	var inside, overlaps, acquired atomic.Int64
+	var all sync.WaitGroup
+	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
+		locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+		for range clients {
+			all.Go(func() {
+				for range turns {
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					lease, err := locker.Acquire(ctx, "key")
+					cancel()
+					if err != nil {
+						t.Errorf("acquire: %v", err)
+						return
+					}
+					if inside.Add(1) > 1 {
+						overlaps.Add(1)
+					}
+					acquired.Add(1)
+					time.Sleep(200 * time.Microsecond)
+					inside.Add(-1)
+					if err := lease.Release(context.Background()); err != nil {
+						t.Errorf("release: %v", err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if overlaps.Load() > 0 || acquired.Load() != 2*clients*turns {
+		t.Errorf("%d overlaps in %d acquisitions, want none in %d", overlaps.Load(), acquired.Load(), 2*clients*turns)
+	}
+	c.nothingAt("key", 0, 1, 2, 3, 4)
+}
+
+// TestTooLittleValidity has a node that hangs for longer than the lease may wait,
+// so that every round has a majority and comes too late.
+func TestTooLittleValidity(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	probe := new(strategies.Probe)
+	locker := c.open(strategies.Config{TTL: 400 * time.Millisecond, Probe: probe}, quickly(func(o *redlock.Options) {
+		o.NodeTimeout = 100 * time.Millisecond
+		o.MinValidity = 350 * time.Millisecond // 400 − 100 − (4 + 2) = 294
+	}))
+	release(t, acquire(t, locker, "key"))
+	c.servers[2].Pause()
+	defer c.servers[2].Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("acquire returned %v, want DeadlineExceeded", err)
+	}
+	c.nothingAt("key", 0, 1)
+	if _, err := locker.TryAcquire(t.Context(), "key"); err == nil || errors.Is(err, strategies.ErrHeld) || errors.Is(err, strategies.ErrNoQuorum) {
+		t.Errorf("try-lock returned %v, want that it came too late", err)
+	}
+	c.nothingAt("key", 0, 1)
+}

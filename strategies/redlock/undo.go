@@ -1,0 +1,82 @@
+package redlock
+
+import (
+	"context"
+	"time"
+)
+
+// debt is a claim to take back.
+type debt struct {
+	claim *claim
+	since time.Time
+}
+
+// undo takes a claim back in the background. While the node does not answer it is
+// tried again, until the claim is a minute or a TTL old, or Close has lost
+// patience; then the lock there is left to its TTL.
+func (l *Locker) undo(n *node, c *claim) {
+	n.mu.Lock()
+	n.debts = append(n.debts, debt{c, time.Now()})
+	paying := n.paying
+	n.paying = true
+	n.mu.Unlock()
+	if paying {
+		return
+	}
+	pay := func() { l.pay(n) }
+	if !l.background.start(pay) {
+		pay() // while or after Close; whoever we are, we are waited for
+	}
+}
+
+// pay takes back what there is, until there is nothing.
+func (l *Locker) pay(n *node) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause := l.timeout; ; pause = min(2*pause, patience) {
+		n.mu.Lock()
+		debts := n.debts
+		n.debts = nil
+		if len(debts) == 0 || l.undoing.Err() != nil {
+			n.paying = false
+			n.mu.Unlock()
+			return
+		}
+		n.mu.Unlock()
+		left := l.payAll(n, debts)
+		if len(left) == 0 {
+			continue
+		}
+		n.mu.Lock()
+		n.debts = append(left, n.debts...)
+		n.mu.Unlock()
+		timer.Reset(pause)
+		select {
+		case <-timer.C:
+		case <-l.undoing.Done():
+		}
+	}
+}
+
+// payAll makes one try and returns what is left to do.
+//
+// A SET without an answer may still lie in the node's socket, and a release on
+// another connection could be read before it. So the release waits for the reply
+// to a PING: whatever the node had received until then, it has read by then.
+func (l *Locker) payAll(n *node, debts []debt) (left []debt) {
+	ctx, cancel := context.WithTimeout(l.undoing, patience)
+	defer cancel()
+	err := n.client.Ping(ctx).Err()
+	n.note(err)
+	for _, d := range debts {
+		if err == nil {
+			if err := releaseScript.Run(ctx, n.client, []string{d.claim.name}, d.claim.token).Err(); err == nil {
+				continue
+			}
+		}
+		if time.Since(d.since) < max(l.ttl, time.Minute) {
+			left = append(left, d)
+		}
+	}
+	return left
+}

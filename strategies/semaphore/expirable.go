@@ -1,0 +1,133 @@
+package semaphore
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+var (
+	//go:embed acquire_expirable.lua
+	acquireExpirableSource string
+	//go:embed release_expirable.lua
+	releaseExpirableSource string
+	//go:embed extend_expirable.lua
+	extendExpirableSource string
+
+	acquireExpirableScript = redis.NewScript(acquireExpirableSource)
+	releaseExpirableScript = redis.NewScript(releaseExpirableSource)
+	extendExpirableScript  = redis.NewScript(extendExpirableSource)
+)
+
+// expirable are permits with an id and a deadline.
+type expirable struct {
+	client  redis.UniversalClient
+	permits int
+	ttl     time.Duration
+
+	instance [8]byte // random
+	last     atomic.Uint64
+}
+
+func newExpirable(client redis.UniversalClient, permits int, ttl time.Duration) *expirable {
+	e := &expirable{client: client, permits: permits, ttl: ttl}
+	_, _ = rand.Read(e.instance[:]) // it never fails
+	return e
+}
+
+// id is one that nobody had before, 16 bytes as Redisson's.
+func (e *expirable) id() string {
+	return string(binary.BigEndian.AppendUint64(e.instance[:], e.last.Add(1)))
+}
+
+func (*expirable) scripts() []*redis.Script {
+	return []*redis.Script{prepareScript, acquireExpirableScript, releaseExpirableScript}
+}
+
+func (*expirable) close() {}
+
+// deadline is in how many epoch ms, and at which instant, a permit taken now for
+// ttl runs out.
+func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
+	ms = now.UnixMilli() + max(ttl.Milliseconds(), 1)
+	return ms, now.Add(time.UnixMilli(ms).Sub(now))
+}
+
+func (e *expirable) take(ctx context.Context, name string) (strategies.Lease, time.Duration, error) {
+	now := time.Now()
+	ms, until := deadline(now, e.ttl)
+	held := &expirablePermit{client: e.client, name: name, id: e.id()}
+	held.until.Set(until)
+	next, err := acquireExpirableScript.Run(ctx, e.client, held.keys(),
+		e.permits, channel(name), held.id, now.UnixMilli(), ms).Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return held, 0, nil
+	case err == nil && next < 0: // its holders have plain permits
+		return nil, e.ttl, nil
+	case err == nil:
+		return nil, max(time.Until(time.UnixMilli(next)), time.Millisecond), nil
+	}
+	if doubt.MayHaveRun(err) {
+		settle, done := doubt.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the permit runs out.
+		_ = held.Release(settle)
+	}
+	return nil, 0, err
+}
+
+// expirablePermit is a permit held.
+type expirablePermit struct {
+	client   redis.UniversalClient
+	name, id string
+	until    validity.Until
+}
+
+// keys are the semaphore and the permits' deadlines, of one hash slot.
+func (held *expirablePermit) keys() []string {
+	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
+}
+
+// ValidUntil is the permit's deadline in Redis.
+func (held *expirablePermit) ValidUntil() time.Time { return held.until.Get() }
+
+// Release gives the permit back if it has not run out.
+func (held *expirablePermit) Release(ctx context.Context) error {
+	released, err := releaseExpirableScript.Run(ctx, held.client, held.keys(),
+		channel(held.name), held.id, time.Now().UnixMilli()).Bool()
+	if err != nil {
+		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+	}
+	if !released {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+// Extend moves the permit's deadline if it has not run out.
+func (held *expirablePermit) Extend(ctx context.Context, ttl time.Duration) error {
+	now := time.Now()
+	ms, until := deadline(now, ttl)
+	extended, err := extendExpirableScript.Run(ctx, held.client, held.keys()[1:], held.id, now.UnixMilli(), ms).Bool()
+	if err != nil {
+		return fmt.Errorf("extend %q: %w", held.name, doubt.Because(ctx, err))
+	}
+	if !extended {
+		return strategies.ErrNotHeld
+	}
+	held.until.Set(until)
+	return nil
+}

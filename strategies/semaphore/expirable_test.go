@@ -1,0 +1,100 @@
+package semaphore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+const expiring = "semaphore:expirable=true,permits=2"
+
+// A dead holder's permit comes back at its deadline, and not before; whoever was
+// waiting for it gets it.
+func TestDeadHoldersPermitComesBack(t *testing.T) {
+	const ttl = 200 * time.Millisecond
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	dead, alive := trial.Start(t, server, expiring, ttl), trial.Start(t, server, expiring, time.Minute)
+	var last time.Time
+	for range 2 {
+		last = dead.Acquire(t, "key").(strategies.Timed).ValidUntil()
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	both := []strategies.Lease{alive.Acquire(t, "key"), alive.Acquire(t, "key")}
+	if early := time.Until(last); early > 0 {
+		t.Errorf("a dead holder's permit was granted %v before it ran out", early)
+	}
+	if n := free(t, outside); n != 0 {
+		t.Errorf("%d permits are free while all are held", n)
+	}
+	for _, lease := range both {
+		trial.Release(t, lease)
+	}
+	if n := free(t, outside); n != 2 {
+		t.Errorf("%d permits are free in the end, want 2", n)
+	}
+}
+
+// The layout of RPermitExpirableSemaphore: 16 bytes of id, deadlines in epoch ms.
+func TestExpirableLayout(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, expiring, time.Minute)
+	before := time.Now()
+	lease := p.Acquire(t, "key")
+	after := time.Now()
+	permits, err := outside.ZRangeWithScores(t.Context(), "{trial:key}:timeout", 0, -1).Result()
+	if err != nil || len(permits) != 1 {
+		t.Fatalf("the permits are %v (%v), want one", permits, err)
+	}
+	if id := permits[0].Member.(string); len(id) != 16 {
+		t.Errorf("its id is %q, want 16 bytes", id)
+	}
+	score := int64(permits[0].Score)
+	if score < before.Add(time.Minute).UnixMilli() || score > after.Add(time.Minute).UnixMilli() {
+		t.Errorf("its deadline is %d, a minute from %v", score, before)
+	}
+	if until := lease.(strategies.Timed).ValidUntil(); until.Sub(time.UnixMilli(score)).Abs() > time.Microsecond {
+		t.Errorf("it is valid until %v and runs out at %v", until, time.UnixMilli(score))
+	}
+	trial.Release(t, lease)
+}
+
+// Permits that ran out come back to whoever acquires next, all at once, and the
+// waiters are told of the rest.
+func TestOverduePermitsComeBackTogether(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	dead := trial.Start(t, server, "semaphore:expirable=true,permits=3", 50*time.Millisecond)
+	var last strategies.Lease
+	for range 3 {
+		last = dead.Acquire(t, "key")
+	}
+	listener := outside.Subscribe(t.Context(), "redisson_sc:{trial:key}")
+	defer func() { _ = listener.Close() }()
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(last.(strategies.Timed).ValidUntil()) + 2*time.Millisecond)
+	alive := trial.Start(t, server, "semaphore:expirable=true,permits=3", time.Minute)
+	lease := alive.Acquire(t, "key")
+	message, err := listener.ReceiveMessage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := free(t, outside); n != 2 || message.Payload != "2" {
+		t.Errorf("%d permits are free and %q was told, want 2 and \"2\"", n, message.Payload)
+	}
+	if err := last.Release(t.Context()); err != strategies.ErrNotHeld {
+		t.Errorf("release of a permit that ran out returned %v, want ErrNotHeld", err)
+	}
+	trial.Release(t, lease)
+	if n := free(t, outside); n != 3 {
+		t.Errorf("%d permits are free in the end, want 3", n)
+	}
+}

@@ -1,0 +1,108 @@
+package semaphore
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+)
+
+var (
+	//go:embed prepare.lua
+	prepareSource string
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+
+	prepareScript = redis.NewScript(prepareSource)
+	acquireScript = redis.NewScript(acquireSource)
+	releaseScript = redis.NewScript(releaseSource)
+)
+
+// plain are permits without a name.
+type plain struct {
+	client  redis.UniversalClient
+	permits int
+	look    time.Duration  // how long to park: nothing but a message tells of a release
+	asking  sync.WaitGroup // acquires on their way
+}
+
+func (*plain) scripts() []*redis.Script {
+	return []*redis.Script{prepareScript, acquireScript, releaseScript}
+}
+
+func (p *plain) take(ctx context.Context, name string) (strategies.Lease, time.Duration, error) {
+	taken, err := p.ask(ctx, name)
+	if err != nil || !taken {
+		return nil, p.look, err
+	}
+	return &plainPermit{client: p.client, name: name}, 0, nil
+}
+
+// ask waits for the answer even when its caller does not: nothing in Redis would
+// tell afterwards whether the permit had been granted. What comes too late goes
+// back.
+func (p *plain) ask(ctx context.Context, name string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	type answer struct {
+		taken bool
+		err   error
+	}
+	answered := make(chan answer)
+	p.asking.Go(func() {
+		taken, err := acquireScript.Run(context.WithoutCancel(ctx), p.client, []string{name}, p.permits, channel(name)).Bool()
+		select {
+		case answered <- answer{taken, err}:
+		case <-ctx.Done():
+			if taken {
+				settle, done := doubt.Settle(ctx)
+				defer done()
+				// Nothing more can be done about a failure here.
+				_ = releaseScript.Run(settle, p.client, []string{name}, channel(name)).Err()
+			}
+		}
+	})
+	select {
+	case a := <-answered:
+		return a.taken, a.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func (p *plain) close() { p.asking.Wait() }
+
+// plainPermit is a permit held.
+type plainPermit struct {
+	client   redis.UniversalClient
+	name     string
+	released atomic.Bool
+}
+
+// Release gives the permit back, once: Redis could not tell a second time from
+// somebody else's.
+func (held *plainPermit) Release(ctx context.Context) error {
+	if held.released.Swap(true) {
+		return strategies.ErrNotHeld
+	}
+	there, err := releaseScript.Run(ctx, held.client, []string{held.name}, channel(held.name)).Bool()
+	if err != nil {
+		// When it may have been carried out, a permit too few is the lesser evil.
+		held.released.Store(doubt.MayHaveRun(err))
+		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+	}
+	if !there {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}

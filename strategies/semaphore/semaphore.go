@@ -1,0 +1,199 @@
+// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that
+// says how many permits are free, and a channel on which their number is told
+// when one is given back.
+//
+// An uncontended acquire is one EVALSHA (GET, DECR inside), a release another (EXISTS,
+// INCRBY, PUBLISH): one round trip each. A waiter tries, subscribes and tries
+// again; then it parks, and pays one EVALSHA for each wake-up. The message says how
+// many permits are free, and wakes that many waiters of each process, the longest
+// parked first. Newcomers may barge in.
+//
+// The semaphore is set up with its permits by whoever uses it first and is not set
+// up, and stays; where there is one, its own number counts. It has no TTL.
+//
+// It guarantees that no more hold a permit than there are.
+//
+// What breaks it: a holder that crashes never gives its permit back, nor does an
+// acquire or release whose reply is lost with its connection, for nothing in Redis
+// says whose a permit is. When Redis loses its data all permits are free again, and
+// those held are given back on top. On a cluster Redisson publishes by SPUBLISH and
+// this by PUBLISH: there neither's waiters hear of the other's releases.
+//
+// With expirable it is laid out like RPermitExpirableSemaphore: each permit has an
+// id with a deadline in a sorted set, {key}:timeout. Permits that are overdue are
+// given back by whoever next acquires, and waiters look for themselves at
+// the next deadline. An acquire then is EVALSHA (GET, ZREMRANGEBYSCORE, DECR, ZADD
+// inside), a release EVALSHA (ZSCORE, ZREM, INCRBY, PUBLISH). Deadlines are by the
+// clocks of the processes: one that is ahead gives other's permits back too early.
+// This layout is that of Redisson 3's public sources; it has not been tried against
+// Redisson 4, and is not claimed to be compatible.
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+)
+
+func init() {
+	strategies.Register(Defaults().Refine(strategies.Info{
+		Name:        "semaphore",
+		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
+		Claims:      strategies.Claims{Exclusion: true},
+		Nodes:       1,
+		Persistent:  []string{"{key}"},
+		Connections: strategies.Connections{PerInstance: 1},
+	}), Defaults(), New)
+}
+
+// Options of the semaphore.
+type Options struct {
+	Permits   int  `opt:"permits" help:"how many may hold one key at a time"`
+	Expirable bool `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
+}
+
+// Defaults are 4 permits that do not expire.
+func Defaults() Options { return Options{Permits: 4} }
+
+// Validate refuses a semaphore without permits.
+func (o Options) Validate() error {
+	if o.Permits < 1 {
+		return fmt.Errorf("permits must be at least 1, not %d", o.Permits)
+	}
+	return nil
+}
+
+// Refine claims recovery for expirable permits, and says what the others lack.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Capacity = o.Permits
+	info.Claims.Recovery = o.Expirable
+	info.Caveat = ""
+	if !o.Expirable {
+		info.Caveat = "a holder that crashes never gives its permit back"
+	}
+	return info
+}
+
+// permits is a kind of them.
+type permits interface {
+	scripts() []*redis.Script
+	// take returns nil when there is none, and how long to park at most then.
+	take(ctx context.Context, name string) (strategies.Lease, time.Duration, error)
+	// close waits for what is still under way.
+	close()
+}
+
+// Locker is one process's side of the semaphore.
+type Locker struct {
+	config  strategies.Config
+	options Options
+	client  redis.UniversalClient
+	permits permits
+	line    *redisson.Subscriber
+	closed  atomic.Bool
+}
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("semaphore: %w", err)
+	}
+	client := config.Nodes[0].Client
+	l := &Locker{config: config, options: options, client: client, line: redisson.NewSubscriber(client, wakes)}
+	if options.Expirable {
+		l.permits = newExpirable(client, options.Permits, config.TTL)
+	} else {
+		l.permits = &plain{client: client, permits: options.Permits, look: config.TTL}
+	}
+	return l, nil
+}
+
+// channel is where the number of free permits is told.
+func channel(name string) string { return redisson.Prefixed("redisson_sc", name) }
+
+// wakes is how many waiters can take what is free: all, where nobody knows.
+func wakes(free string) int {
+	n, err := strconv.Atoi(free)
+	if err != nil {
+		return math.MaxInt
+	}
+	return n
+}
+
+// Prepare loads the scripts, opens the subscription connection and sets the
+// semaphores up.
+func (l *Locker) Prepare(ctx context.Context, keys []string) error {
+	for _, script := range l.permits.scripts() {
+		if err := script.Load(ctx, l.client).Err(); err != nil {
+			return fmt.Errorf("load a script: %w", err)
+		}
+	}
+	if err := l.line.Open(ctx); err != nil {
+		return fmt.Errorf("open the subscription connection: %w", err)
+	}
+	for _, key := range keys {
+		name := l.config.Key(key)
+		if err := prepareScript.Run(ctx, l.client, []string{name}, l.options.Permits, channel(name)).Err(); err != nil {
+			return fmt.Errorf("set up %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Acquire waits until a permit is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	name := l.config.Key(key)
+	var held strategies.Lease
+	try := func() (taken bool, left time.Duration, err error) {
+		held, left, err = l.permits.take(ctx, name)
+		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+		return held != nil, left, err
+	}
+	taken, _, err := try()
+	if err == nil && !taken {
+		err = redisson.Wait(ctx, l.line, channel(name), l.config.Probe, try)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	}
+	return held, nil
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	name := l.config.Key(key)
+	held, _, err := l.permits.take(ctx, name)
+	l.config.Probe.Attempt()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	case held == nil:
+		return nil, strategies.ErrHeld
+	}
+	return held, nil
+}
+
+// Close ends the subscriptions. Permits can still be released.
+func (l *Locker) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	l.permits.close()
+	return l.line.Close()
+}

@@ -1,0 +1,233 @@
+// Package setnxexpire is the lock that gives SETNX a TTL by a second command. It
+// is here to be measured, not to be used.
+//
+// An uncontended acquire is a SETNX and then a PEXPIRE, two round trips; a release
+// is one EVALSHA that does a GET and a DEL, or one DEL with check=false. A waiter
+// pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
+// woken: after a release the lock lies idle until some waiter's sleep ends, and
+// the one that happens to try first gets it, so a waiter may starve.
+//
+// It guarantees exclusion while a lease is valid. It frees the lock of a holder
+// that dies after the PEXPIRE, but of none that dies before it.
+//
+// What breaks it: a crash between SETNX and PEXPIRE, after which the key has no
+// TTL and blocks the lock for ever, and so does a connection lost in between when
+// the clean-up fails too; a holder that works on past ValidUntil, which with
+// check=false also deletes the next holder's lock; a failover to a replica that
+// had not seen the SETNX.
+package setnxexpire
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+)
+
+func init() {
+	strategies.Register(Defaults().Refine(strategies.Info{
+		Name:     "setnx-expire",
+		Summary:  "SETNX, then EXPIRE as a second command, polled",
+		Capacity: 1,
+		Nodes:    1,
+	}), Defaults(), New)
+}
+
+var (
+	//go:embed release.lua
+	releaseSource string
+
+	releaseScript = redis.NewScript(releaseSource)
+)
+
+// Options choose how waiters poll and whether a release looks whose the lock is.
+type Options struct {
+	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
+	Check bool          `opt:"check" help:"delete the lock only if it is still one's own; false: whosever it is"`
+}
+
+// Defaults are a delay of 10 ms and a checked release, so that the two commands of
+// an acquire are all that is wrong.
+func Defaults() Options { return Options{Delay: 10 * time.Millisecond, Check: true} }
+
+// Validate refuses a delay that is not positive.
+func (o Options) Validate() error {
+	if o.Delay <= 0 {
+		return fmt.Errorf("delay must be positive, not %v", o.Delay)
+	}
+	return nil
+}
+
+// Refine claims exclusion for a checked release only.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Exclusion = o.Check
+	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
+	if !o.Check {
+		info.Caveat += "; a late release deletes somebody else's lock"
+	}
+	return info
+}
+
+// Locker polls one Redis node.
+type Locker struct {
+	config  strategies.Config
+	options Options
+	client  redis.UniversalClient
+	owners  *owner.Names
+	closed  atomic.Bool
+}
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("setnx-expire: %w", err)
+	}
+	return &Locker{config: config, options: options, client: config.Nodes[0].Client, owners: owner.New()}, nil
+}
+
+// Prepare loads the release script.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	if err := releaseScript.Load(ctx, l.client).Err(); err != nil {
+		return fmt.Errorf("load the release script: %w", err)
+	}
+	return nil
+}
+
+// Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.wait(ctx, key)
+	if err == nil {
+		err = held.limit(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.try(ctx, key)
+	if err == nil {
+		err = held.limit(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// CrashAcquiring does what an Acquire does whose process dies between SETNX and
+// EXPIRE. It returns nil once the lock is taken, by nobody and for ever.
+func (l *Locker) CrashAcquiring(ctx context.Context, key string) error {
+	_, err := l.wait(ctx, key)
+	return err
+}
+
+// Close refuses further calls; leases can still be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+// wait polls until a SETNX has taken the lock.
+func (l *Locker) wait(ctx context.Context, key string) (*lease, error) {
+	held, err := l.try(ctx, key)
+	if !errors.Is(err, strategies.ErrHeld) {
+		return held, err
+	}
+	timer := time.NewTimer(l.options.Delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("poll %q: %w", l.config.Key(key), ctx.Err())
+		}
+		held, err := l.try(ctx, key)
+		l.config.Probe.Wake(err == nil)
+		if !errors.Is(err, strategies.ErrHeld) {
+			return held, err
+		}
+		timer.Reset(l.options.Delay)
+	}
+}
+
+// try is the first of the two commands.
+func (l *Locker) try(ctx context.Context, key string) (*lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	held := &lease{locker: l, name: l.config.Key(key), token: l.owners.Next()}
+	l.config.Probe.Attempt()
+	taken, err := l.client.Do(ctx, "SETNX", held.name, held.token).Bool() // client.SetNX sends a SET
+	switch {
+	case err == nil && taken:
+		return held, nil
+	case err == nil:
+		return nil, strategies.ErrHeld
+	}
+	if doubt.MayHaveRun(err) {
+		held.abandon(ctx)
+	}
+	return nil, fmt.Errorf("setnx %q: %w", held.name, doubt.Because(ctx, err))
+}
+
+// lease is a key that holds the owner's token.
+type lease struct {
+	locker      *Locker
+	name, token string
+	until       time.Time
+}
+
+// limit is the second of the two commands. After an error the lock is not held.
+func (held *lease) limit(ctx context.Context) error {
+	ttl := held.locker.config.TTL.Truncate(time.Millisecond) // EXPIRE itself knows only seconds
+	held.until = time.Now().Add(ttl)
+	limited, err := held.locker.client.PExpire(ctx, held.name, ttl).Result()
+	switch {
+	case err != nil:
+		held.abandon(ctx)
+		return fmt.Errorf("limit %q: %w", held.name, doubt.Because(ctx, err))
+	case !limited:
+		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.name, strategies.ErrNotHeld)
+	}
+	return nil
+}
+
+// abandon gives back what an acquire that failed may hold. When it fails too the
+// lock is blocked for ever.
+func (held *lease) abandon(ctx context.Context) {
+	settle, done := doubt.Settle(ctx)
+	defer done()
+	_ = releaseScript.Run(settle, held.locker.client, []string{held.name}, held.token).Err()
+}
+
+// ValidUntil is the TTL after the moment before the PEXPIRE was sent.
+func (held *lease) ValidUntil() time.Time { return held.until }
+
+// Release deletes the key if it still holds the token, or without looking.
+func (held *lease) Release(ctx context.Context) error {
+	var freed int64
+	var err error
+	if held.locker.options.Check {
+		freed, err = releaseScript.Run(ctx, held.locker.client, []string{held.name}, held.token).Int64()
+	} else {
+		freed, err = held.locker.client.Del(ctx, held.name).Result()
+	}
+	if err != nil {
+		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+	}
+	if freed == 0 {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}

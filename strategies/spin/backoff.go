@@ -1,0 +1,127 @@
+package spin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The backoffs: how long a waiter sleeps after its n-th failed attempt, n from 0.
+//
+// exponential to decorrelated are those of Marc Brooker, "Exponential Backoff And
+// Jitter", AWS Architecture Blog, 2015; redisson is that of Redisson's RSpinLock
+// (org.redisson.api.LockOptions.ExponentialBackOff, whose defaults are 1 ms, ×2,
+// at most 128 ms).
+const (
+	None         = "none"         // 0
+	Fixed        = "fixed"        // base
+	Exponential  = "exponential"  // min(cap, base × 2ⁿ)
+	FullJitter   = "full-jitter"  // random between 0 and min(cap, base × 2ⁿ)
+	EqualJitter  = "equal-jitter" // half of min(cap, base × 2ⁿ), plus random between 0 and the other half
+	Decorrelated = "decorrelated" // min(cap, random between base and 3 × the sleep before), from base on
+	Redisson     = "redisson"     // base, then min(cap, 2 × the sleep before + 0…n−1 ms)
+)
+
+var backoffs = [...]string{None, Fixed, Exponential, FullJitter, EqualJitter, Decorrelated, Redisson}
+
+// Options choose how waiters poll, and what makes the lock count as held.
+type Options struct {
+	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, equal-jitter, decorrelated or redisson"`
+	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
+	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow"`
+
+	WaitReplicas int           `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
+	WaitTimeout  time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
+}
+
+// Defaults are full jitter within Redisson's bounds.
+func Defaults() Options {
+	return Options{
+		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond,
+		WaitTimeout: 100 * time.Millisecond,
+	}
+}
+
+// Validate returns every fault, joined.
+func (o Options) Validate() error {
+	var faults []error
+	if !slices.Contains(backoffs[:], o.Backoff) {
+		faults = append(faults, fmt.Errorf("no backoff %q (there are: %s)", o.Backoff, strings.Join(backoffs[:], ", ")))
+	}
+	if o.Base <= 0 {
+		faults = append(faults, fmt.Errorf("base must be positive, not %v", o.Base))
+	}
+	if o.Cap <= 0 {
+		faults = append(faults, fmt.Errorf("cap must be positive, not %v", o.Cap))
+	}
+	if o.Cap > 0 && o.Cap < o.Base && o.grows() {
+		faults = append(faults, fmt.Errorf("cap %v is smaller than base %v", o.Cap, o.Base))
+	}
+	if o.WaitReplicas < 0 {
+		faults = append(faults, fmt.Errorf("wait-replicas must not be negative, not %d", o.WaitReplicas))
+	}
+	if o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond { // WAIT takes milliseconds, and 0 for ever
+		faults = append(faults, fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout))
+	}
+	return errors.Join(faults...)
+}
+
+// grows says whether the sleep depends on the attempts before, and cap on it.
+func (o Options) grows() bool { return o.Backoff != None && o.Backoff != Fixed }
+
+// Sleeps returns a waiter's sleeps, one a call. random returns a number in [0, n),
+// as rand.Int64N does.
+func (o Options) Sleeps(random func(n int64) int64) func() time.Duration {
+	b := &backoff{Options: o, random: random}
+	return b.next
+}
+
+// backoff is one waiter's sequence of sleeps.
+type backoff struct {
+	Options
+	failed int           // attempts so far
+	last   time.Duration // the sleep before
+	random func(n int64) int64
+}
+
+// next is how long to sleep after one more failed attempt.
+func (b *backoff) next() time.Duration {
+	n := b.failed
+	b.failed++
+	switch b.Backoff {
+	case Fixed:
+		b.last = b.Base
+	case Exponential:
+		b.last = b.ceiling(n)
+	case FullJitter:
+		b.last = b.between(0, b.ceiling(n))
+	case EqualJitter:
+		half := b.ceiling(n) / 2
+		b.last = half + b.between(0, half)
+	case Decorrelated:
+		b.last = min(b.Cap, b.between(b.Base, 3*max(b.last, b.Base)))
+	case Redisson:
+		switch {
+		case n == 0:
+			b.last = b.Base
+		case b.last < b.Cap:
+			b.last = min(b.Cap, 2*b.last+time.Duration(b.random(int64(n)))*time.Millisecond)
+		}
+	}
+	return b.last
+}
+
+// ceiling is min(cap, base × 2ⁿ), without overflow.
+func (b *backoff) ceiling(n int) time.Duration {
+	if n >= 62 || b.Base > b.Cap>>n {
+		return b.Cap
+	}
+	return b.Base << n
+}
+
+// between is random in [low, high].
+func (b *backoff) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(b.random(int64(high-low)+1))
+}

@@ -1,0 +1,39 @@
+package spin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/token"
+)
+
+// set takes the key if it is free. With wait-replicas it is only taken if so many
+// replicas have it in time.
+func (l *Locker) set(ctx context.Context, held *token.Lease) (bool, error) {
+	if l.options.WaitReplicas == 0 {
+		return l.client.SetNX(ctx, held.Name, held.Token, l.config.TTL).Result()
+	}
+	// WAIT is about the writes of its own connection, so both go down the same one.
+	var taken *redis.BoolCmd
+	var replicas *redis.Cmd
+	if _, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		taken = pipe.SetNX(ctx, held.Name, held.Token, l.config.TTL)
+		replicas = pipe.Do(ctx, "WAIT", l.options.WaitReplicas, l.options.WaitTimeout.Milliseconds())
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	reached, err := replicas.Int()
+	if err != nil {
+		return false, fmt.Errorf("wait for replicas: %w", err)
+	}
+	if !taken.Val() || reached >= l.options.WaitReplicas {
+		return taken.Val(), nil
+	}
+	if _, err := held.Free(ctx); err != nil {
+		return false, fmt.Errorf("give back, too few replicas having it: %w", err)
+	}
+	return false, nil
+}

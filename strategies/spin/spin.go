@@ -1,0 +1,159 @@
+// Package spin is the lock most people know: SET with NX and PX takes it, a
+// script that compares the owner's token deletes it, and whoever finds it taken
+// sleeps and tries again.
+//
+// An uncontended acquire is one SET, a release one EVALSHA that does a GET and a
+// DEL: one round trip each. A waiter pays one SET for each try. Nobody is woken:
+// after a release the lock lies idle until some waiter's sleep ends, and the one
+// that happens to try first gets it, so a waiter may starve.
+//
+// It guarantees exclusion while a lease is valid, frees a dead holder's lock after
+// the TTL, and lets nobody but the owner release or extend.
+//
+// What breaks it: a holder that works on past ValidUntil; a failover to a replica
+// that had not seen the SET. With wait-replicas a WAIT follows the SET in the same
+// round trip, and a lock that too few replicas have is given back; that narrows
+// the gap and does not close it, since a failover may choose another replica. With a client that retries by itself (MaxRetries
+// other than -1), a SET whose reply was lost is sent again, finds the caller's
+// own token and waits for it to expire.
+package spin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+)
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:     "spin",
+		Summary:  "SET NX PX, polled with backoff",
+		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity: 1,
+		Nodes:    1,
+	}, Defaults(), New)
+}
+
+// Locker polls one Redis node.
+type Locker struct {
+	config  strategies.Config
+	options Options
+	client  redis.UniversalClient
+	owners  *owner.Names
+	closed  atomic.Bool
+}
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("spin: %w", err)
+	}
+	if options.WaitReplicas > 0 && config.Nodes[0].Options.IsClusterMode {
+		return nil, errors.New("spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
+	}
+	return &Locker{config: config, options: options, client: config.Nodes[0].Client, owners: owner.New()}, nil
+}
+
+// Prepare loads the release script.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	if err := token.Load(ctx, l.client); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.begin(key)
+	if err != nil {
+		return nil, err
+	}
+	got, err := l.try(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	if !got {
+		if err := l.wait(ctx, held); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.begin(key)
+	if err != nil {
+		return nil, err
+	}
+	got, err := l.try(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	if !got {
+		return nil, strategies.ErrHeld
+	}
+	return held, nil
+}
+
+// Close refuses further calls; leases can still be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+func (l *Locker) begin(key string) (*token.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	return &token.Lease{Client: l.client, Name: l.config.Key(key), Token: l.owners.Next()}, nil
+}
+
+// wait polls until the lock is the caller's.
+func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
+	sleep := l.options.Sleeps(rand.Int64N)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		pause := sleep()
+		if pause > 0 {
+			timer.Reset(pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return fmt.Errorf("poll %q: %w", held.Name, ctx.Err())
+			}
+		}
+		got, err := l.try(ctx, held)
+		if pause > 0 {
+			l.config.Probe.Wake(got)
+		}
+		if got || err != nil {
+			return err
+		}
+	}
+}
+
+// try makes one attempt. After an error the lock is not held.
+func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
+	l.config.Probe.Attempt()
+	held.Until.Set(time.Now().Add(l.config.TTL))
+	got, err := l.set(ctx, held)
+	if err == nil {
+		return got, nil
+	}
+	if doubt.MayHaveRun(err) {
+		held.GiveBack(ctx)
+	}
+	return false, fmt.Errorf("set %q: %w", held.Name, doubt.Because(ctx, err))
+}

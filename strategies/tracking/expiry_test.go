@@ -1,0 +1,65 @@
+package tracking
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Claim: of all wake-ups only this one comes of a lock that runs out, too. The
+// waiter's own clock is put off, so that nothing else can wake it.
+func TestExpiryIsTold(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	config := trial.Config(t, server)
+	config.TTL = time.Hour
+	locker, err := New(config, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close() })
+
+	// A holder that lives for ever, as far as the waiter has seen.
+	if err := outside.Set(t.Context(), "trial:key", "somebody", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		lease, err := locker.Acquire(t.Context(), "key")
+		if err == nil {
+			err = lease.Release(context.Background())
+		}
+		done <- err
+	}()
+	looked := func() bool {
+		locker.tracker.mu.Lock()
+		defer locker.tracker.mu.Unlock()
+		g := locker.tracker.groups["trial:key"]
+		return g != nil && !g.asked && g.woken == nil
+	}
+	trial.Eventually(t, "the lock has been looked at", looked)
+	// Now it dies. That it is to run out soon is a change by itself, which is told; the
+	// bound that the next look has found is then put off.
+	if err := outside.PExpire(t.Context(), "trial:key", 500*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(t, "the change is told", func() bool { return config.Probe.Counts().Futile == 1 })
+	trial.Eventually(t, "the lock has been looked at again", looked)
+	locker.tracker.mu.Lock()
+	locker.tracker.groups["trial:key"].bound = time.Now().Add(time.Hour)
+	locker.tracker.mu.Unlock()
+
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := config.Probe.Counts(); got.Attempts != 3 || got.Useful != 1 || got.Futile != 1 {
+		t.Errorf("counted %+v, want three attempts, the second woken by the change, the third by the end", got)
+	}
+}

@@ -1,0 +1,200 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+const (
+	// channel is where Redis tells a RESP2 connection of changes.
+	channel = "__redis__:invalidate"
+	// grace is how long a look may take before its connection is taken for dead.
+	grace = 5 * time.Second
+)
+
+// tracker looks at the locks that a Locker's callers wait for, and hears of their
+// changes.
+//
+// Two goroutines serve it, started by the first use: one that looks, many locks in
+// one round trip, and one that listens.
+type tracker struct {
+	ttl      time.Duration
+	looking  redis.UniversalClient // with one connection, whose looks leave marks
+	hearing  redis.UniversalClient // with no connection but the subscription's
+	pubsub   *redis.PubSub
+	listener atomic.Int64 // the id of the connection that is told
+	target   atomic.Int64 // the id that the looking connection redirects to
+	stop     context.CancelFunc
+	ctx      context.Context
+	done     sync.WaitGroup
+	ready    chan struct{} // closed when Redis has confirmed the first subscription
+
+	mu      sync.Mutex
+	started bool
+	groups  map[string]*group   // of the locks that somebody waits for
+	queue   map[string]struct{} // those to look at
+	signal  chan struct{}       // that there are some; capacity 1
+	next    time.Time           // no group's bound is earlier, unless zero: there is none
+}
+
+func newTracker(node strategies.Node, ttl time.Duration) *tracker {
+	ctx, stop := context.WithCancel(context.Background())
+	t := &tracker{
+		ttl:    ttl,
+		ctx:    ctx,
+		stop:   stop,
+		ready:  make(chan struct{}),
+		groups: map[string]*group{},
+		queue:  map[string]struct{}{},
+		signal: make(chan struct{}, 1),
+	}
+	t.looking, t.hearing = t.dialLooking(node), t.dialHearing(node)
+	t.pubsub = t.hearing.Subscribe(ctx) // opens no connection yet
+	return t
+}
+
+// connect opens both connections ahead of the first waiter.
+func (t *tracker) connect(ctx context.Context) error {
+	if err := t.pubsub.Ping(ctx); err != nil {
+		return fmt.Errorf("open the subscription connection: %w", err)
+	}
+	t.mu.Lock()
+	t.start()
+	t.mu.Unlock()
+	select {
+	case <-t.ready:
+	case <-ctx.Done():
+		return fmt.Errorf("subscribe to %s: %w", channel, ctx.Err())
+	}
+	if err := t.looking.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("open the tracked connection: %w", err)
+	}
+	return nil
+}
+
+// start starts the goroutines. The caller holds mu.
+func (t *tracker) start() {
+	if !t.started {
+		t.started = true
+		t.done.Go(t.listen)
+		t.done.Go(t.look)
+	}
+}
+
+func (t *tracker) close() error {
+	t.mu.Lock()
+	t.stop() // from here on no goroutine is started
+	t.mu.Unlock()
+	err := errors.Join(t.pubsub.Close(), t.hearing.Close(), t.looking.Close())
+	t.done.Wait()
+	return err
+}
+
+// listen hears of changes. go-redis reconnects and subscribes again by itself,
+// within Receive.
+func (t *tracker) listen() {
+	// When it fails Receive tries again.
+	_ = t.pubsub.Subscribe(t.ctx, channel)
+	var confirm sync.Once
+	for failures := 0; ; {
+		message, err := t.pubsub.Receive(t.ctx)
+		if t.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			// The connection broke; or all keys have changed at once (FLUSHALL), which
+			// go-redis cannot read.
+			t.wantAll()
+			if failures++; failures > 1 { // it did not come back at once
+				t.outage(err, failures == 2)
+				t.rest(failures)
+			}
+			continue
+		}
+		failures = 0
+		switch message := message.(type) {
+		case *redis.Message:
+			for _, name := range message.PayloadSlice {
+				t.changed(name)
+			}
+		case *redis.Subscription:
+			confirm.Do(func() { close(t.ready) })
+			t.wantAll() // what changed before that was not told
+		}
+	}
+}
+
+// look looks at the locks that it is asked to, and minds the bounds.
+func (t *tracker) look() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failures := 0; ; {
+		timer.Stop()
+		if next := t.overdue(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-t.signal:
+		case <-timer.C:
+			continue
+		case <-t.ctx.Done():
+			return
+		}
+		if !t.subscribed() {
+			continue // once it is, all locks are looked at
+		}
+		err := t.ask(t.wanted())
+		switch {
+		case t.ctx.Err() != nil:
+			return
+		case err == nil:
+			failures = 0
+		default:
+			t.wantAll()
+			if failures++; failures > 1 { // the connection did not come back at once
+				t.outage(fmt.Errorf("look at the locks: %w", err), failures == 2)
+				t.rest(failures)
+			}
+		}
+	}
+}
+
+func (t *tracker) subscribed() bool {
+	select {
+	case <-t.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// outage tells waiters that nothing will be heard for a while: they look for
+// themselves, once, and give up if the server refuses to be asked.
+func (t *tracker) outage(err error, first bool) {
+	_, refused := errors.AsType[redis.Error](err)
+	switch {
+	case refused && !strings.Contains(err.Error(), "redirect to does not exist"):
+		t.wakeAll(err)
+	case first: // the latter is the listener's being about to come back
+		t.wakeAll(nil)
+	}
+}
+
+// rest waits longer after each failure, up to a second.
+func (t *tracker) rest(failures int) {
+	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.ctx.Done():
+	}
+}

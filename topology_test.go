@@ -1,0 +1,88 @@
+package lockbench_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/blpop"
+	_ "github.com/lockbench/lockbench/strategies/spin"
+)
+
+// onFive stands for a strategy that needs a quorum; it is spin in all else.
+func init() {
+	spin, err := strategies.NewVariant("spin", nil)
+	if err != nil {
+		panic(err)
+	}
+	strategies.Register(strategies.Info{
+		Name: "on-five", Summary: "needs five nodes", Capacity: 1, Nodes: 5, Claims: strategies.Claims{Exclusion: true},
+	}, struct{}{}, func(config strategies.Config, _ struct{}) (strategies.Locker, error) { return spin.Open(config) })
+}
+
+// Each topology runs what fits it and says why the others are left out.
+func TestTopologies(t *testing.T) {
+	for topology, want := range map[string]struct {
+		left  string
+		nodes int
+	}{
+		"single":    {"on-five", 0},
+		"nodes:5":   {"", 5},
+		"cluster:3": {"blpop on-five", 3},
+	} {
+		t.Run(topology, func(t *testing.T) {
+			report := runOn(t, topology)
+			var left []string
+			for _, l := range report.LeftOut {
+				left = append(left, l.Strategy)
+				if l.Why == "" {
+					t.Errorf("it is not said why %s was left out", l.Strategy)
+				}
+			}
+			slices.Sort(left)
+			if got := strings.Join(left, " "); got != want.left {
+				t.Errorf("left out: %q, want %q", got, want.left)
+			}
+			if len(report.Runs)+len(left) != 3 {
+				t.Errorf("%d runs", len(report.Runs))
+			}
+			if report.Redis.Topology != topology || len(report.Redis.Nodes) != want.nodes {
+				t.Errorf("Redis is %+v", report.Redis)
+			}
+			for _, run := range report.Runs {
+				// Not the window's: it is short, and a busy machine may look too late.
+				if whole := run.Server.Whole; whole == nil || whole.Acquisitions == 0 || len(whole.Nodes) != want.nodes {
+					t.Errorf("%s: server counts %+v", run.Strategy, whole)
+				}
+				if len(run.Safety.Broken) > 0 || len(run.Safety.Leftovers) > 0 {
+					t.Errorf("%s: %+v", run.Strategy, run.Safety)
+				}
+			}
+			if foreign := report.Server.Foreign; foreign == nil || *foreign > 1 {
+				t.Errorf("foreign traffic: %v", foreign)
+			}
+		})
+	}
+}
+
+func runOn(t *testing.T, topology string) *results.Report {
+	t.Helper()
+	report, err := lockbench.Run(t.Context(), plan(t, "process", "spin,blpop,on-five", func(p *lockbench.Plan) {
+		p.Redis.Topology, p.Workload.Keys = topology, 4
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestBadTopology(t *testing.T) {
+	_, err := lockbench.Run(t.Context(), plan(t, "process", "spin", func(p *lockbench.Plan) { p.Redis.Topology = "cluster:2" }))
+	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "--topology cluster takes a number from 3") {
+		t.Errorf("a cluster of two: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package workloads
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+func TestArrivalsKeepTheirRate(t *testing.T) {
+	for _, kind := range []spec.Arrivals{spec.ArrivalsConstant, spec.ArrivalsPoisson} {
+		w := spec.Default()
+		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
+		a, again := newArrivals(w, 1000, 7), newArrivals(w, 1000, 7)
+		const n = 300_000
+		var last, previous int64
+		var squares float64
+		for range n {
+			last = a.take()
+			if last != again.take() {
+				t.Fatal("the same seed gave other arrivals")
+			}
+			if previous > 0 {
+				squares += math.Pow(float64(last-previous), 2)
+			}
+			previous = last
+		}
+		mean := float64(last-1000) / (n - 1)
+		if off := math.Abs(mean*3000/1e9 - 1); off > 0.01 {
+			t.Errorf("%s: mean gap %.0f ns", kind, mean)
+		}
+		// The coefficient of variation: 0 of a constant, 1 of exponential gaps.
+		variation := math.Sqrt(max(0, squares/(n-2)-mean*mean)) / mean
+		if want := map[spec.Arrivals]float64{spec.ArrivalsPoisson: 1}[kind]; math.Abs(variation-want) > 0.02 {
+			t.Errorf("%s: variation %.3f, want %g", kind, variation, want)
+		}
+	}
+	if newArrivals(spec.Default(), 0, 1) != nil {
+		t.Error("a closed loop has arrivals")
+	}
+}
+
+func TestTheBacklogIsWhatWasDue(t *testing.T) {
+	w := spec.Default()
+	w.Rate, w.Arrivals = 1000, spec.ArrivalsConstant
+	a := newArrivals(w, 0, 1)
+	a.take()
+	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))), []int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
+		t.Errorf("backlog %v, want %v", got, want)
+	}
+}
+
+func TestAnOpenLoopOffersItsRate(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	run := do(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Rate, w.Hold = 50, 1000, spec.Dist{}
+		w.Duration = spec.Duration(time.Second)
+	}))
+	if !run.Books.Balanced {
+		t.Errorf("books %+v", run.Books)
+	}
+	// A busy machine may wake more than one client in a hundred too late; then the
+	// run must say so, and only that.
+	late := run.Generator.LateStarts*100 > run.Generator.Starts
+	if late == run.Valid() || len(run.Invalid) > 1 {
+		t.Errorf("%d of %d starts late, invalid %v", run.Generator.LateStarts, run.Generator.Starts, run.Invalid)
+	}
+	if math.Abs(run.Speed.PerSecond-1000) > 150 {
+		t.Errorf("%.0f acquisitions a second, 1000 were offered", run.Speed.PerSecond)
+	}
+	if run.Waiting.Service.Count != run.Speed.Acquisitions {
+		t.Errorf("%d service times for %d acquisitions", run.Waiting.Service.Count, run.Speed.Acquisitions)
+	}
+}
+
+// A lock that takes 10 ms a turn cannot serve 500 a second: that is the lock's
+// fault, and a result.
+func TestAnOverloadedLockIsAResult(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	run := do(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Rate, w.Hold = 10, 500, spec.Fixed(10*time.Millisecond)
+		w.Duration = spec.Duration(time.Second)
+	}))
+	if !run.Valid() {
+		t.Errorf("invalid %v", run.Invalid)
+	}
+	if !slices.Contains(run.Labels, "overloaded: 500/s found all 10 clients waiting") {
+		t.Errorf("labels %v", run.Labels)
+	}
+	if run.Waiting.Backlog == 0 || run.Generator.BehindStarts == 0 {
+		t.Errorf("backlog %d, behind %d", run.Waiting.Backlog, run.Generator.BehindStarts)
+	}
+	// Those that found no client wait all the same: most of half a second.
+	if p := run.Waiting.PerAcquisition.P50; p == nil || time.Duration(p.NS) < 300*time.Millisecond {
+		t.Errorf("p50 %+v", p)
+	}
+}
+
+// A generator that cannot offer the load must not be believed.
+func TestASaturatedGeneratorIsInvalid(t *testing.T) {
+	v := lock(t, strategies.Info{}, 200, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+		for start := time.Now(); time.Since(start) < time.Millisecond; { // the client's own CPU
+		}
+		return wait(ctx, slots)
+	})
+	run := do(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Rate, w.Hold = 200, 100_000, spec.Dist{}
+		w.Duration = spec.Duration(time.Second)
+	}))
+	if run.Valid() {
+		t.Errorf("valid: %d of 100,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
+	}
+}

@@ -1,0 +1,249 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// control is how the clients of a run are stopped.
+type control struct {
+	acquire       context.Context // ends when the run is over: nobody waits any longer
+	cancelAcquire context.CancelFunc
+	release       context.Context // ends only when draining has taken too long
+	cancelRelease context.CancelFunc
+	stopping      atomic.Bool // as acquire, cheaper to look at
+	trouble       chan struct{}
+	running       sync.WaitGroup
+}
+
+// client is one of the closed loop: acquire, hold, release, think, again.
+type client struct {
+	run      *run
+	id       int
+	instance *instance
+	record   *measure.Client
+	waiter   *measure.Waiter
+	random   *rand.Rand  // chooses keys
+	timer    *time.Timer // for holds and thinks
+	returned atomic.Bool
+}
+
+// retryPause follows an error, so that a dead server is not hammered.
+const retryPause = 50 * time.Millisecond
+
+// mostFollowed clients × keys have their returns counted, at 8 bytes each.
+const mostFollowed = 4 << 20
+
+// start lets all clients go at once; the window opens after the warm-up.
+func (r *run) start(ctx context.Context) {
+	w := r.Workload
+	r.clock = measure.NewClock()
+	r.control.acquire, r.control.cancelAcquire = context.WithCancel(ctx)
+	r.control.release, r.control.cancelRelease = context.WithCancel(ctx)
+	r.control.trouble = make(chan struct{}, 1)
+
+	r.window = measure.NewWindow(r.clock, w.Iterations)
+	r.recorder = measure.NewRecorder(r.window, w.Clients)
+	followed := w.Clients
+	if w.Clients*len(r.keys) > mostFollowed {
+		followed = 0
+	}
+	for range r.keys {
+		r.audit = append(r.audit, measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed))
+	}
+
+	// The goroutines exist and are parked before the instant that the window is
+	// planned from.
+	begin := make(chan int64)
+	r.clients = make([]*client, w.Clients)
+	for id := range r.clients {
+		c := &client{
+			run:      r,
+			id:       id,
+			instance: r.instances[id%len(r.instances)],
+			record:   r.recorder.Client(id),
+			waiter:   measure.NewWaiter(id),
+			random:   rand.New(rand.NewPCG(uint64(w.Seed), uint64(r.Round)<<32|uint64(id))),
+		}
+		r.clients[id] = c
+		r.control.running.Go(func() {
+			defer c.returned.Store(true)
+			since, going := <-begin, true
+			for going {
+				since, going = r.turn(c, since)
+			}
+		})
+	}
+	now := r.clock.Now()
+	open, end := now+int64(w.Warmup), int64(0)
+	if w.Iterations == 0 {
+		end = open + int64(w.Duration)
+	}
+	r.window.Plan(open, end)
+	if w.Rate > 0 {
+		r.recorder.OpenLoop()
+	}
+	r.arrivals = newArrivals(w, now, uint64(w.Seed)+uint64(r.Round))
+	r.chooser = w.KeyDist.Over(w.Keys)
+	for range r.clients {
+		begin <- now
+	}
+}
+
+// turn is one go of the loop. It takes and returns the instant since which the
+// client has been thinking, and false when the run is over.
+func (c *client) turn(thinking int64) (int64, bool) {
+	r, clock := c.run, c.run.clock
+	// Looked at before the clock: once true the window has ended, so that what
+	// is booked up to now covers all of it.
+	stopping := r.control.stopping.Load()
+	asked := clock.Now()
+	due := asked
+	if r.arrivals != nil && !stopping {
+		due = r.arrivals.take()
+		c.sleep(time.Duration(due - asked))
+		free := asked
+		stopping = r.control.stopping.Load()
+		asked = clock.Now()
+		c.record.Started(due, free, asked)
+	}
+	c.record.Thought(thinking, asked)
+	if stopping {
+		if due < asked { // an arrival whose turn never came
+			c.record.Waited(measure.Stopped, due, asked, asked, 0)
+		}
+		return asked, false
+	}
+	key := r.chooser.Choose(c.random)
+	var done int64
+	if r.Workload.Coalesce {
+		done = c.share(key, due, asked)
+	} else {
+		done, _ = c.contend(key, due, asked)
+	}
+	c.sleep(r.Workload.Think.Draw(c.random))
+	return done, true
+}
+
+// share takes part in an acquisition of the same key that is under way in this
+// instance, or begins one. It returns the instant at which it is over.
+func (c *client) share(key int, due, asked int64) int64 {
+	led, done := false, int64(0)
+	_, err, _ := c.instance.flights.Do(c.run.keys[key], func() (any, error) {
+		var err error
+		led = true
+		done, err = c.contend(key, due, asked)
+		return nil, err
+	})
+	if led {
+		return done
+	}
+	done = c.run.clock.Now()
+	if err != nil {
+		c.record.Waited(c.outcome(err, done-asked), due, asked, done, 0)
+	} else {
+		c.record.Served(due, asked, done)
+	}
+	return done
+}
+
+// contend acquires, works and releases. It returns the instant at which it is
+// over and why there was no acquisition.
+func (c *client) contend(key int, due, asked int64) (int64, error) {
+	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
+	audit.Arrive(c.waiter)
+	lease, err := c.acquire(r.keys[key])
+	granted := clock.Now()
+	if err != nil {
+		outcome := c.outcome(err, granted-asked)
+		c.record.Waited(outcome, due, asked, granted, audit.Leave(c.waiter))
+		if outcome == measure.Failed {
+			r.fail(err)
+			c.sleep(retryPause)
+		}
+		return granted, err
+	}
+	counted := r.window.Count(granted)
+	grant := audit.Enter(c.waiter, granted, lease)
+	hold := r.Workload.Hold.Draw(c.random)
+	if err := c.work(key, hold); err != nil {
+		r.fail(err)
+	}
+	released := clock.Now()
+	audit.Exit(c.waiter, released)
+	err = lease.Release(r.control.release)
+	done := clock.Now()
+	c.record.Turn(measure.Turn{Due: due, Asked: asked, Granted: granted, Released: released, Done: done, Grant: grant, Hold: int64(hold), Counted: counted})
+	switch {
+	case err == nil:
+	case errors.Is(err, strategies.ErrNotHeld):
+		audit.Lost()
+	default:
+		r.fail(err)
+	}
+	return done, nil
+}
+
+// errNoLease is what a Locker's broken promise is called.
+var errNoLease = errors.New("the strategy returned neither a lease nor an error")
+
+func (c *client) acquire(key string) (strategies.Lease, error) {
+	lease, err := c.ask(key)
+	if lease == nil && err == nil {
+		err = errNoLease
+	}
+	return lease, err
+}
+
+func (c *client) ask(key string) (strategies.Lease, error) {
+	ctx := c.run.control.acquire
+	switch timeout := c.run.Workload.Timeout; {
+	case timeout == nil:
+		return c.instance.locker.Acquire(ctx, key)
+	case *timeout == 0:
+		return c.instance.trier.TryAcquire(ctx, key)
+	default:
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(*timeout))
+		defer cancel()
+		return c.instance.locker.Acquire(ctx, key)
+	}
+}
+
+// outcome tells why a wait of so many nanoseconds ended without a lease.
+func (c *client) outcome(err error, waited int64) measure.Outcome {
+	timeout := c.run.Workload.Timeout
+	switch {
+	case errors.Is(err, strategies.ErrHeld):
+		return measure.GaveUp
+	case timeout != nil && errors.Is(err, context.DeadlineExceeded) && waited >= int64(*timeout):
+		return measure.GaveUp
+	case c.run.control.stopping.Load() && errors.Is(err, context.Canceled):
+		return measure.Stopped
+	default:
+		return measure.Failed
+	}
+}
+
+// sleep waits for d or until the run is over.
+func (c *client) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if c.timer == nil {
+		c.timer = time.NewTimer(d)
+	} else {
+		c.timer.Reset(d)
+	}
+	select {
+	case <-c.timer.C:
+	case <-c.run.control.acquire.Done():
+		c.timer.Stop()
+	}
+}

@@ -1,0 +1,270 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+func TestMain(m *testing.M) {
+	// After a server has died go-redis looks once a second whether it is back, and
+	// notices only then that its pool has been closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// mutex is an in-process lock whose behaviour a test can bend.
+type mutex struct {
+	slots   chan struct{}
+	acquire func(ctx context.Context, slots chan struct{}) (strategies.Lease, error)
+}
+
+func (m *mutex) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	return m.acquire(ctx, m.slots)
+}
+func (m *mutex) Close() error { return nil }
+
+type slot struct{ slots chan struct{} }
+
+func (s slot) Release(context.Context) error { s.slots <- struct{}{}; return nil }
+
+func wait(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+	select {
+	case <-slots:
+		return slot{slots}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var registered atomic.Int64
+
+// lock registers a strategy over one process-wide mutex with so many slots.
+func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease, error)) strategies.Variant {
+	t.Helper()
+	info.Name = "test" + string(rune('a'+registered.Add(1)))
+	channel := make(chan struct{}, slots)
+	for range slots {
+		channel <- struct{}{}
+	}
+	strategies.Register(info, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
+		return &mutex{slots: channel, acquire: acquire}, nil
+	})
+	v, err := strategies.NewVariant(info.Name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func workload(change func(*spec.Spec)) spec.Spec {
+	w := spec.Default()
+	w.Clients, w.Instances = 8, 2
+	w.Warmup, w.Duration = spec.Duration(20*time.Millisecond), spec.Duration(300*time.Millisecond)
+	w.Hold = spec.Fixed(time.Millisecond)
+	if change != nil {
+		change(&w)
+	}
+	return w
+}
+
+func do(t *testing.T, v strategies.Variant, w spec.Spec) results.Run {
+	t.Helper()
+	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *run
+}
+
+func TestAnHonestLockIsMeasured(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
+	run := do(t, v, workload(nil))
+	if !run.Valid() || len(run.Safety.Broken) > 0 || run.Safety.Overlaps > 0 {
+		t.Errorf("invalid %v, safety %+v", run.Invalid, run.Safety)
+	}
+	if run.Safety.MaxHolders != 1 {
+		t.Errorf("%d holders at most, want 1", run.Safety.MaxHolders)
+	}
+	if run.Speed.Acquisitions == 0 || run.Speed.Utilisation <= 0 || run.Speed.Utilisation > 1 {
+		t.Errorf("speed %+v", run.Speed)
+	}
+	// Eight clients on one lock: the other seven wait when the window closes.
+	if run.Waiting.Open < 6 {
+		t.Errorf("%d waits open at the end, want about 7", run.Waiting.Open)
+	}
+	if run.Speed.Hold.P50.NS < int64(time.Millisecond) {
+		t.Errorf("a hold of 1 ms was recorded as %d ns", run.Speed.Hold.P50.NS)
+	}
+	if run.Speed.Handoff.Count == 0 || run.Speed.Handoff.Count > run.Speed.Acquisitions {
+		t.Errorf("%d handoffs for %d acquisitions", run.Speed.Handoff.Count, run.Speed.Acquisitions)
+	}
+	if got := run.Waiting.PerAcquisition.Count; got != run.Speed.Acquisitions {
+		t.Errorf("%d waits for %d acquisitions", got, run.Speed.Acquisitions)
+	}
+}
+
+// A harness that loses a wait must not be believed.
+func TestALostWaitMakesTheRunInvalid(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1})
+	var lost atomic.Bool
+	r.turn = func(c *client, since int64) (int64, bool) {
+		done, going := c.turn(since)
+		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) && lost.CompareAndSwap(false, true) {
+			time.Sleep(3 * time.Millisecond) // as long as the wait that nobody books
+			done = r.clock.Now()
+		}
+		return done, going
+	}
+	run, err := r.carryOut(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lost.Load() {
+		t.Fatal("nothing was lost")
+	}
+	if run.Valid() || !strings.Contains(run.Invalid[0], "books do not balance") {
+		t.Errorf("invalid: %q, books %+v", run.Invalid, run.Books)
+	}
+}
+
+func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 2, wait)
+	run := do(t, v, workload(nil))
+	if run.Safety.Overlaps == 0 || run.Safety.OverlapNS == 0 || run.Safety.MaxHolders != 2 {
+		t.Errorf("safety %+v", run.Safety)
+	}
+	if len(run.Safety.Broken) != 1 || !strings.Contains(run.Safety.Broken[0], "exclusion") {
+		t.Errorf("broken %q", run.Safety.Broken)
+	}
+	if run := do(t, lock(t, strategies.Info{Capacity: 2, Claims: strategies.Claims{Exclusion: true}}, 2, wait), workload(nil)); run.Safety.Overlaps > 0 {
+		t.Errorf("two permits of two overlap: %+v", run.Safety)
+	}
+}
+
+func TestIterationsAreExact(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	for _, hold := range []time.Duration{0, time.Millisecond} {
+		run := do(t, v, workload(func(w *spec.Spec) {
+			w.Iterations, w.Hold, w.Warmup = 200, spec.Fixed(hold), 0
+		}))
+		if run.Speed.Acquisitions != 200 {
+			t.Errorf("hold %v: %d acquisitions, want 200", hold, run.Speed.Acquisitions)
+		}
+		if !run.Books.Balanced {
+			t.Errorf("hold %v: books %+v", hold, run.Books)
+		}
+	}
+}
+
+func TestTimeoutsAreResults(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	timeout := spec.Duration(2 * time.Millisecond)
+	run := do(t, v, workload(func(w *spec.Spec) {
+		w.Timeout, w.Hold = &timeout, spec.Fixed(20*time.Millisecond)
+	}))
+	if run.Waiting.GaveUp == 0 || len(run.Errors) > 0 {
+		t.Errorf("gave up %d times, errors %v", run.Waiting.GaveUp, run.Errors)
+	}
+	if waits := run.Waiting.PerAcquisition; waits.Censored < run.Waiting.GaveUp {
+		t.Errorf("%d waits were given up, %d are censored", run.Waiting.GaveUp, waits.Censored)
+	}
+}
+
+func TestTryLockNeedsATryLock(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	zero := spec.Duration(0)
+	_, err := Job{Strategy: v, Workload: workload(func(w *spec.Spec) { w.Timeout = &zero }), Round: 1}.Run(context.Background())
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "--timeout 0") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestInterruptionKeepsWhatThereIs(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	ctx, cancel := context.WithCancel(context.Background())
+	w := workload(func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
+	time.AfterFunc(200*time.Millisecond, cancel)
+	run, err := Job{Strategy: v, Workload: w, Round: 1}.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !run.Partial || !run.Valid() || run.Speed.Acquisitions == 0 || !run.Books.Balanced {
+		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions, run.Books)
+	}
+	if run.WindowNS >= int64(time.Minute) {
+		t.Errorf("window of %d ns", run.WindowNS)
+	}
+}
+
+func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
+	broken := errors.New("cable cut")
+	var n atomic.Int64
+	v := lock(t, strategies.Info{Capacity: 1}, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+		if n.Add(1)%10 == 0 {
+			return nil, broken
+		}
+		return wait(ctx, slots)
+	})
+	run := do(t, v, workload(nil))
+	if len(run.Errors) != 1 || run.Errors[0].Error != "cable cut" || run.Errors[0].Count == 0 {
+		t.Errorf("errors %v", run.Errors)
+	}
+	if !run.Valid() || !run.Books.Balanced {
+		t.Errorf("invalid %v", run.Invalid)
+	}
+}
+
+func TestAStarvedClientIsSeen(t *testing.T) {
+	var once sync.Once
+	v := lock(t, strategies.Info{Capacity: 1}, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+		starve := false
+		once.Do(func() { starve = true })
+		if starve {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return wait(ctx, slots)
+	})
+	run := do(t, v, workload(func(w *spec.Spec) { w.Hold = spec.Dist{} }))
+	if run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
+		t.Errorf("fairness %+v", run.Fairness)
+	}
+	longest := run.Fairness.LongestWait
+	if longest == nil || !longest.AtLeast || longest.NS < run.WindowNS {
+		t.Errorf("longest wait %+v in a window of %d ns", longest, run.WindowNS)
+	}
+	// One client in eight starves: per acquisition nobody notices, per client the
+	// 90th percentile is beyond the window.
+	if p := run.Waiting.PerClient.P90; p == nil || !p.AtLeast {
+		t.Errorf("per-client p90 %+v", p)
+	}
+	if p := run.Waiting.PerAcquisition.P99; p == nil || p.AtLeast {
+		t.Errorf("per-acquisition p99 %+v", p)
+	}
+}
+
+func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
+	run := do(t, v, workload(func(w *spec.Spec) { w.Coalesce = true }))
+	// Two instances of four clients: at most two are ever after the lock.
+	if run.Waiting.Open == 0 || run.Speed.Served <= run.Speed.Acquisitions {
+		t.Errorf("%d served by %d acquisitions", run.Speed.Served, run.Speed.Acquisitions)
+	}
+	if run.Fairness.Starved > 0 || !run.Valid() || run.Safety.Overlaps > 0 {
+		t.Errorf("fairness %+v, invalid %v, safety %+v", run.Fairness, run.Invalid, run.Safety)
+	}
+	if got := run.Waiting.PerAcquisition.Count; got != run.Speed.Served {
+		t.Errorf("%d waits for %d served", got, run.Speed.Served)
+	}
+}

@@ -1,0 +1,70 @@
+package workloads
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// errorCounts counts errors by what they say.
+type errorCounts struct {
+	mu     sync.Mutex
+	counts map[string]int64
+}
+
+// mostKinds bounds the memory that an imaginative strategy can use.
+const mostKinds = 50
+
+func (e *errorCounts) add(err error) {
+	kind := kindOf(err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.counts == nil {
+		e.counts = map[string]int64{}
+	}
+	if _, known := e.counts[kind]; !known && len(e.counts) >= mostKinds {
+		kind = "other errors"
+	}
+	e.counts[kind]++
+}
+
+// kindOf leaves out what differs between connections, so that a thousand
+// refused ones are one kind.
+func kindOf(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Sprintf("%s: %v", op.Op, op.Err)
+	}
+	return err.Error()
+}
+
+// list gives the counts, the most frequent first.
+func (e *errorCounts) list() []results.ErrorCount {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []results.ErrorCount
+	for kind, n := range e.counts {
+		list = append(list, results.ErrorCount{Error: kind, Count: n})
+	}
+	slices.SortFunc(list, func(a, b results.ErrorCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error))
+	})
+	return list
+}
+
+// fail counts a client's error and has somebody look after the servers.
+func (r *run) fail(err error) {
+	r.errors.add(err)
+	r.troubled()
+}
+
+func (r *run) troubled() {
+	select {
+	case r.control.trouble <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,150 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// stop tells the clients that the run is over. The window has ended.
+func (r *run) stop() {
+	r.control.stopping.Store(true)
+	r.control.cancelAcquire()
+}
+
+const (
+	// drainLimit is how long clients may take to come back when told to stop.
+	drainLimit = 15 * time.Second
+	// hangUpLimit is how long they may take once their connections are closed.
+	hangUpLimit = 5 * time.Second
+)
+
+// drain waits for every client. Those that do not come back even after their
+// connections were closed are stuck: they are named and left behind.
+func (r *run) drain() {
+	defer r.control.cancelRelease()
+	back := make(chan struct{})
+	go func() {
+		r.control.running.Wait()
+		close(back)
+	}()
+	limit := drainLimit
+	if r.dead {
+		limit = time.Second
+	}
+	select {
+	case <-back:
+		return
+	case <-time.After(limit):
+	}
+	r.control.cancelRelease()
+	r.closeNodes()
+	select {
+	case <-back:
+		return
+	case <-time.After(hangUpLimit):
+	}
+	for _, c := range r.clients {
+		if !c.returned.Load() {
+			r.stuck = append(r.stuck, c.id)
+		}
+	}
+	r.recorder.Drop(r.stuck)
+}
+
+// verify closes the instances and names what they left on the servers.
+func (r *run) verify(ctx context.Context) []string {
+	if len(r.stuck) == 0 {
+		r.closeLockers()
+	}
+	if !r.remote() {
+		return nil
+	}
+	// Before the pools are closed: a client that closes takes its subscriptions
+	// with it.
+	left := r.settle(ctx, "", r.undeclared)
+	r.closeNodes()
+	for _, connection := range r.settle(ctx, r.name, func(l Leftovers) []string { return l.Connections }) {
+		left = append(left, "connection "+connection)
+	}
+	return left
+}
+
+// undeclared names the keys that the strategy does not leave on purpose, and the
+// channels still subscribed to.
+func (r *run) undeclared(l Leftovers) []string {
+	var names []string
+	for _, key := range l.Keys {
+		if !r.declared(key) {
+			names = append(names, "key "+key)
+		}
+	}
+	for _, channel := range l.Channels {
+		names = append(names, "channel "+channel)
+	}
+	return names
+}
+
+// settling is how long Redis may take to notice a connection or subscription
+// that has just been closed.
+const settling = 2 * time.Second
+
+// settle looks for leftovers until there are none, or they stay.
+func (r *run) settle(ctx context.Context, name string, pick func(Leftovers) []string) []string {
+	if r.dead {
+		r.unseen = true
+		return nil
+	}
+	deadline := time.Now().Add(settling)
+	for {
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		found, err := r.Target.Leftovers(attempt, r.mark, name)
+		cancel()
+		if err != nil {
+			r.unseen = true
+			r.errors.add(fmt.Errorf("look for leftovers: %w", err))
+			return nil
+		}
+		picked := pick(found)
+		if len(picked) == 0 || time.Now().After(deadline) {
+			return picked
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// cleanUp deletes every key of the run, declared or not.
+func (r *run) cleanUp(ctx context.Context) {
+	if !r.remote() || r.dead {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := r.Target.Leftovers(ctx, r.mark, "")
+	if err == nil && len(found.Keys) > 0 {
+		err = r.Target.Remove(ctx, found.Keys)
+	}
+	if err != nil {
+		r.errors.add(fmt.Errorf("clean up: %w", err))
+	}
+}
+
+// broken names the claims that the audit found broken.
+func broken(r *run, s results.Safety) []string {
+	var claims []string
+	if r.info.Caveat != "" {
+		return nil // what is unsafe by design is shown, not punished
+	}
+	if r.info.Claims.Exclusion && s.Overlaps > 0 {
+		claims = append(claims, fmt.Sprintf("exclusion: %d overlaps within valid leases", s.Overlaps))
+	}
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 && s.Overlaps+s.Late+s.LostLeases == 0 {
+		claims = append(claims, fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
+	}
+	if r.info.Claims.Fencing && s.FencingRegression > 0 {
+		claims = append(claims, fmt.Sprintf("fencing: %d tokens not larger than an earlier one", s.FencingRegression))
+	}
+	return claims
+}

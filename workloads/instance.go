@@ -1,0 +1,147 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// instance is one application instance: its own connections, its own Locker.
+type instance struct {
+	nodes  []strategies.Node
+	closed bool // the nodes' clients are
+	locker strategies.Locker
+	trier  strategies.Trier       // nil unless the workload is a try-lock
+	atomic strategies.Incrementer // nil for a lock
+	probe  *strategies.Probe
+
+	flights singleflight.Group // shared acquisitions, with --coalesce
+}
+
+// open prepares every instance: connections, scripts, subscriptions.
+func (r *run) open(ctx context.Context) error {
+	for range r.Workload.Instances {
+		i := &instance{probe: &strategies.Probe{}}
+		r.instances = append(r.instances, i)
+		if r.remote() {
+			nodes, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize())
+			if err != nil {
+				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
+			}
+			i.nodes = nodes
+		}
+		if err := r.openLocker(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) openLocker(ctx context.Context, i *instance) error {
+	locker, err := r.Strategy.Open(strategies.Config{
+		Nodes:   i.nodes,
+		Prefix:  Prefix,
+		TTL:     time.Duration(r.Workload.TTL),
+		Callers: r.Workload.ClientsPerInstance(),
+		Probe:   i.probe,
+	})
+	if err != nil {
+		return err
+	}
+	i.locker = locker
+	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 {
+		trier, ok := locker.(strategies.Trier)
+		if !ok {
+			return fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+		}
+		i.trier = trier
+	}
+	if i.atomic, _ = locker.(strategies.Incrementer); i.atomic != nil && r.Workload.Work != spec.WorkCounter {
+		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
+	}
+	if p, ok := locker.(strategies.Preparer); ok {
+		if err := p.Prepare(ctx, r.keys); err != nil {
+			return fmt.Errorf("prepare %s: %w", r.Strategy.Name(), err)
+		}
+	}
+	return nil
+}
+
+// closeLockers has the strategies free what they opened themselves.
+func (r *run) closeLockers() {
+	for _, i := range r.instances {
+		if i.locker == nil {
+			continue
+		}
+		if err := i.locker.Close(); err != nil {
+			r.errors.add(fmt.Errorf("close %s: %w", r.Strategy.Name(), err))
+		}
+		i.locker = nil
+	}
+}
+
+// closeNodes hangs up the command pools.
+func (r *run) closeNodes() {
+	for _, i := range r.instances {
+		if i.closed {
+			continue
+		}
+		for _, n := range i.nodes {
+			if err := n.Client.Close(); err != nil {
+				r.errors.add(fmt.Errorf("close connections: %w", err))
+			}
+		}
+		i.closed = true
+	}
+}
+
+func (r *run) close() {
+	r.closeLockers()
+	r.closeNodes()
+}
+
+// idleWindow is how long the idle connections are watched.
+const idleWindow = 500 * time.Millisecond
+
+// idleCost is the CPU the servers use without any lock.
+type idleCost struct {
+	cores   float64 // while the instances are connected and do nothing
+	reading float64 // seconds, for one reading of the counters
+}
+
+// idleCPU measures it; nil where the servers will not say.
+func (r *run) idleCPU(ctx context.Context) *idleCost {
+	if !r.remote() {
+		return nil
+	}
+	const readings = 4
+	first := r.read(ctx)
+	var from *results.Reading
+	for range readings {
+		from = r.read(ctx)
+	}
+	select {
+	case <-time.After(idleWindow):
+	case <-ctx.Done():
+	}
+	to := r.read(ctx)
+	if first == nil || from == nil || to == nil || first.CPU == nil || from.CPU == nil || to.CPU == nil {
+		return nil
+	}
+	seconds := to.At.Sub(from.At).Seconds()
+	if seconds <= 0 {
+		return nil
+	}
+	reading := (*from.CPU - *first.CPU) / readings
+	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
+}
+
+// errNoWindow is why a run without any measured time has no figures.
+var errNoWindow = errors.New("it was stopped before its window opened")

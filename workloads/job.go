@@ -1,0 +1,216 @@
+// Package workloads is what the clients do, and the engine that has them do it
+// and books what happens.
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+var (
+	// ErrServerGone is returned by Job.Run when the servers stopped answering.
+	ErrServerGone = errors.New("Redis stopped answering")
+	// ErrUnsupported is returned by Job.Run when the strategy cannot do what the
+	// workload asks for, such as a try-lock.
+	ErrUnsupported = errors.New("not supported by the strategy")
+)
+
+// Prefix begins every key of a run and every connection's CLIENT name.
+const Prefix = "lockbench:"
+
+// Job is one strategy to be driven through a workload once.
+type Job struct {
+	Strategy strategies.Variant
+	Workload spec.Spec
+	Target   Target // nil will do for strategies that need no nodes
+
+	Session string // identifies the keys and connections of all runs of a session
+	Number  int    // of the run in the session
+	Round   int    // from 1
+	Order   int    // from 1, within the round
+	Phase   func(name string)
+}
+
+// Instances is the number of application instances the job uses: what the
+// workload asks for, within what the strategy works across.
+func (j Job) Instances() int {
+	if most := j.Strategy.Info().MaxInstances; most > 0 {
+		return min(j.Workload.Instances, most)
+	}
+	return j.Workload.Instances
+}
+
+// Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean
+// up. When ctx ends the run does so early, with what it has.
+//
+// With an error the run may be nil, or hold what was measured before it. The
+// error wraps ErrServerGone or ErrUnsupported where that is the reason.
+func (j Job) Run(ctx context.Context) (*results.Run, error) {
+	j.Workload.Instances = j.Instances()
+	if err := j.Workload.Load(); err != nil {
+		return nil, err
+	}
+	return newRun(j).carryOut(ctx)
+}
+
+func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
+	// What has been opened is closed and cleaned up also after Ctrl-C.
+	always := context.WithoutCancel(ctx)
+
+	r.phase("prepare")
+	before := r.read(always)
+	if err := r.open(ctx); err != nil {
+		r.close()
+		r.cleanUp(always)
+		return nil, err
+	}
+	idle := r.idleCPU(ctx)
+
+	r.start(always)
+	window, failure := r.observe(ctx)
+	r.stop()
+	r.phase("drain")
+	r.drain()
+
+	if r.arrivals != nil {
+		r.recorder.Backlog(r.arrivals.backlog(r.window.End()))
+	}
+
+	r.phase("verify")
+	r.lost = r.lostUpdates(always)
+	left := r.verify(always)
+	r.cleanUp(always)
+	after := r.read(always)
+
+	var whole *results.ServerDelta
+	if before != nil && after != nil {
+		whole = after.Since(*before, r.grants())
+	}
+	result, err := r.summarise(window, whole, idle, left)
+	if failure != nil {
+		result.Failure = failure.Error()
+		result.Invalid = append(result.Invalid, "it ended early: "+result.Failure)
+		err = errors.Join(failure, err)
+	}
+	return result, err
+}
+
+// run is a Job under way.
+type run struct {
+	Job
+	info strategies.Info
+	name string // CLIENT name of its connections
+	mark string // in every key and channel
+	keys []string
+
+	instances []*instance
+	clock     measure.Clock
+	window    *measure.Window
+	recorder  *measure.Recorder
+	audit     []*measure.Key // by key
+	arrivals  *arrivals      // nil for a closed loop
+	chooser   spec.Chooser
+	clients   []*client
+	turn      func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
+	control   control
+	errors    errorCounts
+	readings  int64          // of the counters
+	done      []atomic.Int64 // increments, by key
+	uncertain atomic.Int64   // increments that may or may not have been made
+	stuck     []int
+	lost      *int64 // updates
+	unseen    bool   // what is left on the servers could not be seen
+	dead      bool   // the servers have stopped answering
+}
+
+func newRun(j Job) *run {
+	r := &run{
+		Job:  j,
+		info: j.Strategy.Info(),
+		turn: (*client).turn,
+		name: fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
+		mark: fmt.Sprintf("{%s:%d:", j.Session, j.Number),
+	}
+	r.done = make([]atomic.Int64, j.Workload.Keys)
+	for i := range j.Workload.Keys {
+		r.keys = append(r.keys, fmt.Sprintf("%s%d}", r.mark, i))
+	}
+	return r
+}
+
+func (r *run) phase(name string) {
+	if r.Phase != nil {
+		r.Phase(name)
+	}
+}
+
+// remote says whether anybody talks to Redis at all.
+func (r *run) remote() bool { return NeedsRedis(r.info, r.Workload) }
+
+// NeedsRedis says whether a strategy under a workload talks to Redis.
+func NeedsRedis(info strategies.Info, w spec.Spec) bool {
+	return info.Nodes > 0 || w.Work == spec.WorkCounter
+}
+
+// patience is how long a question to the servers may take.
+const patience = 5 * time.Second
+
+// read takes a reading; nil where there is none to be had.
+func (r *run) read(ctx context.Context) *results.Reading {
+	if !r.remote() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if r.dead {
+		return nil
+	}
+	r.readings++
+	reading, err := r.Target.Read(ctx)
+	if err != nil {
+		r.errors.add(fmt.Errorf("read the server's counters: %w", err))
+		return nil
+	}
+	return &reading
+}
+
+// grants is the number of leases handed out so far.
+func (r *run) grants() int64 {
+	var sum int64
+	for _, k := range r.audit {
+		sum += k.Grants()
+	}
+	return sum
+}
+
+// probes sums what the instances' strategies have counted so far.
+func (r *run) probes() strategies.ProbeCounts {
+	var sum strategies.ProbeCounts
+	for _, i := range r.instances {
+		c := i.probe.Counts()
+		sum.Attempts += c.Attempts
+		sum.Useful += c.Useful
+		sum.Futile += c.Futile
+	}
+	return sum
+}
+
+// declared says whether a key is the workload's own, or one that the strategy
+// leaves on purpose.
+func (r *run) declared(key string) bool {
+	return slices.ContainsFunc(r.keys, func(k string) bool {
+		return key == counterOf(k) || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
+			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
+		})
+	})
+}

@@ -1,0 +1,175 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// sight is everything that was counted up to one instant.
+type sight struct {
+	server   *results.Reading
+	readings int64 // taken so far
+	grants   int64
+	probes   strategies.ProbeCounts
+	pools    redis.PoolStats
+	health   measure.Health
+}
+
+// observed is what was seen from outside while the window was open.
+type observed struct {
+	opened, closed *sight // nil if the window never opened
+	peak           *results.ServerPeak
+	partial        bool // cut short
+}
+
+func (r *run) look(ctx context.Context) *sight {
+	s := &sight{server: r.read(ctx), readings: r.readings, grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
+	for _, i := range r.instances {
+		for _, n := range i.nodes {
+			if p := n.Client.PoolStats(); p != nil {
+				s.pools.WaitCount += p.WaitCount
+				s.pools.WaitDurationNs += p.WaitDurationNs
+				s.pools.Timeouts += p.Timeouts
+			}
+		}
+	}
+	return s
+}
+
+// errInterrupted ends the phases early without being a failure of the run.
+var errInterrupted = errors.New("interrupted")
+
+// observe lives through warm-up and window with the clients and takes the
+// server's counters at both ends of the window. Afterwards the window is closed,
+// early when ctx ends or the servers are gone, which is the error returned.
+func (r *run) observe(ctx context.Context) (observed, error) {
+	var o observed
+	always := context.WithoutCancel(ctx)
+	r.phase("warm-up")
+	err := r.await(ctx, r.clock.Time(r.window.Open), nil)
+	if err == nil {
+		r.phase("measure")
+		o.opened = r.look(always)
+		err = r.await(ctx, r.clock.Time(r.window.End()), &o.peak)
+	}
+	r.window.Close()
+	o.partial = err != nil
+	if o.opened != nil {
+		o.closed = r.look(always)
+		if r.remote() && o.closed.server == nil && !r.dead && (err == nil || errors.Is(err, errInterrupted)) {
+			err = errors.Join(r.stillThere(always), err)
+		}
+	}
+	if errors.Is(err, errInterrupted) && !r.dead {
+		err = nil
+	}
+	return o, err
+}
+
+// sampling is how often the peaks are looked for: seldom enough to cost nothing.
+const sampling = time.Second
+
+// await passes the time until an instant or until the window has closed, and
+// looks for peaks meanwhile if it is given where to note them.
+func (r *run) await(ctx context.Context, until time.Time, peak **results.ServerPeak) error {
+	due := time.NewTimer(time.Until(until))
+	defer due.Stop()
+	var samples <-chan time.Time
+	if peak != nil && r.remote() {
+		ticker := time.NewTicker(sampling)
+		defer ticker.Stop()
+		samples = ticker.C
+		r.sample(ctx, peak)
+	}
+	pulse := pulse{grants: r.grants(), at: time.Now()}
+	beats := time.NewTicker(sampling)
+	defer beats.Stop()
+	for {
+		select {
+		case <-beats.C:
+			if err := r.alive(ctx, &pulse); err != nil {
+				return err
+			}
+		case <-due.C:
+			return nil
+		case <-r.window.Closed():
+			return nil
+		case <-ctx.Done():
+			return errInterrupted
+		case <-samples:
+			r.sample(ctx, peak)
+		}
+	}
+}
+
+func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
+	reading := r.read(ctx)
+	if reading == nil {
+		r.troubled()
+		return
+	}
+	if *peak == nil {
+		*peak = &results.ServerPeak{}
+	}
+	p := *peak
+	p.Clients = max(p.Clients, reading.Clients)
+	p.MemoryBytes = max(p.MemoryBytes, reading.Memory)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if n := r.Target.Subscriptions(ctx); n != nil && (p.Subscriptions == nil || *n > *p.Subscriptions) {
+		p.Subscriptions = n
+	}
+}
+
+// pulse is when the lock was last seen to be granted.
+type pulse struct {
+	grants int64
+	at     time.Time
+}
+
+// lifeless is how long clients may meet nothing but errors.
+const lifeless = 30 * time.Second
+
+// alive looks after a run whose clients have met errors: are the servers there,
+// and is there any progress?
+func (r *run) alive(ctx context.Context, p *pulse) error {
+	if grants := r.grants(); grants > p.grants {
+		*p = pulse{grants, time.Now()}
+	}
+	select {
+	case <-r.control.trouble:
+	default:
+		return nil
+	}
+	if silent := time.Since(p.at); silent > lifeless {
+		return fmt.Errorf("errors and not one acquisition for %v: %s", silent.Round(time.Second), r.errors.list()[0].Error)
+	}
+	return r.stillThere(ctx)
+}
+
+// stillThere asks the servers whether they live, after clients have met errors.
+func (r *run) stillThere(ctx context.Context) error {
+	if !r.remote() {
+		return nil
+	}
+	var err error
+	for range 3 {
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		err = r.Target.Ping(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	r.dead = true
+	return fmt.Errorf("%w: %w", ErrServerGone, err)
+}

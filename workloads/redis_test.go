@@ -1,0 +1,162 @@
+package workloads_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+func job(t *testing.T, server *redistest.Server, strategy string, change func(*spec.Spec)) workloads.Job {
+	t.Helper()
+	v, err := strategies.NewVariant(strategy, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := spec.Default()
+	w.Clients, w.Instances = 20, 4
+	w.Warmup, w.Duration = spec.Duration(100*time.Millisecond), spec.Duration(500*time.Millisecond)
+	change(&w)
+	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := target.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return workloads.Job{Strategy: v, Workload: w, Target: target, Session: "test", Number: 1, Round: 1, Order: 1}
+}
+
+func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
+	server := redistest.Start(t)
+	for _, test := range []struct {
+		strategy string
+		loses    bool
+	}{{"spin", false}, {"atomic", false}, {"noop", true}} {
+		run, err := job(t, server, test.strategy, func(w *spec.Spec) { w.Work = spec.WorkCounter }).Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !run.Valid() || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 || run.Speed.Acquisitions == 0 {
+			t.Errorf("%s: invalid %v, errors %v, left %v", test.strategy, run.Invalid, run.Errors, run.Safety.Leftovers)
+		}
+		if lost := run.Safety.LostUpdates; lost == nil || (*lost > 0) != test.loses {
+			t.Errorf("%s lost %v updates", test.strategy, lost)
+		}
+	}
+	if keys := server.Client(t).DBSize(t.Context()).Val(); keys > 0 {
+		t.Errorf("%d keys left on the server", keys)
+	}
+}
+
+func TestAtomicIsNoLock(t *testing.T) {
+	_, err := job(t, redistest.Start(t), "atomic", func(*spec.Spec) {}).Run(t.Context())
+	if !errors.Is(err, workloads.ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Redis is the witness: what it counted is what an observer of its own would
+// have seen.
+func TestTheServersCountsAreTheObservers(t *testing.T) {
+	server := redistest.Start(t)
+	j := job(t, server, "spin", func(w *spec.Spec) {
+		w.Clients, w.Instances, w.Duration = 1, 1, spec.Duration(2*time.Second)
+	})
+	before := observe(t, server)
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, seen := run.Server.Whole, observe(t, server)-before
+	if whole == nil || whole.Calls == nil {
+		t.Fatal("no counts")
+	}
+	if off := float64(seen-*whole.Calls) / float64(seen); off < -0.01 || off > 0.01 {
+		t.Errorf("counted %d commands, the observer %d", *whole.Calls, seen)
+	}
+	if *whole.Foreign > 1 {
+		t.Errorf("%.2f %% foreign traffic on a server of our own", *whole.Foreign)
+	}
+	// One client alone: SET, then EVALSHA with GET and DEL inside.
+	window := run.Server.Window
+	if window == nil {
+		t.Fatalf("no counts of the window: %v", run.Labels)
+	}
+	if per := *window.PerAcquisition(window.Calls); per < 3.98 || per > 4.05 {
+		t.Errorf("%.3f commands per acquisition, want 4", per)
+	}
+	if per := *window.PerAcquisition(window.RoundTrips); per < 1.98 || per > 2.05 {
+		t.Errorf("%.3f round trips per acquisition, want 2", per)
+	}
+	if attempts := *run.Effort.Attempts; attempts < 0.99 || attempts > 1.01 {
+		t.Errorf("%.3f attempts per acquisition, want 1", attempts)
+	}
+}
+
+// observe counts commands as an outsider would.
+func observe(t *testing.T, server *redistest.Server) int64 {
+	t.Helper()
+	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "observer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close(context.Background())
+	reading, err := target.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *reading.Since(results.Reading{Commands: map[string]int64{}}, 0).Calls
+}
+
+func TestARunEndsWhenRedisDies(t *testing.T) {
+	server := redistest.Start(t)
+	j := job(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
+	time.AfterFunc(1500*time.Millisecond, server.Kill)
+	run, err := j.Run(t.Context())
+	if !errors.Is(err, workloads.ErrServerGone) {
+		t.Fatalf("error %v", err)
+	}
+	if run == nil || run.Failure == "" || run.Valid() || len(run.Errors) == 0 || run.Speed.Acquisitions == 0 {
+		t.Errorf("run %+v", run)
+	}
+	if !run.Books.Balanced {
+		t.Errorf("books %+v", run.Books)
+	}
+}
+
+// A server that stalls for a second must show in the percentiles of an open
+// loop: the arrivals it kept waiting are counted from when they were due.
+func TestAStallShowsInTheOpenLoop(t *testing.T) {
+	server := redistest.Start(t)
+	j := job(t, server, "spin", func(w *spec.Spec) {
+		w.Clients, w.Instances, w.Rate = 200, 2, 200
+		w.Duration = spec.Duration(4 * time.Second)
+	})
+	time.AfterFunc(2*time.Second, func() {
+		server.Pause()
+		time.AfterFunc(time.Second, server.Resume)
+	})
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A quarter of the arrivals fall into the stall; one in twenty waits for more
+	// than 0.8 s of it.
+	if p := run.Waiting.PerAcquisition.P99; p == nil || time.Duration(p.NS) < 800*time.Millisecond {
+		t.Errorf("p99 %+v, invalid %v, errors %v", p, run.Invalid, run.Errors)
+	}
+	if !run.Books.Balanced {
+		t.Errorf("books %+v", run.Books)
+	}
+}

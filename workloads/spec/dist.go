@@ -1,0 +1,183 @@
+package spec
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dist is a distribution of durations. It reads and writes itself as text:
+//
+//	5ms                 always 5 ms
+//	uniform:1ms,5ms     evenly between the two
+//	exp:5ms             exponential, of that mean
+//	lognormal:5ms,0.8   log-normal, of that median and that σ of the logarithm
+//	file:holds.txt      drawn from a file's durations, one a line
+//
+// The zero Dist is always 0.
+type Dist struct {
+	kind   string
+	first  Duration // the value, the lower bound, the mean, the median
+	second Duration // the upper bound
+	sigma  float64
+	file   string
+
+	samples []Duration
+}
+
+// Fixed is always d.
+func Fixed(d time.Duration) Dist { return Dist{first: Duration(d)} }
+
+// String is the text form.
+func (d Dist) String() string {
+	switch d.kind {
+	case "uniform":
+		return fmt.Sprintf("uniform:%v,%v", d.first, d.second)
+	case "exp":
+		return fmt.Sprintf("exp:%v", d.first)
+	case "lognormal":
+		return fmt.Sprintf("lognormal:%v,%s", d.first, strconv.FormatFloat(d.sigma, 'g', -1, 64))
+	case "file":
+		return "file:" + d.file
+	}
+	return d.first.String()
+}
+
+// MarshalText writes the text form.
+func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Equal says whether two are written alike.
+func (d Dist) Equal(other Dist) bool { return d.String() == other.String() }
+
+// UnmarshalText reads the text form, but not yet the file it may name: a report
+// is read where that file is not.
+func (d *Dist) UnmarshalText(text []byte) error {
+	kind, rest, found := strings.Cut(string(text), ":")
+	if !found {
+		kind, rest = "", kind
+	}
+	parsed, err := parseDist(kind, rest)
+	if err != nil && !found {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	*d = parsed
+	return nil
+}
+
+func parseDist(kind, rest string) (Dist, error) {
+	d := Dist{kind: kind}
+	switch kind {
+	case "", "exp":
+		return d, d.first.UnmarshalText([]byte(rest))
+	case "uniform":
+		low, high, _ := strings.Cut(rest, ",")
+		if err := d.first.UnmarshalText([]byte(low)); err != nil {
+			return d, err
+		}
+		if err := d.second.UnmarshalText([]byte(high)); err != nil {
+			return d, err
+		}
+		if d.second < d.first {
+			return d, fmt.Errorf("it ends before it begins")
+		}
+		return d, nil
+	case "lognormal":
+		median, sigma, _ := strings.Cut(rest, ",")
+		if err := d.first.UnmarshalText([]byte(median)); err != nil {
+			return d, err
+		}
+		var err error
+		if d.sigma, err = strconv.ParseFloat(sigma, 64); err != nil || !(d.sigma >= 0 && d.sigma <= 10) {
+			return d, fmt.Errorf("σ must be a number from 0 to 10, not %q", sigma)
+		}
+		return d, nil
+	case "file":
+		d.file = rest
+		return d, nil
+	}
+	return d, fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
+}
+
+// Load reads the file that the distribution names, if it does: durations, one a
+// line; empty lines and those that begin with # are passed over. Draw and Mean
+// need it.
+func (d *Dist) Load() error {
+	if d.kind != "file" || d.samples != nil {
+		return nil
+	}
+	file, err := os.Open(d.file)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var sample Duration
+		if err := sample.UnmarshalText([]byte(line)); err != nil {
+			return fmt.Errorf("%s:%d: %w", d.file, n, err)
+		}
+		if sample < 0 {
+			return fmt.Errorf("%s:%d: %v is negative", d.file, n, sample)
+		}
+		d.samples = append(d.samples, sample)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", d.file, err)
+	}
+	if len(d.samples) == 0 {
+		return fmt.Errorf("%s has no durations", d.file)
+	}
+	return nil
+}
+
+// Draw is the next duration.
+func (d Dist) Draw(random *rand.Rand) time.Duration {
+	switch d.kind {
+	case "uniform":
+		return time.Duration(d.first) + time.Duration(random.Int64N(int64(d.second-d.first)+1))
+	case "exp":
+		return time.Duration(random.ExpFloat64() * float64(d.first))
+	case "lognormal":
+		return time.Duration(min(float64(d.first)*math.Exp(d.sigma*random.NormFloat64()), math.MaxInt64/2))
+	case "file":
+		if len(d.samples) == 0 {
+			return 0
+		}
+		return time.Duration(d.samples[random.IntN(len(d.samples))])
+	}
+	return time.Duration(d.first)
+}
+
+// Mean is the expected duration.
+func (d Dist) Mean() time.Duration {
+	switch d.kind {
+	case "uniform":
+		return time.Duration(d.first+d.second) / 2
+	case "lognormal":
+		return time.Duration(min(float64(d.first)*math.Exp(d.sigma*d.sigma/2), math.MaxInt64/2))
+	case "file":
+		var sum float64
+		for _, s := range d.samples {
+			sum += float64(s)
+		}
+		return time.Duration(sum / max(1, float64(len(d.samples))))
+	}
+	return time.Duration(d.first)
+}
+
+// IsZero says whether it is always 0.
+func (d Dist) IsZero() bool { return d.kind == "" && d.first == 0 }
+
+func (d Dist) negative() bool { return d.first < 0 || d.second < 0 }

@@ -1,0 +1,138 @@
+// Package spec says what the clients of a run do, as plain data: flags and
+// files fill it, the engine carries it out, the report repeats it.
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Spec is a workload: clients that acquire, hold, release and think, over and
+// over (a closed loop), or whenever an arrival is due (an open one).
+type Spec struct {
+	Clients   int     `json:"clients"`   // clients in all; in an open loop the most that may be in flight
+	Instances int     `json:"instances"` // application instances; client i uses instance i mod Instances
+	Keys      int     `json:"keys"`      // locks the clients choose among
+	KeyDist   KeyDist `json:"key_dist"`
+
+	// Rate opens the loop: so many arrivals a second in all, however long the
+	// earlier ones take. 0 is a closed loop.
+	Rate     Rate     `json:"rate"`
+	Arrivals Arrivals `json:"arrivals"` // of an open loop
+
+	Hold  Dist     `json:"hold"`  // asked for; the report says what it came to
+	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire
+	TTL   Duration `json:"ttl"`
+	// Timeout bounds a wait; nil waits for as long as it takes, 0 is a try-lock.
+	Timeout *Duration `json:"timeout"`
+
+	Work Work `json:"work"` // under the lock, around the hold
+	// Coalesce has clients of an instance that want the same key at the same time
+	// share one acquisition and its work (singleflight).
+	Coalesce bool `json:"coalesce"`
+
+	Warmup   Duration `json:"warmup"`
+	Duration Duration `json:"duration"` // of the window, unless Iterations ends it
+	// Iterations ends the window with that many acquisitions in all; 0 does not.
+	Iterations int64 `json:"iterations"`
+
+	Pool int   `json:"pool"` // connections an instance; 0 is min(clients of the instance, 64)
+	Seed int64 `json:"seed"`
+}
+
+// Default is a hot lock as people benchmark it: everybody wants the one key.
+func Default() Spec {
+	return Spec{
+		Clients:   100,
+		Instances: 10,
+		Keys:      1,
+		Arrivals:  ArrivalsPoisson,
+		TTL:       Duration(30 * time.Second),
+		Work:      WorkNone,
+		Warmup:    Duration(time.Second),
+		Duration:  Duration(5 * time.Second),
+		Seed:      1,
+	}
+}
+
+// maxRate is far beyond what any lock or generator can do.
+const maxRate Rate = 1e6
+
+// Work is what a holder does beside holding.
+type Work string
+
+const (
+	// WorkNone is nothing.
+	WorkNone Work = "none"
+	// WorkCounter reads a counter in Redis, holds, and writes it back one higher:
+	// two holders at once lose an update, and the counter tells.
+	WorkCounter Work = "counter"
+)
+
+// MaxPool is the largest command pool an instance opens unless Pool says more:
+// more connections than that buy nothing on one Redis thread.
+const MaxPool = 64
+
+// ClientsPerInstance is the number of clients of the fullest instance.
+func (s Spec) ClientsPerInstance() int {
+	return (s.Clients + s.Instances - 1) / s.Instances
+}
+
+// PoolSize is the size of an instance's command pool.
+func (s Spec) PoolSize() int {
+	if s.Pool > 0 {
+		return s.Pool
+	}
+	return min(s.ClientsPerInstance(), MaxPool)
+}
+
+// Validate returns every fault at once, joined, each naming its field as the
+// flag is called.
+func (s Spec) Validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(s.Clients >= 1, "--clients must be at least 1, not %d", s.Clients)
+	check(s.Instances >= 1, "--instances must be at least 1, not %d", s.Instances)
+	check(s.Keys >= 1, "--keys must be at least 1, not %d", s.Keys)
+	check(!s.Hold.negative(), "--hold must not be negative, not %v", s.Hold)
+	check(!s.Think.negative(), "--think must not be negative, not %v", s.Think)
+	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
+	check(s.Rate == 0 || s.Think.IsZero(), "--think has no meaning with --rate: arrivals do not wait for each other")
+	check(s.Arrivals == ArrivalsConstant || s.Arrivals == ArrivalsPoisson, "--arrivals must be constant or poisson, not %q", s.Arrivals)
+	check(time.Duration(s.TTL) >= time.Millisecond, "--ttl must be at least 1ms, not %v", s.TTL)
+	check(s.Timeout == nil || *s.Timeout >= 0, "--timeout must not be negative")
+	check(s.Work == WorkNone || s.Work == WorkCounter, "--work must be none or counter, not %q", s.Work)
+	check(s.Warmup >= 0, "--warmup must not be negative, not %v", s.Warmup)
+	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)
+	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
+	check(s.Pool >= 0, "--pool must not be negative, not %d", s.Pool)
+	return errors.Join(faults...)
+}
+
+// Load reads the files that the workload names, and returns every fault in them,
+// joined.
+func (s *Spec) Load() error {
+	var faults []error
+	if err := s.Hold.Load(); err != nil {
+		faults = append(faults, fmt.Errorf("--hold: %w", err))
+	}
+	if err := s.Think.Load(); err != nil {
+		faults = append(faults, fmt.Errorf("--think: %w", err))
+	}
+	return errors.Join(faults...)
+}
+
+// Warnings names what is allowed but rarely meant.
+func (s Spec) Warnings() []string {
+	var warnings []string
+	if s.Hold.Mean() > time.Duration(s.TTL) {
+		warnings = append(warnings, fmt.Sprintf(
+			"--hold %v is longer than --ttl %v: leases run out while they are held, so locks without a watchdog will overlap", s.Hold, s.TTL))
+	}
+	return warnings
+}

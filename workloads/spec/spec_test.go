@@ -1,0 +1,204 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	minus := Duration(-1)
+	bad := Spec{Clients: -1, Keys: 0, Hold: Fixed(-1), Think: Fixed(-1), Timeout: &minus, Rate: 1, Arrivals: "bursty", Work: "hard", Warmup: -1, Iterations: -1, Pool: -1}
+	err := bad.Validate()
+	if err == nil {
+		t.Fatal("no fault found")
+	}
+	for _, flag := range []string{"clients", "instances", "keys", "hold", "think", "ttl", "timeout", "arrivals", "work", "warmup", "iterations", "duration", "pool"} {
+		if !strings.Contains(err.Error(), "--"+flag+" ") {
+			t.Errorf("--%s is not named in:\n%v", flag, err)
+		}
+	}
+}
+
+func TestAHoldBeyondTheTTLIsWarnedOf(t *testing.T) {
+	s := Default()
+	if w := s.Warnings(); len(w) > 0 {
+		t.Errorf("warned of %q", w)
+	}
+	s.Hold, s.TTL = Fixed(2*time.Second), Duration(time.Second)
+	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "--hold 2s is longer than --ttl 1s") {
+		t.Errorf("warned of %q", w)
+	}
+}
+
+func TestDistributionsReadWhatTheyWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "holds.txt")
+	if err := os.WriteFile(file, []byte("# measured\n1ms\n\n3ms\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, test := range []struct {
+		text string
+		mean time.Duration
+	}{
+		{"0s", 0},
+		{"5ms", 5 * time.Millisecond},
+		{"uniform:1ms,3ms", 2 * time.Millisecond},
+		{"exp:2ms", 2 * time.Millisecond},
+		{"lognormal:1ms,0.5", time.Duration(float64(time.Millisecond) * math.Exp(0.125))},
+		{"file:" + file, 2 * time.Millisecond},
+	} {
+		var d Dist
+		if err := errors.Join(d.UnmarshalText([]byte(test.text)), d.Load()); err != nil {
+			t.Errorf("%s: %v", test.text, err)
+			continue
+		}
+		if d.String() != test.text || d.Mean() != test.mean {
+			t.Errorf("%s reads as %v with mean %v, want %v", test.text, d, d.Mean(), test.mean)
+		}
+		const draws = 200_000
+		var sum float64
+		for range draws {
+			sum += float64(d.Draw(random))
+		}
+		if off := math.Abs(sum/draws - float64(test.mean)); off > 0.02*float64(test.mean) {
+			t.Errorf("%s: mean of the draws %v, want %v", test.text, time.Duration(sum/draws), test.mean)
+		}
+	}
+}
+
+func TestBadDistributionsAreExplained(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "holds.txt")
+	if err := os.WriteFile(file, []byte("1ms\nlong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"5":                   "is not a duration",
+		"uniform:3ms,1ms":     "ends before it begins",
+		"uniform:3ms":         "is not a duration",
+		"exp:":                "is not a duration",
+		"lognormal:5ms":       "σ must be a number",
+		"lognormal:5ms,NaN":   "σ must be a number",
+		"gauss:5ms":           "no such distribution",
+		"file:" + file:        "holds.txt:2: \"long\" is not a duration",
+		"file:/no/such/file":  "no such file",
+		"lognormal:5ms,-0.5":  "σ must be a number",
+		"uniform:1ms,2ms,3ms": "is not a duration",
+	} {
+		var d Dist
+		if err := errors.Join(d.UnmarshalText([]byte(text)), d.Load()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestKeysAreChosenAsAsked(t *testing.T) {
+	const draws, keys = 200_000, 10
+	harmonic := 0.0
+	for k := 1; k <= keys; k++ {
+		harmonic += 1 / float64(k)
+	}
+	for _, test := range []struct {
+		text  string
+		share [2]float64 // of the first and of the last key
+	}{
+		{"uniform", [2]float64{0.1, 0.1}},
+		{"zipf:1", [2]float64{1 / harmonic, 1 / harmonic / keys}},
+		{"hotspot:0.8/2", [2]float64{0.4, 0.2 / 8}},
+		{"hotspot:0.8/20", [2]float64{0.1, 0.1}},
+	} {
+		var d KeyDist
+		if err := d.UnmarshalText([]byte(test.text)); err != nil {
+			t.Fatal(err)
+		}
+		if d.String() != test.text {
+			t.Errorf("%s reads as %v", test.text, d)
+		}
+		chooser, random := d.Over(keys), rand.New(rand.NewPCG(1, 1))
+		var chosen [keys]float64
+		for range draws {
+			chosen[chooser.Choose(random)]++
+		}
+		for i, key := range []int{0, keys - 1} {
+			if got := chosen[key] / draws; math.Abs(got-test.share[i]) > 0.05*test.share[i]+0.001 {
+				t.Errorf("%s: key %d has a share of %.4f, want %.4f", test.text, key, got, test.share[i])
+			}
+		}
+	}
+	for _, text := range []string{"zipf", "zipf:0", "zipf:x", "hotspot:2/1", "hotspot:0.5", "hotspot:0.5/0", "uniform:1", "normal"} {
+		if err := new(KeyDist).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]Rate{"2000/s": 2000, "600/m": 10, "3600/h": 1, "50": 50, "0.5/s": 0.5} {
+		var r Rate
+		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
+			t.Errorf("%s reads as %v, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "fast", "5/day", "-1/s", "NaN", "1e10/s"} {
+		if err := new(Rate).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestASpecSurvivesJSON(t *testing.T) {
+	s := Default()
+	timeout := Duration(time.Second)
+	s.Timeout, s.Rate, s.Hold = &timeout, 2000, Fixed(time.Millisecond)
+	if err := s.KeyDist.UnmarshalText([]byte("zipf:0.99")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Spec
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s, back); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzDist(f *testing.F) {
+	for _, text := range []string{"5ms", "uniform:1ms,5ms", "exp:5ms", "lognormal:5ms,0.8", "zipf:1", "hotspot:0.5/2", "10/s"} {
+		f.Add(text)
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	f.Fuzz(func(t *testing.T, text string) {
+		var d Dist
+		if !strings.HasPrefix(text, "file:") && d.UnmarshalText([]byte(text)) == nil && !d.negative() {
+			var again Dist
+			if err := again.UnmarshalText([]byte(d.String())); err != nil || again.String() != d.String() {
+				t.Errorf("%q is written as %q and reads as %v, %v", text, d, again, err)
+			}
+			if d.Draw(random) < 0 {
+				t.Errorf("%q draws a negative duration", text)
+			}
+		}
+		var k KeyDist
+		if k.UnmarshalText([]byte(text)) == nil {
+			if key := k.Over(3).Choose(random); key < 0 || key > 2 {
+				t.Errorf("%q chooses key %d of 3", text, key)
+			}
+		}
+		_ = new(Rate).UnmarshalText([]byte(text))
+	})
+}

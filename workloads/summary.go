@@ -1,0 +1,214 @@
+package workloads
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+)
+
+// summarise turns what was recorded into the run's part of the report.
+func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, left []string) (*results.Run, error) {
+	result := &results.Run{
+		Strategy: r.Strategy.Name(),
+		Round:    r.Round,
+		Order:    r.Order,
+		Seed:     r.Workload.Seed,
+		Started:  r.clock.Time(r.window.Open),
+		WindowNS: r.window.Length(),
+		Partial:  o.partial,
+		Fairness: r.recorder.Fairness(r.audit),
+		Books:    r.recorder.Books(),
+		Server:   results.Server{Whole: whole, Peak: o.peak},
+		Safety:   r.safety(left),
+		Errors:   r.errors.list(),
+	}
+	var err error
+	if result.Speed, err = r.recorder.Speed(len(r.keys)); err != nil {
+		return result, err
+	}
+	if result.Waiting, err = r.recorder.Waiting(); err != nil {
+		return result, err
+	}
+	if o.closed != nil {
+		r.between(result, *o.opened, *o.closed, idle)
+	}
+	result.Invalid = r.invalid(result, o)
+	result.Labels = r.labels(result)
+	return result, nil
+}
+
+// between fills in what is the difference of two looks.
+func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
+	grants := to.grants - from.grants
+	if r.missed(grants, result.Speed.Acquisitions) {
+		grants = 0
+	}
+	if from.server != nil && to.server != nil && grants > 0 {
+		d := to.server.ClientsSince(*from.server, grants)
+		if idle != nil {
+			cpu := idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings)
+			d.IdleCPU = &cpu
+		}
+		d.Foreign = nil // what is under way at either end would look like somebody else's
+		result.Server.Window = d
+	}
+	if !r.info.BlackBox && grants > 0 {
+		per := func(n int64) *float64 {
+			ratio := float64(n) / float64(grants)
+			return &ratio
+		}
+		useful, futile := to.probes.Useful-from.probes.Useful, to.probes.Futile-from.probes.Futile
+		result.Effort = results.Effort{
+			Attempts: per(to.probes.Attempts - from.probes.Attempts),
+			WakeUps:  per(useful + futile),
+			Futile:   per(futile),
+		}
+	}
+	spent := to.health.Since(from.health)
+	result.Generator = results.Generator{
+		CPUSeconds:    spent.CPU.Seconds(),
+		CPUPercent:    spent.CPU.Seconds() / spent.Wall.Seconds() * 100,
+		MachineIdle:   spent.MachineIdle,
+		SchedulingP99: int64(spent.SchedulingP99),
+		GCCount:       spent.GCCycles,
+		GCPauseNS:     int64(spent.GCPause),
+		GCCPUSeconds:  spent.GCCPU,
+		PoolWaits:     int64(to.pools.WaitCount - from.pools.WaitCount),
+		PoolWaitNS:    to.pools.WaitDurationNs - from.pools.WaitDurationNs,
+		PoolTimeouts:  int64(to.pools.Timeouts - from.pools.Timeouts),
+		PeakRSS:       measure.PeakRSS(),
+	}
+	result.Generator.TimerOvershoot = r.recorder.Overshoot()
+	g := &result.Generator
+	g.Starts, g.LateStarts, g.BehindStarts = r.recorder.Starts()
+}
+
+// missed says whether what was granted between the looks at the window's ends is
+// not what was granted in the window: in a short one the clients are ahead of
+// the looks, and the counters tell of another time.
+func (r *run) missed(seen, granted int64) bool {
+	return math.Abs(float64(seen-granted)) > observedLimit*float64(granted)
+}
+
+// mostLeftovers are named; the rest is only counted.
+const mostLeftovers = 20
+
+func (r *run) safety(left []string) results.Safety {
+	s := measure.Audit(r.audit)
+	s.Stuck = len(r.stuck)
+	s.LostUpdates = r.lost
+	if !r.unseen {
+		n := int64(len(left))
+		s.LeftoverCount = &n
+	}
+	s.Leftovers = left[:min(len(left), mostLeftovers)]
+	s.Broken = broken(r, s)
+	return s
+}
+
+// invalid says why the figures cannot be trusted.
+func (r *run) invalid(result *results.Run, o observed) []string {
+	if o.closed == nil || result.WindowNS == 0 {
+		return []string{errNoWindow.Error()}
+	}
+	var why []string
+	if seen := o.closed.health.Since(o.opened.health).Wall; !r.dead && time.Duration(result.WindowNS) > longEnough &&
+		math.Abs(float64(int64(seen)-result.WindowNS)) > observedLimit*float64(result.WindowNS) {
+		why = append(why, fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
+			seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
+	}
+	if !result.Books.Balanced {
+		why = append(why, fmt.Sprintf("its books do not balance: a client's phases differ from the window by %.2f %%", result.Books.WorstPercent))
+	}
+	if n := result.Generator.PoolTimeouts; n > 0 {
+		why = append(why, fmt.Sprintf("%d commands timed out waiting for a connection (see --pool)", n))
+	}
+	if reason := r.saturated(result); reason != "" {
+		why = append(why, reason)
+	}
+	if result.Speed.Acquisitions == 0 && len(result.Errors) > 0 {
+		why = append(why, "it had errors and not one acquisition: "+result.Errors[0].Error)
+	}
+	if n := result.Safety.Stuck; n > 0 {
+		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
+	}
+	return why
+}
+
+const (
+	longEnough    = 500 * time.Millisecond // for what is asked of Redis at its ends not to matter
+	observedLimit = 0.1                    // of the window
+
+	lateLimit  = 0.01                  // of the starts
+	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
+)
+
+// saturated says why an open loop did not offer its load: because of the
+// generator, not of the lock.
+func (r *run) saturated(result *results.Run) string {
+	g := result.Generator
+	switch {
+	case r.arrivals == nil:
+		return ""
+	case float64(g.LateStarts) > lateLimit*float64(g.Starts):
+		return fmt.Sprintf("the generator was late with %d starts of %d", g.LateStarts, g.Starts)
+	case r.behind(result) && time.Duration(g.SchedulingP99) > hardlyRuns:
+		return fmt.Sprintf("the generator could not offer %v: its goroutines waited %v to run (p99)", r.Workload.Rate, time.Duration(g.SchedulingP99))
+	}
+	return ""
+}
+
+// behind says whether an open loop's arrivals found all clients busy.
+func (r *run) behind(result *results.Run) bool {
+	waited := float64(result.Generator.BehindStarts + result.Waiting.Backlog)
+	return r.arrivals != nil && waited > lateLimit*float64(result.Generator.Starts)
+}
+
+const (
+	busy         = 90.0 // percent of the core that executes commands
+	barelyIdle   = 10.0 // percent of all cores
+	foreignLimit = 1.0  // percent of the bytes Redis received
+	mostlyOurs   = 70.0 // percent of all cores
+)
+
+// ours is what the generator and Redis used of all cores, in percent, as if both
+// were on this machine.
+func (r *run) ours(result *results.Run) float64 {
+	used := result.Generator.CPUPercent
+	if redis := result.Server.Window.CPUPercent(); redis != nil {
+		used += *redis
+	}
+	return used / float64(runtime.NumCPU())
+}
+
+// labels tells a reader what bounds the figures.
+func (r *run) labels(result *results.Run) []string {
+	var labels []string
+	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
+		labels = append(labels, "window too short for the server's counters")
+	}
+	w := result.Server.Window
+	redisBound := w != nil && w.MainCPU != nil && w.Seconds > 0 && *w.MainCPU/w.Seconds*100 >= busy
+	switch idle := result.Generator.MachineIdle; {
+	case redisBound:
+		labels = append(labels, "redis-bound")
+	case idle != nil && *idle < barelyIdle && r.ours(result) < mostlyOurs:
+		labels = append(labels, "busy machine")
+	case idle != nil && *idle < barelyIdle:
+		labels = append(labels, "generator-bound")
+	}
+	if r.behind(result) {
+		labels = append(labels, fmt.Sprintf("overloaded: %v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))
+	}
+	if whole := result.Server.Whole; whole != nil && whole.Foreign != nil && *whole.Foreign > foreignLimit {
+		labels = append(labels, fmt.Sprintf("foreign traffic %.1f%%", *whole.Foreign))
+	}
+	if ran := time.Duration(result.WindowNS); result.Partial && ran > 0 {
+		labels = append(labels, "partial: "+ran.Round(time.Millisecond).String())
+	}
+	return labels
+}
