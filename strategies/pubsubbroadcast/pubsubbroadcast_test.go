@@ -85,6 +85,8 @@ func TestConnectionsAreKept(t *testing.T) {
 			trial.Release(t, lease)
 			lease = parked.Next(t)
 		}
+		// Who leaves does not wait for the UNSUBSCRIBE, and may hear one more message.
+		trial.Eventually(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
 		trial.Release(t, lease)
 	}
 	if n := strings.Count(outside.ClientList(t.Context()).Val(), " cmd=unsubscribe "); n != callers {

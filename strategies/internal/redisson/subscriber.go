@@ -193,6 +193,10 @@ func (s *Subscriber) receive() {
 		if s.ctx.Err() != nil {
 			return
 		}
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			s.refused(err)
+			continue
+		}
 		if err != nil {
 			if failures++; failures > 1 { // it did not come back at once
 				s.outage(err, failures == 2)
@@ -215,9 +219,25 @@ func (s *Subscriber) receive() {
 func (s *Subscriber) released(name, payload string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.channels[name]; c != nil {
+	// Before its confirmation comes what an earlier subscription to it still heard;
+	// those who join now have yet to try.
+	if c := s.channels[name]; c != nil && c.known {
 		c.wake(s.wakes(payload))
 	}
+}
+
+// refused fails those who wait for a subscription. Redis does not say which one it
+// refused, and refuses all of one SUBSCRIBE or none.
+func (s *Subscriber) refused(err error) {
+	s.mu.Lock()
+	var unconfirmed []string
+	for name, c := range s.channels {
+		if c.subscribed && !c.known {
+			unconfirmed = append(unconfirmed, name)
+		}
+	}
+	s.mu.Unlock()
+	s.fail(err, unconfirmed)
 }
 
 // confirmed lets the waiters of a new subscription go on. When it is an old one on

@@ -216,3 +216,27 @@ func TestParkEndsWithItsContext(t *testing.T) {
 	q.sleep()
 	q.end()
 }
+
+// A user without the right to the channel is told so; others go on.
+func TestRefusedSubscriptionFailsItsWaiters(t *testing.T) {
+	q := newQueue(t, 1, redisson.One)
+	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels", "&"+channel).Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 2 {
+		if _, err := q.subscriber.Join(ctx, "another"); !redis.HasErrorPrefix(err, "NOPERM") {
+			t.Errorf("joining a forbidden channel returned %v, want NOPERM", err)
+		}
+	}
+	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "allchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	place, err := q.subscriber.Join(ctx, "another")
+	if err != nil {
+		t.Fatalf("once it was allowed: %v", err)
+	}
+	place.Leave(false)
+	q.end()
+}
