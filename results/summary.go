@@ -79,25 +79,35 @@ func (s summary) median(figure func(Run) *float64) *float64 {
 }
 
 // bound is the median of a duration that in some runs may be a lower bound
-// only. It is exact when everything up to the middle is: what lies above can
-// then only move further up.
-func (s summary) bound(figure func(Run) *Bound) *Bound {
-	var known []Bound
+// only, see figure.
+func (s summary) bound(duration func(Run) *Bound) *Bound {
+	m := s.figure(timed(duration))
+	if m == nil {
+		return nil
+	}
+	return &Bound{NS: int64(m.Value), AtLeast: m.AtLeast}
+}
+
+// figure is the median of what in some runs may be a lower bound only. It is
+// exact when everything up to the middle is: what lies above can then only move
+// further up.
+func (s summary) figure(value func(Run) *Figure) *Figure {
+	var known []Figure
 	for _, run := range s.used {
-		if b := figure(run); b != nil {
-			known = append(known, *b)
+		if f := value(run); f != nil {
+			known = append(known, *f)
 		}
 	}
 	if len(known) == 0 {
 		return nil
 	}
-	slices.SortFunc(known, func(a, b Bound) int { return cmp.Compare(a.NS, b.NS) })
+	slices.SortFunc(known, func(a, b Figure) int { return cmp.Compare(a.Value, b.Value) })
 	middle := len(known) / 2
-	m := Bound{NS: known[middle].NS}
+	m := Figure{Value: known[middle].Value}
 	if len(known)%2 == 0 {
-		m.NS = known[middle-1].NS + (m.NS-known[middle-1].NS)/2
+		m.Value = (known[middle-1].Value + m.Value) / 2
 	}
-	m.AtLeast = slices.ContainsFunc(known[:middle+1], func(b Bound) bool { return b.AtLeast })
+	m.AtLeast = slices.ContainsFunc(known[:middle+1], func(f Figure) bool { return f.AtLeast })
 	return &m
 }
 
