@@ -49,7 +49,7 @@ func (s *session) throughputOf(ctx context.Context, name string) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	w := s.plan.Workload
+	w := s.report.Workload
 	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, spec.Dist{}, spec.Dist{}, nil, 0, spec.WorkNone, false
 	w.Warmup, w.Duration = spec.Duration(50*time.Millisecond), spec.Duration(250*time.Millisecond)
 	run, err := workloads.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)

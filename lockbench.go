@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/servers"
@@ -29,10 +30,12 @@ var (
 type Plan struct {
 	Strategies []strategies.Variant
 	Workload   spec.Spec
-	Rounds     int // runs of each strategy, interleaved; at least 1
-	Redis      RedisOptions
-	Floors     bool           // measure the floors first
-	Progress   func(Progress) // called from one goroutine at a time; may be nil
+	// Sweep are the workloads to measure one by one; without any it is Workload alone.
+	Sweep    []spec.Point
+	Rounds   int // runs of each strategy at each point, interleaved; at least 1
+	Redis    RedisOptions
+	Floors   bool           // measure the floors first
+	Progress func(Progress) // called from one goroutine at a time; may be nil
 }
 
 // RedisOptions say where the Redis of the run comes from.
@@ -65,8 +68,17 @@ type Progress struct {
 
 // Validate returns every fault of the plan at once, joined.
 func (p Plan) Validate() error {
-	w := p.Workload
-	faults := []error{w.Validate(), w.Load()}
+	var faults []error
+	said := map[string]bool{}
+	for _, point := range p.points() {
+		// What is wrong with all points of a sweep is said once.
+		for _, fault := range []error{point.Workload.Validate(), point.Workload.Load()} {
+			if fault != nil && !said[fault.Error()] {
+				said[fault.Error()] = true
+				faults = append(faults, fault)
+			}
+		}
+	}
 	if len(p.Strategies) == 0 {
 		faults = append(faults, errors.New("--strategy names no strategy"))
 	}
@@ -77,8 +89,26 @@ func (p Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
+// points are the workloads to measure.
+func (p Plan) points() []spec.Point {
+	if len(p.Sweep) > 0 {
+		return p.Sweep
+	}
+	return []spec.Point{{Workload: p.Workload}}
+}
+
 // Warnings names what is allowed but rarely meant.
-func (p Plan) Warnings() []string { return p.Workload.Warnings() }
+func (p Plan) Warnings() []string {
+	var warnings []string
+	for _, point := range p.points() {
+		for _, warning := range point.Workload.Warnings() {
+			if !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
+		}
+	}
+	return warnings
+}
 
 // overhead is about what a run takes beside warm-up and window.
 const overhead = time.Second
@@ -86,11 +116,11 @@ const overhead = time.Second
 // Expected is about how long Run will take, Redis already running. A window that
 // ends after a number of iterations counts as nothing.
 func (p Plan) Expected() time.Duration {
-	each := time.Duration(p.Workload.Warmup) + overhead
-	if p.Workload.Iterations == 0 {
-		each += time.Duration(p.Workload.Duration)
+	var total time.Duration
+	for _, point := range p.points() {
+		total += point.Workload.Expected() + overhead
 	}
-	total := each * time.Duration(len(p.Strategies)*p.Rounds)
+	total *= time.Duration(len(p.Strategies) * p.Rounds)
 	if p.Floors {
 		total += 2 * time.Second
 	}

@@ -32,14 +32,19 @@ func (s *session) preflight(ctx context.Context) error {
 		if s.unfit(v.Info()) != "" {
 			continue
 		}
-		needed := connections(v.Info(), s.plan.Workload)
+		needed, clients := int64(0), 0
+		for _, point := range s.plan.points() {
+			if n := connections(v.Info(), point.Workload); n > needed {
+				needed, clients = n, point.Workload.Clients
+			}
+		}
 		if free := limits.MaxClients - limits.Connected; limits.MaxClients > 0 && needed > free {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
-				v.Name(), s.plan.Workload.Clients, needed, free, limits.MaxClients))
+				v.Name(), clients, needed, free, limits.MaxClients))
 		}
 		if opened := needed*int64(s.server.Primaries()) + spare; files > 0 && opened > files {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)",
-				v.Name(), s.plan.Workload.Clients, opened, files))
+				v.Name(), clients, opened, files))
 		}
 	}
 	if len(faults) == 0 {

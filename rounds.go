@@ -11,21 +11,36 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-// measureRounds runs every strategy once a round, in an order shuffled by the
-// seed, so that drift hits all alike.
+// turn is one run to come: a strategy at a point of the sweep.
+type turn struct {
+	strategies.Variant
+	point spec.Point
+}
+
+// measureRounds runs every strategy once a round at every point of the sweep, in
+// an order shuffled by the seed, so that drift hits all alike.
 func (s *session) measureRounds(ctx context.Context) error {
 	s.chooseStrategies()
 	for round := 1; round <= s.plan.Rounds; round++ {
-		order := slices.Clone(s.strategies)
-		shuffle := mathrand.New(mathrand.NewPCG(uint64(s.plan.Workload.Seed), uint64(round)))
+		var order []turn
+		for _, v := range s.strategies {
+			for _, point := range s.plan.points() {
+				order = append(order, turn{v, point})
+			}
+		}
+		shuffle := mathrand.New(mathrand.NewPCG(uint64(s.report.Workload.Seed), uint64(round)))
 		shuffle.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for i, variant := range order {
+		for i, next := range order {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if err := s.measure(ctx, variant, round, i+1); err != nil {
+			if s.gaveUp(next.Variant) {
+				continue
+			}
+			if err := s.measure(ctx, next, round, i+1); err != nil {
 				return errors.Join(append(s.failures, err)...)
 			}
 		}
@@ -50,7 +65,7 @@ func (s *session) chooseStrategies() {
 			Claims:    info.Claims.List(),
 			Caveat:    info.Caveat,
 			Capacity:  info.Capacity,
-			Instances: workloads.Job{Strategy: v, Workload: s.plan.Workload}.Instances(),
+			Instances: workloads.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
 			BlackBox:  info.BlackBox,
 		})
 	}
@@ -82,7 +97,7 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 
 // measure runs one strategy once and enters it into the report. One that fails is
 // left out from then on; the error returned is what ends the session.
-func (s *session) measure(ctx context.Context, v strategies.Variant, round, order int) error {
+func (s *session) measure(ctx context.Context, v turn, round, order int) error {
 	s.begun++
 	if s.server != nil { // what an earlier run was hit by is over
 		if err := s.server.Settle(ctx); err != nil && ctx.Err() == nil {
@@ -90,8 +105,8 @@ func (s *session) measure(ctx context.Context, v strategies.Variant, round, orde
 		}
 	}
 	run, err := workloads.Job{
-		Strategy: v,
-		Workload: s.plan.Workload,
+		Strategy: v.Variant,
+		Workload: v.point.Workload,
 		Target:   s.target(),
 		Session:  s.id,
 		Number:   s.begun,
@@ -100,6 +115,7 @@ func (s *session) measure(ctx context.Context, v strategies.Variant, round, orde
 		Phase:    func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
 	}.Run(ctx)
 	if run != nil {
+		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)
 		if run.Server.Whole != nil {
 			s.granted += run.Server.Whole.Acquisitions
@@ -117,7 +133,12 @@ func (s *session) measure(ctx context.Context, v strategies.Variant, round, orde
 	if !errors.Is(err, workloads.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))
 	}
-	s.leaveOut(v, err.Error())
+	s.leaveOut(v.Variant, err.Error())
 	s.strategies = slices.DeleteFunc(s.strategies, func(other strategies.Variant) bool { return other.Name() == v.Name() })
 	return nil
+}
+
+// gaveUp says whether a strategy has been left out since the round began.
+func (s *session) gaveUp(v strategies.Variant) bool {
+	return !slices.ContainsFunc(s.strategies, func(left strategies.Variant) bool { return left.Name() == v.Name() })
 }

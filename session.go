@@ -39,13 +39,14 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Tool:     results.Tool{Name: "lockbench", Version: Version()},
 		Started:  time.Now(),
 		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
-		Workload: plan.Workload,
+		Workload: plan.points()[0].Workload,
+		Points:   plan.Sweep,
 		Rounds:   plan.Rounds,
 		Warnings: plan.Warnings(),
 		Runs:     []results.Run{},
 	}
 	s.progress("", 0, "start", 0)
-	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), plan.Workload) }) {
+	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), s.report.Workload) }) {
 		options := plan.Redis.options()
 		options.RunID = s.id
 		server, err := servers.Open(ctx, options)
@@ -85,7 +86,7 @@ func (s *session) progress(strategy string, round int, phase string, run int) {
 	if s.plan.Progress == nil {
 		return
 	}
-	runs := len(s.strategies) * s.plan.Rounds
+	runs := len(s.strategies) * len(s.plan.points()) * s.plan.Rounds
 	all := s.plan.Expected()
 	s.plan.Progress(Progress{
 		Run: run, Runs: runs, Strategy: strategy, Round: round, Phase: phase,

@@ -8,13 +8,15 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/presets"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // flags are those of run.
 type flags struct {
 	strategies []string
-	workload   spec.Spec
+	workload   spec.Draft
+	file       string // workload file, or preset
 	rounds     int
 	outputs    []string
 	quiet      bool
@@ -25,18 +27,13 @@ type flags struct {
 	given source
 }
 
-// defaultInstances is how many application instances the clients spread over
-// unless --instances says it.
-const defaultInstances = 10
-
 func newFlags() *flags {
-	return &flags{workload: spec.Default(), rounds: 1, redis: lockbench.RedisOptions{Address: "auto"}}
+	return &flags{rounds: 1, redis: lockbench.RedisOptions{Address: "auto"}}
 }
 
 // register adds the flags in the order in which help shows them.
 func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
-	w := &f.workload
 	add := func(v *value, name, short, help string) { set.VarP(v, name, short, help) }
 	toggle := func(target *bool, name, short, help string) {
 		add(switchValue(target), name, short, help)
@@ -45,28 +42,17 @@ func (f *flags) register(set *pflag.FlagSet) {
 
 	add(listValue("list", &f.strategies), "strategy", "s", "strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
 		"all for every one; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
-	add(intValue(&w.Clients), "clients", "c", "clients in all")
-	add(durationValue(&w.Duration), "duration", "d", "how long to measure each run")
-	add(int64Value(&w.Iterations), "iterations", "n", "end a run after that many acquisitions in all instead")
-	add(durationValue(&w.Warmup), "warmup", "w", "how long to warm up before measuring")
+	add(textValue("name", &f.file), "workload", "", "a preset ("+strings.Join(presets.Names(), ", ")+") or a YAML file with a line for each of the options that follow")
+	for _, field := range spec.Fields() {
+		add(&value{
+			kind: field.Kind, text: func() string { return field.Default },
+			set: func(s string) error { return f.workload.Give(field.Name, s) },
+		}, field.Name, field.Short, field.Help)
+		if field.Switch {
+			set.Lookup(field.Name).NoOptDefVal = "true"
+		}
+	}
 	add(intValue(&f.rounds), "runs", "", "runs of each strategy, interleaved and shuffled by the seed")
-	add(int64Value(&w.Seed), "seed", "", "of everything that is random")
-
-	// What pflag would print as the default depends on --clients.
-	add(&value{kind: "n", set: intValue(&w.Instances).set, text: func() string { return "" }}, "instances", "",
-		"application instances the clients spread over, each with its own connections (default 10, or fewer for fewer clients)")
-	add(intValue(&w.Keys), "keys", "", "locks the clients choose among")
-	add(ofText("dist", &w.KeyDist), "key-dist", "", "how they choose: uniform, zipf:0.99, or hotspot:0.8/2 for four in five among the first two")
-	add(ofText("dist", &w.Hold), "hold", "", "how long to hold a lock: 5ms, uniform:1ms,5ms, exp:5ms (mean), lognormal:5ms,0.8 (median, sigma) or file:PATH")
-	add(ofText("dist", &w.Think), "think", "", "pause between a release and the next acquire, likewise")
-	add(&value{kind: "n/s", set: ofText("", &w.Rate).set, text: func() string { return "" }}, "rate", "r",
-		"open loop: that many arrivals a second in all, whatever becomes of the earlier ones; --clients bounds those in flight (default closed loop)")
-	add(textValue("kind", (*string)(&w.Arrivals)), "arrivals", "", "of an open loop: poisson or constant")
-	add(durationValue(&w.TTL), "ttl", "", "of a lease, when its holder dies")
-	add(optionalDuration(&w.Timeout), "timeout", "", "longest wait for a lock; 0 is a try-lock (default unlimited)")
-	add(textValue("work", (*string)(&w.Work)), "work", "", "what a holder does: none, or counter, which reads a counter, holds, and writes it back one higher")
-	toggle(&w.Coalesce, "coalesce", "", "clients of an instance that want the same key share one acquisition (singleflight)")
-	add(intValue(&w.Pool), "pool", "", "connections of an instance (default its clients, at most 64)")
 
 	registerRedis(set, &f.redis)
 	add(textValue("form", &f.redis.Topology), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses")

@@ -13,12 +13,8 @@ import (
 // plan is what the flags ask for, and every fault in it, each naming its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
 	var faults []error
-	if !f.given.has("instances") {
-		// An instance without a client would only be idle connections.
-		f.workload.Instances = max(1, min(defaultInstances, f.workload.Clients))
-	} else if f.workload.Clients >= 1 && f.workload.Instances > f.workload.Clients {
-		faults = append(faults, fmt.Errorf("--instances %d are more than the %d clients that would use them", f.workload.Instances, f.workload.Clients))
-	}
+	points, err := f.workload.Points()
+	faults = append(faults, each(err)...)
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
@@ -28,10 +24,13 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	}
 	plan := lockbench.Plan{
 		Strategies: variants,
-		Workload:   f.workload,
+		Workload:   points[0].Workload,
 		Rounds:     f.rounds,
 		Redis:      f.redis,
 		Floors:     !f.noFloors,
+	}
+	if len(points) > 1 {
+		plan.Sweep = points
 	}
 	for _, fault := range each(plan.Validate()) {
 		// Where a strategy is unknown, it has been said.

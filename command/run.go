@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,12 +59,15 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	}
 	faults = append(faults, unknownFlags(cmd.Flags(), a.args)...)
 	faults = append(faults, f.given.faults()...)
+	if f.file != "" {
+		faults = append(faults, each(f.given.readWorkload(f.file, &f.workload))...)
+	}
 	plan, err := f.plan()
 	faults = append(faults, each(err)...)
 	outputs, err := parseOutputs(f.outputs)
 	faults = append(faults, each(err)...)
 	for i, fault := range faults {
-		faults[i] = f.given.rename(fault)
+		faults[i] = f.given.origins.Rename(fault)
 	}
 	return plan, outputs, errors.Join(faults...)
 }
@@ -106,58 +107,4 @@ func (a *app) save(report *results.Report, outputs []output) error {
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// show prints what would be done.
-func (a *app) show(plan lockbench.Plan, outputs []output) error {
-	var names, places []string
-	for _, v := range plan.Strategies {
-		names = append(names, v.Name())
-	}
-	for _, o := range outputs {
-		places = append(places, o.String())
-	}
-	w := plan.Workload
-	window := fmt.Sprintf("%v each, after %v of warm-up", w.Duration, w.Warmup)
-	if w.Iterations > 0 {
-		window = fmt.Sprintf("%d acquisitions each, after %v of warm-up", w.Iterations, w.Warmup)
-	}
-	wait := "as long as it takes"
-	if w.Timeout != nil {
-		wait = "at most " + w.Timeout.String()
-	}
-	turn := fmt.Sprintf("hold %v, think %v, work %s, wait %s, TTL %v", w.Hold, w.Think, w.Work, wait, w.TTL)
-	if w.Coalesce {
-		turn += ", coalesced"
-	}
-	floors := "not measured"
-	if plan.Floors {
-		floors = "measured first"
-	}
-	for _, line := range [][2]string{
-		{"strategies", strings.Join(names, ", ")},
-		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by seed %d", plan.Rounds, plan.Rounds*len(names), w.Seed)},
-		{"clients", fmt.Sprintf("%d (instances: %d, connections of each: %d, keys: %d)", w.Clients, w.Instances, w.PoolSize(), w.Keys)},
-		{"a turn", turn},
-		{"measuring", window},
-		{"floors", floors},
-		{"redis", shown(plan.Redis)},
-		{"output", strings.Join(places, ", ")},
-		{"expected", duration(plan)},
-	} {
-		if _, err := fmt.Fprintf(a.stdout, "%-12s%s\n", line[0], line[1]); err != nil {
-			return &exit{ExitFailure, fmt.Errorf("print the plan: %w", err)}
-		}
-	}
-	return nil
-}
-
-// duration is about how long the plan takes. How long iterations take is what is
-// to be found out.
-func duration(plan lockbench.Plan) string {
-	about := "about " + plan.Expected().Round(time.Second).String()
-	if plan.Workload.Iterations > 0 {
-		return about + ", and what the acquisitions take"
-	}
-	return about
 }

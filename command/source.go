@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench/workloads/presets"
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // source knows where flags got their values: flags go before environment
-// variables, and those before defaults.
+// variables, those before a workload file, and that before defaults.
 type source struct {
-	set      *pflag.FlagSet
-	variable map[string]bool // flags set by their environment variable
+	set     *pflag.FlagSet
+	origins spec.Origins // of the flags that were not given themselves
 }
 
 // variableOf is the environment variable that stands in for a flag.
@@ -24,14 +27,14 @@ func variableOf(flag string) string {
 // readEnvironment sets the flags that are not given by their variables. A
 // variable that is empty counts as not set.
 func (s *source) readEnvironment() {
-	s.variable = map[string]bool{}
+	s.origins = spec.Origins{}
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		v, ours := flag.Value.(*value)
 		given := os.Getenv(variableOf(flag.Name))
 		if !ours || flag.Changed || given == "" {
 			return
 		}
-		s.variable[flag.Name] = true
+		s.origins[flag.Name] = variableOf(flag.Name)
 		flag.Changed = true
 		_ = v.Set(given) // it remembers its fault
 	})
@@ -48,18 +51,25 @@ func (s *source) faults() []error {
 	return faults
 }
 
-// rename lets a fault that begins with a flag's name speak of the variable where
-// that is what the user has set.
-func (s *source) rename(fault error) error {
-	text := fault.Error()
-	name, rest := text, ""
-	if end := strings.IndexAny(text, " :"); end >= 0 {
-		name, rest = text[:end], text[end:]
+// readWorkload gives the draft what stands in a workload file, where neither a
+// flag nor a variable says otherwise.
+func (s *source) readWorkload(name string, draft *spec.Draft) error {
+	file, err := presets.Open(name)
+	if err != nil {
+		return err
 	}
-	if flag := strings.TrimPrefix(name, "--"); s.variable[flag] {
-		return errors.New(variableOf(flag) + rest)
+	for _, option := range file.Options {
+		flag := s.set.Lookup(option.Name)
+		if flag.Changed {
+			continue
+		}
+		flag.Changed = true
+		s.origins[option.Name] = file.Place(option)
+		if err := draft.Give(option.Name, option.Values...); err != nil {
+			return err // it has been read before
+		}
 	}
-	return fault
+	return nil
 }
 
 // each takes a joined error apart and puts each fault on one line.
@@ -77,6 +87,3 @@ func each(err error) []error {
 	}
 	return faults
 }
-
-// has says whether a flag or its variable was given.
-func (s *source) has(flag string) bool { return s.set.Changed(flag) }

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"encoding"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,57 +35,7 @@ func (v *value) Type() string { return v.kind }
 func intValue(target *int) *value {
 	return &value{
 		kind: "n", text: func() string { return strconv.Itoa(*target) },
-		set: func(s string) error { return parseWhole(s, target) },
-	}
-}
-
-func int64Value(target *int64) *value {
-	return &value{
-		kind: "n", text: func() string { return strconv.FormatInt(*target, 10) },
-		set: func(s string) error { return parseWhole(s, target) },
-	}
-}
-
-func parseWhole[N int | int64](s string, target *N) error {
-	n, err := strconv.ParseInt(s, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange) || err == nil && int64(N(n)) != n:
-		return fmt.Errorf("%s is out of range", s)
-	case err != nil:
-		return fmt.Errorf("%q is not a whole number", s)
-	}
-	*target = N(n)
-	return nil
-}
-
-func durationValue(target *spec.Duration) *value { return ofText("duration", target) }
-
-// textual is a value that reads and writes itself as text.
-type textual interface {
-	encoding.TextUnmarshaler
-	fmt.Stringer
-}
-
-// ofText is set when the flag is given.
-func ofText(kind string, target textual) *value {
-	return &value{
-		kind: kind, text: target.String,
-		set: func(s string) error { return target.UnmarshalText([]byte(s)) },
-	}
-}
-
-// optionalDuration stays nil unless it is given.
-func optionalDuration(target **spec.Duration) *value {
-	return &value{
-		kind: "duration", text: func() string { return "" },
-		set: func(s string) error {
-			var d spec.Duration
-			if err := d.UnmarshalText([]byte(s)); err != nil {
-				return err
-			}
-			*target = &d
-			return nil
-		},
+		set: func(s string) error { return spec.ParseWhole(s, target) },
 	}
 }
 

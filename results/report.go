@@ -24,12 +24,14 @@ type Report struct {
 
 	Environment Environment `json:"environment"`
 	Redis       Redis       `json:"redis"`
-	Workload    spec.Spec   `json:"workload"`
-	Rounds      int         `json:"rounds"` // runs of each strategy that were asked for
-	Strategies  []Strategy  `json:"strategies"`
-	LeftOut     []LeftOut   `json:"left_out,omitempty"`
-	Floors      *Floors     `json:"floors,omitempty"`
-	Runs        []Run       `json:"runs"`
+	Workload    spec.Spec   `json:"workload"` // of a sweep the first
+	// Points are the workloads of a sweep; each run names its own by its label.
+	Points     []spec.Point `json:"points,omitempty"`
+	Rounds     int          `json:"rounds"` // runs of each strategy that were asked for
+	Strategies []Strategy   `json:"strategies"`
+	LeftOut    []LeftOut    `json:"left_out,omitempty"`
+	Floors     *Floors      `json:"floors,omitempty"`
+	Runs       []Run        `json:"runs"`
 
 	// Server is what Redis counted from before the first connection's first
 	// command to after the last run's clean-up, floors and preparation included:
@@ -40,6 +42,16 @@ type Report struct {
 	Interrupted bool     `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
 	Error       string   `json:"error,omitempty"`       // what ended it early
 	Unreachable bool     `json:"unreachable,omitempty"` // Redis went away during it
+}
+
+// WorkloadOf is the workload of a run.
+func (r *Report) WorkloadOf(run Run) spec.Spec {
+	for _, point := range r.Points {
+		if point.Label == run.Point {
+			return point.Workload
+		}
+	}
+	return r.Workload
 }
 
 // Tool is the build that measured.

@@ -6,8 +6,9 @@ import "time"
 // field says otherwise.
 type Run struct {
 	Strategy string    `json:"strategy"`
-	Round    int       `json:"round"` // from 1; runs of a round are neighbours in time and compared in pairs
-	Order    int       `json:"order"` // from 1, within the round
+	Point    string    `json:"point,omitempty"` // of a sweep: its label, see Report.WorkloadOf
+	Round    int       `json:"round"`           // from 1; runs of a round are neighbours in time and compared in pairs
+	Order    int       `json:"order"`           // from 1, within the round
 	Seed     int64     `json:"seed"`
 	Started  time.Time `json:"started"` // of the window
 	WindowNS int64     `json:"window_ns"`

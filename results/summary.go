@@ -3,14 +3,19 @@ package results
 import (
 	"cmp"
 	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-// summary is one strategy over all its runs. Its figures are medians, because
+// summary is one strategy at one point over all its runs. Its figures are medians, because
 // one disturbed round of a noisy machine would move a mean.
 type summary struct {
 	Strategy
-	runs []Run // every one, in the order in which they ran
-	used []Run // those the figures come from
+	point    string // of a sweep
+	workload spec.Spec
+	runs     []Run // every one, in the order in which they ran
+	used     []Run // those the figures come from
 	// suspect says that no run could be trusted, so that all of them are used.
 	suspect bool
 }
@@ -18,23 +23,34 @@ type summary struct {
 // usable says whether a run's figures may go into a median.
 func usable(r Run) bool { return r.Valid() && r.Failure == "" }
 
-// summarise groups a report's runs by strategy, in the order in which the
-// strategies were asked for. Strategies that never ran are left out.
+// title is how tables name it.
+func (s summary) title() string { return strings.TrimSpace(s.Name + " " + s.point) }
+
+// summarise groups a report's runs by strategy and point, in the order in which
+// they were asked for. What never ran is left out.
 func summarise(r *Report) []summary {
 	var all []summary
-	index := map[string]int{}
-	add := func(s Strategy) {
-		if _, known := index[s.Name]; !known {
-			index[s.Name] = len(all)
-			all = append(all, summary{Strategy: s})
+	type place struct{ strategy, point string }
+	index := map[place]int{}
+	add := func(s Strategy, point string) *summary {
+		at, known := index[place{s.Name, point}]
+		if !known {
+			at = len(all)
+			index[place{s.Name, point}] = at
+			all = append(all, summary{Strategy: s, point: point, workload: r.WorkloadOf(Run{Point: point})})
 		}
+		return &all[at]
 	}
 	for _, s := range r.Strategies {
-		add(s)
+		if len(r.Points) == 0 {
+			add(s, "")
+		}
+		for _, point := range r.Points {
+			add(s, point.Label)
+		}
 	}
 	for _, run := range r.Runs {
-		add(Strategy{Name: run.Strategy})
-		s := &all[index[run.Strategy]]
+		s := add(Strategy{Name: run.Strategy}, run.Point)
 		s.runs = append(s.runs, run)
 		if usable(run) {
 			s.used = append(s.used, run)

@@ -145,7 +145,7 @@ func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {
 // name is a strategy's name within its column, marked when a run of it cannot
 // be trusted. It is wrapped, not cut: two variants may differ at their ends only.
 func (p *page) name(s summary) string {
-	name := strings.Join(wrap(s.Name, nameWidth-2, "  "), "\n")
+	name := strings.Join(wrap(s.title(), nameWidth-2, "  "), "\n")
 	if s.tainted() {
 		return name + p.paint.red(" !")
 	}

@@ -15,7 +15,7 @@ func groups(r *Report) []group {
 	return []group{
 		{"SPEED", speedColumns(r)},
 		{"WAITING time", waitingColumns()},
-		{"FAIRNESS", fairnessColumns(r)},
+		{"FAIRNESS", fairnessColumns()},
 		{"COST per acquisition", costColumns()},
 		{"LOAD on Redis", loadColumns()},
 		{"SAFETY", safetyColumns(r)},
@@ -65,7 +65,7 @@ func waitingColumns() []column {
 	}
 }
 
-func fairnessColumns(r *Report) []column {
+func fairnessColumns() []column {
 	least := func(r Run) *float64 { return exactly(r.Fairness.TurnsMin) }
 	most := func(r Run) *float64 { return exactly(r.Fairness.TurnsMax) }
 	starved := func(r Run) *float64 { return exactly(r.Fairness.Starved) }
@@ -75,7 +75,7 @@ func fairnessColumns(r *Report) []column {
 		}},
 		{"Jain\nindex", false, figure(func(r Run) *float64 { return r.Fairness.Jain }, significant)},
 		{"starved\nclients", false, func(s summary) string {
-			return known(s.median(starved), whole) + fmt.Sprintf(" of %d", r.Workload.Clients) + s.mark()
+			return known(s.median(starved), whole) + fmt.Sprintf(" of %d", s.workload.Clients) + s.mark()
 		}},
 		{"longest\nwait", false, duration(func(r Run) *Bound { return r.Fairness.LongestWait })},
 		{"working\nset", false, figure(func(r Run) *float64 { return r.Fairness.WorkingSet }, significant)},

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/workloads/spec"
@@ -34,6 +35,7 @@ func (p *page) entry(label, format string, args ...any) {
 func (p *page) heading(r *Report) {
 	p.entry("lockbench", "%s", join(r.Tool.Version, plural(r.Rounds, "run")+" of each strategy", started(r)))
 	p.entry("workload", "%s", workload(r))
+	p.entry("sweep", "%s", sweep(r.Points))
 	p.entry("redis", "%s", server(r.Redis))
 	p.entry("machine", "%s", machine(r.Environment))
 	if r.Floors != nil {
@@ -81,6 +83,27 @@ func workload(r *Report) string {
 		fmt.Sprintf("%s in %s on %s", plural(w.Clients, "client"), plural(w.Instances, "instance"), keys),
 		rate, fmt.Sprintf("hold %v", w.Hold), think, work, coalesced, fmt.Sprintf("TTL %v", w.TTL), wait, window,
 	)
+}
+
+// sweep names the options that a sweep changes, with their values.
+func sweep(points []spec.Point) string {
+	var names []string
+	values := map[string][]string{}
+	for _, point := range points {
+		for part := range strings.FieldsSeq(point.Label) {
+			name, value, _ := strings.Cut(part, "=")
+			if values[name] == nil {
+				names = append(names, name)
+			}
+			if !slices.Contains(values[name], value) {
+				values[name] = append(values[name], value)
+			}
+		}
+	}
+	for i, name := range names {
+		names[i] = name + " " + strings.Join(values[name], ", ")
+	}
+	return strings.Join(names, " × ")
 }
 
 func server(s Redis) string {

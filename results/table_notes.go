@@ -41,8 +41,8 @@ func (p *page) notes(r *Report, all []summary) {
 		p.runNotes(r, s)
 	}
 	p.labelNotes(all)
-	for _, s := range all {
-		if s.Caveat != "" {
+	for i, s := range all {
+		if s.Caveat != "" && (i == 0 || all[i-1].Name != s.Name) { // once for all points
 			p.entry("unsafe", "%s: %s", s.Name, s.Caveat)
 		}
 	}
@@ -62,9 +62,9 @@ func (p *page) notes(r *Report, all []summary) {
 // runNotes tell what is wrong with single runs.
 func (p *page) runNotes(r *Report, s summary) {
 	for _, run := range s.runs {
-		name := s.Name
+		name := s.title()
 		if r.Rounds > 1 {
-			name = fmt.Sprintf("%s, round %d", s.Name, run.Round)
+			name = fmt.Sprintf("%s, round %d", name, run.Round)
 		}
 		if len(run.Invalid) > 0 {
 			p.entry("! INVALID", "%s: %s", name, strings.Join(run.Invalid, "; "))
@@ -114,8 +114,8 @@ func (p *page) labelNotes(all []summary) {
 				if !slices.Contains(labels, label) {
 					labels = append(labels, label)
 				}
-				if !slices.Contains(bearers[label], s.Name) {
-					bearers[label] = append(bearers[label], s.Name)
+				if !slices.Contains(bearers[label], s.title()) {
+					bearers[label] = append(bearers[label], s.title())
 				}
 			}
 		}

@@ -114,6 +114,15 @@ func (s Spec) Validate() error {
 	return errors.Join(faults...)
 }
 
+// Expected is how long a run's warm-up and window take. A window that ends after
+// a number of iterations counts as nothing.
+func (s Spec) Expected() time.Duration {
+	if s.Iterations > 0 {
+		return time.Duration(s.Warmup)
+	}
+	return time.Duration(s.Warmup + s.Duration)
+}
+
 // Load reads the files that the workload names, and returns every fault in them,
 // joined.
 func (s *Spec) Load() error {

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+)
+
+// show prints what would be done.
+func (a *app) show(plan lockbench.Plan, outputs []output) error {
+	var names, places []string
+	for _, v := range plan.Strategies {
+		names = append(names, v.Name())
+	}
+	for _, o := range outputs {
+		places = append(places, o.String())
+	}
+	w := plan.Workload
+	sweep := ""
+	for _, point := range plan.Sweep {
+		sweep += ", " + point.Label
+	}
+	window := fmt.Sprintf("%v each, after %v of warm-up", w.Duration, w.Warmup)
+	if w.Iterations > 0 {
+		window = fmt.Sprintf("%d acquisitions each, after %v of warm-up", w.Iterations, w.Warmup)
+	}
+	wait := "as long as it takes"
+	if w.Timeout != nil {
+		wait = "at most " + w.Timeout.String()
+	}
+	turn := fmt.Sprintf("hold %v, think %v, work %s, wait %s, TTL %v", w.Hold, w.Think, w.Work, wait, w.TTL)
+	if w.Coalesce {
+		turn += ", coalesced"
+	}
+	keys := fmt.Sprint(w.Keys)
+	if w.Keys > 1 {
+		keys += " " + w.KeyDist.String()
+	}
+	loop := "closed: a client acquires again once it has released"
+	if w.Rate > 0 {
+		loop = fmt.Sprintf("open: %s arrivals at %v", w.Arrivals, w.Rate)
+	}
+	floors := "not measured"
+	if plan.Floors {
+		floors = "measured first"
+	}
+	for _, line := range [][2]string{
+		{"strategies", strings.Join(names, ", ")},
+		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by seed %d", plan.Rounds, plan.Rounds*len(names)*max(1, len(plan.Sweep)), w.Seed)},
+		{"sweep", strings.TrimPrefix(sweep, ", ")},
+		{"clients", fmt.Sprintf("%d (instances: %d, connections of each: %d, keys: %s)", w.Clients, w.Instances, w.PoolSize(), keys)},
+		{"loop", loop},
+		{"a turn", turn},
+		{"measuring", window},
+		{"floors", floors},
+		{"redis", shown(plan.Redis)},
+		{"output", strings.Join(places, ", ")},
+		{"expected", duration(plan)},
+	} {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%-12s%s\n", line[0], line[1]); err != nil {
+			return &exit{ExitFailure, fmt.Errorf("print the plan: %w", err)}
+		}
+	}
+	return nil
+}
+
+// duration is about how long the plan takes. How long iterations take is what is
+// to be found out.
+func duration(plan lockbench.Plan) string {
+	about := "about " + plan.Expected().Round(time.Second).String()
+	if plan.Workload.Iterations > 0 {
+		return about + ", and what the acquisitions take"
+	}
+	return about
+}

@@ -1,0 +1,51 @@
+// Package presets has workloads by name: what people ask of a lock, from a hot
+// one to a flash sale.
+package presets
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Names are those of all presets, in the order of the alphabet.
+func Names() []string {
+	entries, _ := files.ReadDir(".") // what is embedded can be read
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), path.Ext(e.Name())))
+	}
+	return names
+}
+
+// Open reads the preset of that name, or else the file. Its error names every
+// fault with file and line.
+func Open(name string) (*spec.File, error) {
+	if slices.Contains(Names(), name) {
+		preset := name + ".yaml"
+		file, err := files.Open(preset)
+		if err != nil {
+			return nil, fmt.Errorf("--workload %s: %w", name, err)
+		}
+		defer file.Close()
+		return spec.ReadFile(preset, file)
+	}
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("--workload: there is neither a file nor a preset %q (presets: %s)", name, strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--workload: %w", err)
+	}
+	defer file.Close()
+	return spec.ReadFile(name, file)
+}

@@ -1,0 +1,146 @@
+package spec
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Field is an option of a workload: a flag of the command and a line of a
+// workload file, by the same name and with the same text.
+type Field struct {
+	Name    string
+	Short   string // the flag's letter, if it has one
+	Kind    string // what is to be written, for help
+	Help    string
+	Default string // as help shows it; "" where Help says it
+	Sweep   bool   // several values, with commas in between, are measured one by one
+	List    bool   // several values belong together
+	Switch  bool   // given without a value it is "true"
+
+	set func(*Spec, string) error
+}
+
+// Fields are all options, in the order in which help shows them.
+func Fields() []Field {
+	fields := []Field{
+		sweep("clients", "c", "n", "clients in all", whole(func(s *Spec) *int { return &s.Clients })),
+		plain("duration", "d", "duration", "how long to measure each run", text(func(s *Spec) *Duration { return &s.Duration })),
+		plain("iterations", "n", "n", "end a run after that many acquisitions in all instead", whole(func(s *Spec) *int64 { return &s.Iterations })),
+		plain("warmup", "w", "duration", "how long to warm up before measuring", text(func(s *Spec) *Duration { return &s.Warmup })),
+		plain("seed", "", "n", "of everything that is random", whole(func(s *Spec) *int64 { return &s.Seed })),
+		sweep("instances", "", "n", "application instances the clients spread over, each with its own connections (default 10, or fewer for fewer clients)",
+			whole(func(s *Spec) *int { return &s.Instances })),
+		sweep("keys", "", "n", "locks the clients choose among", whole(func(s *Spec) *int { return &s.Keys })),
+		sweep("key-dist", "", "dist", "how they choose: uniform, zipf:0.99, or hotspot:0.8/2 for four in five among the first two",
+			text(func(s *Spec) *KeyDist { return &s.KeyDist })),
+		sweep("hold", "", "dist", "how long to hold a lock: 5ms, uniform:1ms,5ms, exp:5ms (mean), lognormal:5ms,0.8 (median, sigma) or file:PATH",
+			text(func(s *Spec) *Dist { return &s.Hold })),
+		sweep("think", "", "dist", "pause between a release and the next acquire, likewise", text(func(s *Spec) *Dist { return &s.Think })),
+		sweep("rate", "r", "n/s", "open loop: that many arrivals a second in all, whatever becomes of the earlier ones; --clients bounds those in flight (default closed loop)",
+			text(func(s *Spec) *Rate { return &s.Rate })),
+		plain("arrivals", "", "kind", "of an open loop: poisson or constant", word(func(s *Spec) *Arrivals { return &s.Arrivals })),
+		sweep("ttl", "", "duration", "of a lease, when its holder dies", text(func(s *Spec) *Duration { return &s.TTL })),
+		sweep("timeout", "", "duration", "longest wait for a lock; 0 is a try-lock (default unlimited)", setTimeout),
+		plain("work", "", "kind", "what a holder does: none, or counter, which reads a counter, holds, and writes it back one higher",
+			word(func(s *Spec) *Work { return &s.Work })),
+		{Name: "coalesce", Kind: "bool", Help: "clients of an instance that want the same key share one acquisition (singleflight)", Switch: true,
+			set: flag(func(s *Spec) *bool { return &s.Coalesce })},
+		sweep("pool", "", "n", "connections of an instance (default its clients, at most 64)", whole(func(s *Spec) *int { return &s.Pool })),
+	}
+	defaults := Default().texts()
+	for i, f := range fields {
+		fields[i].Default = defaults[f.Name]
+	}
+	return fields
+}
+
+// texts are the defaults that help shows; the others depend on something, or
+// mean that there is none.
+func (s Spec) texts() map[string]string {
+	return map[string]string{
+		"clients": strconv.Itoa(s.Clients), "keys": strconv.Itoa(s.Keys), "key-dist": s.KeyDist.String(),
+		"duration": s.Duration.String(), "warmup": s.Warmup.String(), "seed": strconv.FormatInt(s.Seed, 10),
+		"hold": s.Hold.String(), "think": s.Think.String(), "arrivals": string(s.Arrivals),
+		"ttl": s.TTL.String(), "work": string(s.Work),
+	}
+}
+
+// Values takes a text apart: at its commas, where the field may have several
+// values. A comma within a distribution is part of it.
+func (f Field) Values(text string) []string {
+	if !f.Sweep && !f.List || !strings.Contains(text, ",") {
+		return []string{text}
+	}
+	var scratch Spec
+	if f.set(&scratch, text) == nil { // such as uniform:1ms,5ms
+		return []string{text}
+	}
+	parts := strings.Split(text, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+// Check says what is wrong with a value by itself.
+func (f Field) Check(value string) error {
+	var scratch Spec
+	return f.set(&scratch, value)
+}
+
+func plain(name, short, kind, help string, set func(*Spec, string) error) Field {
+	return Field{Name: name, Short: short, Kind: kind, Help: help, set: set}
+}
+
+func sweep(name, short, kind, help string, set func(*Spec, string) error) Field {
+	return Field{Name: name, Short: short, Kind: kind, Help: help, Sweep: true, set: set}
+}
+
+func whole[N int | int64](at func(*Spec) *N) func(*Spec, string) error {
+	return func(s *Spec, text string) error { return ParseWhole(text, at(s)) }
+}
+
+// ParseWhole reads a whole number. The target keeps its value after an error.
+func ParseWhole[N int | int64](text string, target *N) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && int64(N(n)) != n:
+		return fmt.Errorf("%s is out of range", text)
+	case err != nil:
+		return fmt.Errorf("%q is not a whole number", text)
+	}
+	*target = N(n)
+	return nil
+}
+
+func text[T encoding.TextUnmarshaler](at func(*Spec) T) func(*Spec, string) error {
+	return func(s *Spec, text string) error { return at(s).UnmarshalText([]byte(text)) }
+}
+
+// word is a name of which Validate knows which ones there are.
+func word[W ~string](at func(*Spec) *W) func(*Spec, string) error {
+	return func(s *Spec, text string) error { *at(s) = W(text); return nil }
+}
+
+func flag(at func(*Spec) *bool) func(*Spec, string) error {
+	return func(s *Spec, text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		*at(s) = on
+		return nil
+	}
+}
+
+func setTimeout(s *Spec, text string) error {
+	var d Duration
+	if err := d.UnmarshalText([]byte(text)); err != nil {
+		return err
+	}
+	s.Timeout = &d
+	return nil
+}

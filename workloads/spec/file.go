@@ -1,0 +1,214 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"go.yaml.in/yaml/v3"
+)
+
+// File is a workload file: YAML with a line for each option, named as the flags
+// are.
+//
+//	description: five hundred clients of a flash sale
+//	clients: [100, 500]   # a sweep
+//	hold: lognormal:2ms,0.8
+//	work: counter
+type File struct {
+	Name        string // for messages
+	Description string
+	Options     []Option // in the order in which they stand there
+}
+
+// Option is one line of a File.
+type Option struct {
+	Name   string
+	Values []string
+	Line   int
+}
+
+// Place is where the option stands, for messages.
+func (f *File) Place(o Option) string { return fmt.Sprintf("%s:%d: %s", f.Name, o.Line, o.Name) }
+
+// maxFile is more than any workload needs.
+const maxFile = 1 << 20
+
+// ReadFile reads a workload file and names every fault in its form, each with
+// file and line. What the options mean together is found by Points and Validate.
+func ReadFile(name string, from io.Reader) (*File, error) {
+	data, err := io.ReadAll(io.LimitReader(from, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s is larger than 1 MiB: that is no workload file", name)
+	}
+	reader := fileReader{file: &File{Name: name}, fields: Fields()}
+	reader.read(data)
+	if err := errors.Join(reader.faults...); err != nil {
+		return nil, err
+	}
+	return reader.file, nil
+}
+
+type fileReader struct {
+	file   *File
+	fields []Field
+	faults []error
+}
+
+func (r *fileReader) fault(line int, format string, args ...any) {
+	r.faults = append(r.faults, fmt.Errorf("%s:%d: %w", r.file.Name, max(line, 1), fmt.Errorf(format, args...)))
+}
+
+func (r *fileReader) read(data []byte) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		r.fault(1, "it has no options")
+		return
+	case err != nil:
+		// It names the line itself: "yaml: line 3: ...".
+		r.faults = append(r.faults, fmt.Errorf("%s: %s", r.file.Name, strings.TrimPrefix(err.Error(), "yaml: ")))
+		return
+	}
+	var more yaml.Node
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		r.fault(more.Line, "there is something after the end of the workload")
+	}
+	top := document.Content[0]
+	if top.Kind != yaml.MappingNode {
+		r.fault(top.Line, "it is to be lines of the form \"option: value\"")
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if before, twice := seen[key.Value]; twice {
+			r.fault(key.Line, "%s: it is in line %d already", key.Value, before)
+			continue
+		}
+		seen[key.Value] = key.Line
+		r.option(key, value)
+	}
+}
+
+func (r *fileReader) option(key, value *yaml.Node) {
+	if key.Kind != yaml.ScalarNode {
+		r.fault(key.Line, "an option's name is to be a word")
+		return
+	}
+	name := key.Value
+	at := slices.IndexFunc(r.fields, func(f Field) bool { return f.Name == name })
+	if name != "description" && at < 0 {
+		r.fault(key.Line, "%q is no option of a workload%s", name, r.nearest(name))
+		return
+	}
+	texts, err := scalars(value)
+	if err != nil {
+		r.fault(value.Line, "%s: %w", name, err)
+		return
+	}
+	if name == "description" {
+		r.file.Description = strings.TrimSpace(strings.Join(texts, " "))
+		return
+	}
+	if err := new(Draft).Give(name, texts...); err != nil {
+		for _, fault := range apart(err) {
+			r.fault(value.Line, "%s: %w", name, fault)
+		}
+		return
+	}
+	r.file.Options = append(r.file.Options, Option{name, texts, key.Line})
+}
+
+// scalars are a value's words: one, or those of a sequence.
+func scalars(value *yaml.Node) ([]string, error) {
+	switch {
+	case value.Kind == yaml.ScalarNode && value.Tag != "!!null" && value.Value != "":
+		return []string{value.Value}, nil
+	case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
+		var all []string
+		for _, item := range value.Content {
+			if item.Kind != yaml.ScalarNode || item.Tag == "!!null" || item.Value == "" {
+				return nil, errors.New("a list's entries are to be plain values")
+			}
+			all = append(all, item.Value)
+		}
+		return all, nil
+	case value.Kind == yaml.ScalarNode || value.Kind == yaml.SequenceNode:
+		return nil, errors.New("it has no value")
+	}
+	return nil, errors.New("it is to have a plain value, or a list of them")
+}
+
+// nearest is the option that was probably meant.
+func (r *fileReader) nearest(name string) string {
+	best, distance := "", len(name)/2+1
+	for _, f := range r.fields {
+		if d := levenshtein.ComputeDistance(name, f.Name); d < distance {
+			best, distance = f.Name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// Points are the workloads that the file stands for. Every fault names file and
+// line where one option is to blame.
+func (f *File) Points() ([]Point, error) {
+	var draft Draft
+	origins := Origins{}
+	for _, o := range f.Options {
+		if err := draft.Give(o.Name, o.Values...); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Place(o), err)
+		}
+		origins[o.Name] = f.Place(o)
+	}
+	points, err := draft.Points()
+	faults := []error{origins.Rename(err)}
+	for i := range points {
+		for _, fault := range apart(points[i].Workload.Validate()) {
+			faults = append(faults, origins.Rename(fault))
+		}
+	}
+	return points, errors.Join(faults...)
+}
+
+// apart takes a joined error apart.
+func apart(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// Origins says where options got their values, other than from flags.
+type Origins map[string]string
+
+// Rename lets a fault that begins with a flag speak of where its value came from.
+func (o Origins) Rename(fault error) error {
+	if fault == nil {
+		return nil
+	}
+	text := fault.Error()
+	flag, rest := text, ""
+	if end := strings.IndexAny(text, " :"); end >= 0 {
+		flag, rest = text[:end], text[end:]
+	}
+	if origin, known := o[strings.TrimPrefix(flag, "--")]; known && strings.HasPrefix(flag, "--") {
+		return errors.New(origin + rest)
+	}
+	return fault
+}

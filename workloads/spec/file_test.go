@@ -1,0 +1,131 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAFileIsWhatTheFlagsWouldBe(t *testing.T) {
+	_, err := ReadFile("w.yaml", strings.NewReader(`
+description: >
+  two lines
+  in one
+clients: [10, 20]
+keys: 4
+key-dist: hotspot:0.8/2
+hold: [1ms, "exp:2ms"]
+timeout: 0s
+coalesce: yes
+`))
+	if err == nil {
+		t.Fatal(`"yes" was taken for a truth value`)
+	}
+	file, err := ReadFile("w.yaml", strings.NewReader("# a comment\ndescription: >\n  two lines\n  in one\nclients: [10, 20]\nkeys: 4\nhold: [1ms, \"exp:2ms\"]\ntimeout: 0s\ncoalesce: true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.Description != "two lines in one" {
+		t.Errorf("description %q", file.Description)
+	}
+	points, err := file.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []string
+	for _, p := range points {
+		labels = append(labels, p.Label)
+		w := p.Workload
+		if w.Keys != 4 || *w.Timeout != 0 || !w.Coalesce || w.TTL != Default().TTL || w.Instances != 10 {
+			t.Errorf("%s: %+v", p.Label, w)
+		}
+	}
+	want := []string{"clients=10 hold=1ms", "clients=10 hold=exp:2ms", "clients=20 hold=1ms", "clients=20 hold=exp:2ms"}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+	if last := points[3].Workload; last.Clients != 20 || last.Hold.Mean() != 2*time.Millisecond {
+		t.Errorf("the last point is %+v", last)
+	}
+}
+
+func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"clients", "1, 10,100", []string{"1", "10", "100"}},
+		{"hold", "uniform:1ms,5ms", []string{"uniform:1ms,5ms"}},
+		{"hold", "0,1ms", []string{"0", "1ms"}},
+		{"rate", "100/s,1000/s", []string{"100/s", "1000/s"}},
+		{"work", "none,counter", []string{"none,counter"}},
+	} {
+		for _, f := range Fields() {
+			if f.Name == test.name {
+				if diff := cmp.Diff(test.want, f.Values(test.text)); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", test.name, test.text, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestASweepIsBounded(t *testing.T) {
+	var d Draft
+	many := strings.Split(strings.TrimSuffix(strings.Repeat("1,", 40), ","), ",")
+	for i := range many {
+		many[i] += strings.Repeat("0", i%3) // not all alike
+	}
+	if err := d.Give("clients", many...); err == nil || !strings.Contains(err.Error(), "1 is there twice") {
+		t.Errorf("the same value twice: %v", err)
+	}
+	numbers := func(n int) (texts []string) {
+		for i := range n {
+			texts = append(texts, time.Duration(i+1).String())
+		}
+		return texts
+	}
+	for _, name := range []string{"hold", "think"} {
+		if err := d.Give(name, numbers(40)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Points(); err == nil || !strings.Contains(err.Error(), "more than 1000 points") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever a file holds, its faults name file and line, and what is taken can be
+// measured or is refused.
+func FuzzReadFile(f *testing.F) {
+	for _, seed := range []string{
+		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]", "clients: !!binary aGk=\n",
+		"? [a]\n: b\n", "clients: 1\n---\nkeys: 2\n", "hold: lognormal:1ms,0.5\nrate: 1e3/s\nseed: 0x10\n", "\xff\xfe", "timeout: ~\n",
+		"description: |\n  x\ncoalesce: true\nkey-dist: [uniform, zipf:0.99]\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := ReadFile("w.yaml", strings.NewReader(text))
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				if !strings.HasPrefix(line, "w.yaml") && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "  ") {
+					t.Fatalf("the fault %q names no file", line)
+				}
+			}
+			return
+		}
+		points, err := file.Points()
+		if err != nil {
+			return
+		}
+		for _, p := range points {
+			if fault := p.Workload.Validate(); fault != nil {
+				t.Fatalf("%q makes a workload with faults: %v", text, fault)
+			}
+			_ = p.Workload.Warnings()
+		}
+	})
+}
