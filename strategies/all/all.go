@@ -10,6 +10,7 @@ import (
 	_ "github.com/lockbench/lockbench/strategies/fenced"          // fenced
 	_ "github.com/lockbench/lockbench/strategies/local"           // local
 	_ "github.com/lockbench/lockbench/strategies/noop"            // noop
+	_ "github.com/lockbench/lockbench/strategies/peers/redislock" // redislock
 	_ "github.com/lockbench/lockbench/strategies/peers/redsync"   // redsync
 	_ "github.com/lockbench/lockbench/strategies/pubsub"          // pubsub
 	_ "github.com/lockbench/lockbench/strategies/pubsubbroadcast" // pubsub-broadcast

@@ -4,28 +4,31 @@
 // An uncontended acquire is one SET NX on each node, a release one EVALSHA (GET and
 // DEL inside). A failed try costs a SET and an EVALSHA on each node, which takes
 // back what was not won; then it sleeps at random between 50 and 250 ms. Nobody
-// is woken.
+// is woken. With tuned=true it sleeps as spin does, at random up to a ceiling that
+// doubles from 1 to 128 ms: a lock held for a millisecond is then found free sooner,
+// and a crowd of waiters still spreads out. The rest of redsync's settings concern
+// several nodes, or what happens to a lease that ran out.
 //
 // It claims exclusion over a majority of the nodes and frees a dead holder's
 // lock after the TTL. What breaks it: a holder that works on past ValidUntil;
 // clocks that drift by more than 1 %.
 //
 // redsync gives up after 32 tries. Where others wait, this adapter starts over
-// until the context ends, so one try in 32 comes without a sleep before it; only
-// when in the last try no node has answered that the lock is taken does it return
-// redsync's error. A try that the context ends in the middle of leaves its lock
-// behind, as redsync takes back with a context that has ended; the adapter does it
-// then, for one more EVALSHA.
+// until the context ends, so one try in 32 comes without a sleep before it. redsync
+// also tries on when its nodes cannot be reached; the adapter looks at what the nodes
+// answer and ends the wait once too few are left for a majority. A try that is ended
+// in the middle leaves its lock behind, as redsync takes back with a context that
+// has ended; the adapter does it then, for one more EVALSHA.
 package redsync
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +39,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
+	"github.com/lockbench/lockbench/strategies/spin"
 )
 
 func init() {
@@ -51,7 +55,8 @@ func init() {
 
 // Options tune redsync.
 type Options struct {
-	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is redsync's own, random between 50 and 250 ms"`
+	Tuned bool          `opt:"tuned" help:"sleep as spin does, from 1 to 128 ms with full jitter"`
+	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is redsync's own, random between 50 and 250 ms, or that of tuned"`
 }
 
 // Defaults are redsync's own.
@@ -68,7 +73,7 @@ func (o Options) Validate() error {
 // Locker makes a redsync.Mutex for each lease.
 type Locker struct {
 	config  strategies.Config
-	options []peer.Option
+	options Options
 	peer    *peer.Redsync
 	closed  atomic.Bool
 }
@@ -79,20 +84,34 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 		return nil, fmt.Errorf("redsync: %w", err)
 	}
 	var pools []redis.Pool
-	for _, node := range config.Nodes {
-		pools = append(pools, goredis.NewPool(node.Client))
+	for i, node := range config.Nodes {
+		pools = append(pools, pool{goredis.NewPool(node.Client), i})
 	}
-	l := &Locker{config: config, peer: peer.New(pools...), options: []peer.Option{peer.WithExpiry(config.TTL)}}
-	if options.Delay > 0 {
-		l.options = append(l.options, peer.WithRetryDelay(options.Delay))
+	return &Locker{config: config, options: options, peer: peer.New(pools...)}, nil
+}
+
+// mutexOptions are those of a new mutex, whose last try's token goes to token.
+func (l *Locker) mutexOptions(token *string) []peer.Option {
+	set := []peer.Option{
+		peer.WithExpiry(l.config.TTL),
+		peer.WithGenValueFunc(func() (string, error) {
+			*token = newToken()
+			return *token, nil
+		}),
 	}
-	l.options = slices.Clip(l.options) // every mutex appends its own
-	return l, nil
+	switch {
+	case l.options.Delay > 0:
+		set = append(set, peer.WithRetryDelay(l.options.Delay))
+	case l.options.Tuned:
+		sleep := spin.Defaults().Sleeps(rand.Int64N)
+		set = append(set, peer.WithRetryDelayFunc(func(int) time.Duration { return sleep() }))
+	}
+	return set
 }
 
 // Acquire locks a mutex of that name.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.lock(ctx, key, func(mutex *peer.Mutex) error {
+	return l.lock(ctx, key, func(ctx context.Context, mutex *peer.Mutex) error {
 		for {
 			err := mutex.LockContext(ctx)
 			if err == nil || ctx.Err() != nil || !again(err) {
@@ -104,7 +123,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.lock(ctx, key, func(mutex *peer.Mutex) error {
+	return l.lock(ctx, key, func(ctx context.Context, mutex *peer.Mutex) error {
 		err := mutex.TryLockContext(ctx)
 		if isTaken(err) && ctx.Err() == nil {
 			return strategies.ErrHeld
@@ -113,23 +132,25 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	})
 }
 
-func (l *Locker) lock(ctx context.Context, key string, lock func(*peer.Mutex) error) (strategies.Lease, error) {
+func (l *Locker) lock(ctx context.Context, key string, lock func(context.Context, *peer.Mutex) error) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
 	var token string // of the last try
-	mutex := l.peer.NewMutex(l.config.Key(key), append(l.options, peer.WithGenValueFunc(func() (string, error) {
-		token = newToken()
-		return token, nil
-	}))...)
-	err := lock(mutex)
+	mutex := l.peer.NewMutex(l.config.Key(key), l.mutexOptions(&token)...)
+	watched, done := watch(ctx, len(l.config.Nodes))
+	defer done()
+	err := lock(watched, mutex)
 	if err == nil {
 		held := &lease{locker: l, mutex: mutex}
 		held.until.Set(mutex.Until())
 		return held, nil
 	}
+	if ctx.Err() == nil && watched.Err() != nil {
+		err = context.Cause(watched) // redsync says only that it failed
+	}
 	err = doubt.Because(ctx, err)
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() != nil || watched.Err() != nil && doubt.MayHaveRun(err) || errors.Is(err, context.DeadlineExceeded) {
 		settle, done := doubt.Settle(ctx)
 		defer done()
 		// It fails where there is nothing to take back; else the TTL does it.
@@ -141,7 +162,7 @@ func (l *Locker) lock(ctx context.Context, key string, lock func(*peer.Mutex) er
 // newToken is what redsync makes by itself: 16 random bytes in base64.
 func newToken() string {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = cryptorand.Read(random[:]) // it never fails
 	return base64.StdEncoding.EncodeToString(random[:])
 }
 
@@ -154,9 +175,12 @@ func (l *Locker) Close() error {
 // again says whether a lock that failed may succeed when tried again: somebody has
 // it, or the nodes were too slow for redsync, which allows them 5 % of the TTL.
 func again(err error) bool {
+	return isTaken(err) || errors.Is(err, peer.ErrFailed) || isLate(err)
+}
+
+func isLate(err error) bool {
 	var late net.Error
-	return isTaken(err) || errors.Is(err, peer.ErrFailed) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &late) && late.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
 }
 
 func isTaken(err error) bool {

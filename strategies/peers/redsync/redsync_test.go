@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-func TestConformance(t *testing.T) { trial.Conform(t, "redsync:delay=5ms") }
+func TestConformance(t *testing.T) { trial.Conform(t, "redsync:delay=5ms", "redsync:tuned=true") }
 
 func open(t *testing.T, server *redistest.Server, name string) strategies.Locker {
 	t.Helper()
@@ -73,5 +73,67 @@ func TestWaitsBeyondTheRetryLimit(t *testing.T) {
 	})
 	if ran["set"] <= 32 || ran["evalsha"] != ran["set"] {
 		t.Errorf("%d SETs and %d EVALSHAs: want more than 32 tries, and one EVALSHA for each that failed and for the release", ran["set"], ran["evalsha"])
+	}
+}
+
+// redsync tries on for minutes when its only node is gone; nobody would know.
+func TestReportsALostServer(t *testing.T) {
+	server := redistest.Start(t)
+	node, dials := trial.CountDials(t, server)
+	config := trial.Config(t, server)
+	config.Nodes = []strategies.Node{node}
+	locker, err := trial.Variant(t, "redsync").Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, locker)
+	failed := make(chan error)
+	go func() {
+		_, err := locker.Acquire(t.Context(), "key")
+		failed <- err
+	}()
+	server.Kill()
+	before := dials.Load()
+	if err := <-failed; err == nil {
+		t.Error("the lock was granted by a dead server")
+	}
+	// One of a try, one of taking it back.
+	if n := dials.Load() - before; n > 4 {
+		t.Errorf("it dialled a dead server %d times before it said so", n)
+	}
+}
+
+// A minority may be down.
+func TestWaitsWithoutAMinority(t *testing.T) {
+	config := strategies.Config{Prefix: "trial:", TTL: time.Minute}
+	var all []*redistest.Server
+	for range 3 {
+		server := redistest.Start(t)
+		all = append(all, server)
+		config.Nodes = append(config.Nodes, server.Node(t))
+	}
+	locker, err := trial.Variant(t, "redsync:delay=5ms").Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[0].Kill()
+	lease := acquire(t, locker)
+	done := make(chan error)
+	go func() {
+		next, err := locker.Acquire(t.Context(), "key")
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		done <- err
+	}()
+	outside := all[1].Client(t)
+	trial.Eventually(t, "a failed try", func() bool {
+		return locktest.Calls(t, outside, func() { time.Sleep(20 * time.Millisecond) })["set"] > 2
+	})
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("a waiter gave up although two nodes of three live: %v", err)
 	}
 }

@@ -1,0 +1,29 @@
+package trial
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// CountDials is a node whose client, and whatever else dials by its options, counts
+// how often it does.
+func CountDials(t testing.TB, server *redistest.Server) (strategies.Node, *atomic.Int64) {
+	t.Helper()
+	dials := new(atomic.Int64)
+	node := server.Node(t)
+	options := *node.Options
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return strategies.Node{Client: client, Options: &options}, dials
+}

@@ -1,0 +1,180 @@
+// Package redislock adapts github.com/bsm/redislock, through its public interface, to
+// compare with.
+//
+// An uncontended acquire is one EVALSHA (MSETNX and PEXPIRE inside), a release one
+// more (MGET and DEL). A failed try costs an EVALSHA (MSETNX and GETRANGE). Nobody is
+// woken: a waiter tries again after a sleep. redislock's default is not to wait at
+// all; the adapter waits as its documentation shows, with LinearBackoff every 100 ms.
+// With tuned=true it sleeps as spin does, at random up to a ceiling that doubles from
+// 1 to 128 ms: a lock held for a millisecond is then found free sooner, and waiters
+// that came together do not stay together.
+//
+// It claims exclusion on one node and frees a dead holder's lock after the TTL. What
+// breaks it: a holder that works on for longer than the TTL, which a lease does not
+// tell it; a failover to a replica that had not seen the lock.
+//
+// redislock stops waiting after one TTL unless the context has a deadline, as its
+// documentation says. Where others wait until the context ends, this adapter gives it
+// a deadline that never comes. A try whose answer is lost may leave its lock behind;
+// the adapter takes it back.
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	peer "github.com/bsm/redislock"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/spin"
+)
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:     "redislock",
+		Summary:  "bsm/redislock: MSETNX in a script, polled every 100 ms",
+		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity: 1,
+		Nodes:    1,
+		BlackBox: true,
+	}, Defaults(), New)
+}
+
+// Options tune redislock.
+type Options struct {
+	Tuned bool          `opt:"tuned" help:"sleep as spin does, from 1 to 128 ms with full jitter, instead of delay"`
+	Delay time.Duration `opt:"delay" help:"sleep between tries"`
+}
+
+// Defaults are those of redislock's documentation.
+func Defaults() Options { return Options{Delay: 100 * time.Millisecond} }
+
+// Validate returns every fault, joined.
+func (o Options) Validate() error {
+	if o.Delay <= 0 {
+		return fmt.Errorf("delay must be positive, not %v", o.Delay)
+	}
+	return nil
+}
+
+// retry is how one caller waits.
+func (o Options) retry() peer.RetryStrategy {
+	if o.Tuned {
+		return jitter{spin.Defaults().Sleeps(mathrand.Int64N)}
+	}
+	return peer.LinearBackoff(o.Delay)
+}
+
+// jitter sleeps as spin does.
+type jitter struct{ sleep func() time.Duration }
+
+// NextBackoff is never 0, which would end the wait.
+func (j jitter) NextBackoff() time.Duration { return max(j.sleep(), 1) }
+
+// Locker obtains a redislock.Lock for each lease.
+type Locker struct {
+	config  strategies.Config
+	options Options
+	peer    *peer.Client
+	closed  atomic.Bool
+}
+
+// New returns a Locker on the first node. It does not talk to Redis yet.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
+	}
+	return &Locker{config: config, options: options, peer: peer.New(config.Nodes[0].Client)}, nil
+}
+
+// Acquire obtains a lock of that name.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if _, ends := ctx.Deadline(); !ends {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, never)
+		defer done()
+	}
+	return l.obtain(ctx, key, l.options.retry())
+}
+
+// never is how long redislock may wait when nobody says.
+const never = 100 * 365 * 24 * time.Hour
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.obtain(ctx, key, peer.NoRetry())
+	if errors.Is(err, peer.ErrNotObtained) && ctx.Err() == nil {
+		return nil, strategies.ErrHeld
+	}
+	return held, err
+}
+
+// obtain waits as retry says.
+func (l *Locker) obtain(ctx context.Context, key string, retry peer.RetryStrategy) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	name, options := l.config.Key(key), &peer.Options{RetryStrategy: retry, Token: newToken()}
+	lock, err := l.peer.Obtain(ctx, name, l.config.TTL, options)
+	if err == nil {
+		return &lease{lock}, nil
+	}
+	if !errors.Is(err, peer.ErrNotObtained) && doubt.MayHaveRun(err) {
+		l.takeBack(ctx, name, options.Token)
+	}
+	return nil, fmt.Errorf("obtain %q: %w", name, doubt.Because(ctx, err))
+}
+
+// takeBack releases what a try may have got. Whoever has the token obtains again what
+// is his already.
+func (l *Locker) takeBack(ctx context.Context, name, token string) {
+	settle, done := doubt.Settle(ctx)
+	defer done()
+	lock, err := l.peer.Obtain(settle, name, l.config.TTL, &peer.Options{Token: token})
+	if err == nil {
+		_ = lock.Release(settle) // else the TTL does it
+	}
+}
+
+// newToken is what redislock makes by itself: 16 random bytes in base64.
+func newToken() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return base64.RawURLEncoding.EncodeToString(random[:])
+}
+
+// Close refuses further calls; leases can still be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+// lease is a lock obtained.
+type lease struct{ lock *peer.Lock }
+
+// Release releases the lock.
+func (held *lease) Release(ctx context.Context) error {
+	return held.outcome(ctx, "release", held.lock.Release(ctx))
+}
+
+// Extend refreshes the lock.
+func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
+	return held.outcome(ctx, "refresh", held.lock.Refresh(ctx, ttl, nil))
+}
+
+func (held *lease) outcome(ctx context.Context, what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, peer.ErrLockNotHeld), errors.Is(err, peer.ErrNotObtained):
+		return strategies.ErrNotHeld
+	}
+	return fmt.Errorf("%s %q: %w", what, held.lock.Key(), doubt.Because(ctx, err))
+}
