@@ -53,17 +53,22 @@ func init() {
 type Options struct {
 	Watchdog    bool          `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
+	Sharded     string        `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 
-// Defaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes.
-func Defaults() Options { return Options{Watchdog: true, WaitTimeout: 5 * time.Minute} }
+// Defaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes, sharded
+// is auto.
+func Defaults() Options {
+	return Options{Watchdog: true, WaitTimeout: 5 * time.Minute, Sharded: redisson.ShardedAuto}
+}
 
-// Validate refuses a wait-timeout below 1 ms.
+// Validate refuses a wait-timeout below 1 ms, and what sharded cannot be.
 func (o Options) Validate() error {
+	var short error
 	if o.WaitTimeout < time.Millisecond {
-		return fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
+		short = fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	}
-	return nil
+	return errors.Join(short, redisson.ValidSharded(o.Sharded))
 }
 
 // Refine claims the watchdog when it runs.
@@ -89,8 +94,8 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	}
 	client := config.Nodes[0].Client
 	k := &kind{timeout: options.WaitTimeout, leaving: newLeavers(client)}
-	line := redisson.NewSubscriber(client, redisson.One)
-	return &Locker{redisson.NewLock(config, k, line, options.Watchdog), k}, nil
+	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
+	return &Locker{redisson.NewLock(config, k, line, herald, options.Watchdog), k}, nil
 }
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.

@@ -69,8 +69,9 @@ func (k *kind) Acquire(ctx context.Context, client redis.Scripter, held *redisso
 }
 
 func (*kind) Release(ctx context.Context, client redis.Scripter, held *redisson.Lease) (freed bool, err error) {
+	topic := held.Topic(channel(held.Key))
 	code, err := releaseScript.Run(ctx, client, keys(held.Key),
-		held.TTL(), held.Owner, time.Now().UnixMilli(), channel(held.Key)).Int()
+		held.TTL(), held.Owner, time.Now().UnixMilli(), topic.Channel, topic.Command()).Int()
 	if errors.Is(err, redis.Nil) || err == nil && code < 0 {
 		return false, strategies.ErrNotHeld
 	}
@@ -79,5 +80,5 @@ func (*kind) Release(ctx context.Context, client redis.Scripter, held *redisson.
 
 // Leave takes a waiter that has given up out of the queue.
 func (k *kind) Leave(ctx context.Context, held *redisson.Lease) error {
-	return k.leaving.leave(ctx, held.Key, held.Owner, k.wait(held))
+	return k.leaving.leave(ctx, held, k.wait(held))
 }

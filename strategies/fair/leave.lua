@@ -1,10 +1,11 @@
 -- Takes waiters that give up out of the queue. Those behind them move up, each
 -- deadline by the wait of all who left before it. When the lock is free the head is
 -- told, for the one that left may have been told in vain.
--- KEYS: lock, queue, deadlines   ARGV: channel, then owner and wait in ms of each
+-- KEYS: lock, queue, deadlines   ARGV: channel, PUBLISH or SPUBLISH, then owner
+-- and wait in ms of each
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local leaving = {}
-for i = 2, #ARGV, 2 do
+for i = 3, #ARGV, 2 do
   leaving[ARGV[i]] = tonumber(ARGV[i + 1])
   redis.call('ZREM', deadlines, ARGV[i])
 end
@@ -19,6 +20,6 @@ for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
 end
 local head = redis.call('LINDEX', queue, 0)
 if head and redis.call('EXISTS', lock) == 0 then
-  redis.call('PUBLISH', ARGV[1] .. ':' .. head, '0')
+  redis.call(ARGV[2], ARGV[1] .. ':' .. head, '0')
 end
 return 1

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
 const (
@@ -39,13 +41,14 @@ func newLeavers(client redis.UniversalClient) *leavers {
 
 // leave returns when the owner has left the queue, or ctx ends; the work goes on
 // then.
-func (l *leavers) leave(ctx context.Context, lock, owner string, wait int64) error {
-	me := &leaver{owner: owner, wait: wait, gone: make(chan struct{})}
+func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) error {
+	lock := held.Key
+	me := &leaver{owner: held.Owner, wait: wait, gone: make(chan struct{})}
 	l.mu.Lock()
 	others, busy := l.queued[lock]
 	l.queued[lock] = append(others, me)
 	if !busy {
-		l.done.Go(func() { l.work(lock) })
+		l.done.Go(func() { l.work(lock, held.Topic(channel(lock))) })
 	}
 	l.mu.Unlock()
 	select {
@@ -57,7 +60,7 @@ func (l *leavers) leave(ctx context.Context, lock, owner string, wait int64) err
 }
 
 // work runs until nobody is left to leave that lock's queue.
-func (l *leavers) work(lock string) {
+func (l *leavers) work(lock string, topic redisson.Topic) {
 	for {
 		l.mu.Lock()
 		batch := l.queued[lock]
@@ -71,7 +74,7 @@ func (l *leavers) work(lock string) {
 		l.queued[lock] = rest
 		l.mu.Unlock()
 
-		err := l.remove(lock, batch)
+		err := l.remove(lock, topic, batch)
 		for _, leaver := range batch {
 			leaver.err = err
 			close(leaver.gone)
@@ -79,10 +82,10 @@ func (l *leavers) work(lock string) {
 	}
 }
 
-func (l *leavers) remove(lock string, batch []*leaver) error {
+func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
-	args := []any{channel(lock)}
+	args := []any{topic.Channel, topic.Command()}
 	for _, leaver := range batch {
 		args = append(args, leaver.owner, leaver.wait)
 	}

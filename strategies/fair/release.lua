@@ -1,5 +1,6 @@
 -- Gives up one hold of the lock and tells the head of the queue when it was the last.
--- KEYS: lock, queue, deadlines   ARGV: lease in ms, owner, now in epoch ms, channel
+-- KEYS: lock, queue, deadlines   ARGV: lease in ms, owner, now in epoch ms, channel,
+-- PUBLISH or SPUBLISH
 -- returns nil when it was another's, -1 when it was nobody's, 0 when still held,
 -- 1 when freed
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
@@ -18,6 +19,6 @@ else
   redis.call('DEL', lock)
 end
 if head then
-  redis.call('PUBLISH', ARGV[4] .. ':' .. head, '0')
+  redis.call(ARGV[5], ARGV[4] .. ':' .. head, '0')
 end
 return code

@@ -22,6 +22,7 @@ package fenced
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,11 +55,15 @@ var (
 
 // Options of the lock.
 type Options struct {
-	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 
-// Defaults are Redisson's: the watchdog runs.
-func Defaults() Options { return Options{Watchdog: true} }
+// Defaults are Redisson's: the watchdog runs, sharded is auto.
+func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
+
+// Validate refuses what sharded cannot be.
+func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
 // Refine claims the watchdog when it runs.
 func (o Options) Refine(info strategies.Info) strategies.Info {
@@ -72,11 +77,12 @@ type Locker struct{ lock *redisson.Lock }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
 func New(config strategies.Config, options Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("fenced: %w", err)
 	}
-	line := redisson.NewSubscriber(config.Nodes[0].Client, redisson.One)
-	return &Locker{redisson.NewLock(config, kind{}, line, options.Watchdog)}, nil
+	client := config.Nodes[0].Client
+	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
+	return &Locker{redisson.NewLock(config, kind{}, line, herald, options.Watchdog)}, nil
 }
 
 // Prepare loads the scripts and opens the subscription connection.

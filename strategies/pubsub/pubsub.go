@@ -14,18 +14,24 @@
 // even among the waiters of a process, not between processes. An expired lock is
 // told to nobody: every waiter looks for itself when its PTTL is over.
 //
+// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by
+// SSUBSCRIBE, as Redisson does it: only the node that has the lock's slot hears of it.
+// A process then has a connection for each slot on which it waits, and keeps up to 64
+// idle ones. On older clusters, or with sharded=off, PUBLISH goes to every node.
+//
 // It guarantees exclusion while a lease is valid, frees a dead holder's lock
 // after the TTL, lets the same owner acquire again (AcquireAs), and, with the
 // watchdog, renews a lease every TTL/3 until it is released.
 //
 // What breaks it: a holder that works on after Lost or ValidUntil; a failover to a
 // replica that had not seen the hash; a subscription connection that is dead
-// without being closed, which costs a PTTL for each wake-up until TCP notices. On a
-// cluster Redisson tells a release by SPUBLISH and this by PUBLISH: there a waiter
-// of one sees a release by the other only when its PTTL is over.
+// without being closed, which costs a PTTL for each wake-up until TCP notices; on a
+// cluster processes that set sharded differently, which hear of each other's releases
+// only when the PTTL is over.
 package pubsub
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -45,11 +51,15 @@ func init() {
 
 // Options of the lock.
 type Options struct {
-	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 
-// Defaults are Redisson's: the watchdog runs.
-func Defaults() Options { return Options{Watchdog: true} }
+// Defaults are Redisson's: the watchdog runs, sharded is auto.
+func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
+
+// Validate refuses what sharded cannot be.
+func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
 // Refine claims the watchdog when it runs.
 func (o Options) Refine(info strategies.Info) strategies.Info {
@@ -67,9 +77,10 @@ type Locker struct{ *lock }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
 func New(config strategies.Config, options Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}
-	line := redisson.NewSubscriber(config.Nodes[0].Client, redisson.One)
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, options.Watchdog)}, nil
+	client := config.Nodes[0].Client
+	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, herald, options.Watchdog)}, nil
 }

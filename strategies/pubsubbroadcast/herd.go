@@ -27,7 +27,7 @@ type herd struct {
 	callers int
 
 	mu   sync.Mutex
-	free []*redisson.Subscriber
+	free map[bool][]*redisson.Subscriber // by whether for sharded channels
 }
 
 func newHerd(node strategies.Node, callers int) *herd {
@@ -35,13 +35,14 @@ func newHerd(node strategies.Node, callers int) *herd {
 		o.MinIdleConns = 0 // only subscriptions are opened
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	})
-	return &herd{client: client, callers: callers}
+	return &herd{client: client, callers: callers, free: map[bool][]*redisson.Subscriber{}}
 }
 
-// Open opens the connections that are expected to be needed.
+// Open opens the connections that are expected to be needed for what is told by
+// PUBLISH.
 func (h *herd) Open(ctx context.Context) error {
 	h.mu.Lock()
-	missing := int64(h.callers - len(h.free))
+	missing := int64(h.callers - len(h.free[false]))
 	h.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -54,7 +55,7 @@ func (h *herd) Open(ctx context.Context) error {
 				if err := s.Open(ctx); err != nil {
 					cancel(err) // the first one is what is told
 				}
-				h.put(s)
+				h.put(s, false)
 			}
 		})
 	}
@@ -63,32 +64,39 @@ func (h *herd) Open(ctx context.Context) error {
 }
 
 // Join subscribes on a free connection, or a new one.
-func (h *herd) Join(ctx context.Context, channel string) (redisson.Place, error) {
-	s := h.take()
-	place, err := s.Join(ctx, channel)
-	if err != nil {
-		h.put(s)
+func (h *herd) Join(ctx context.Context, topic redisson.Topic) (redisson.Place, error) {
+	s := h.take(topic.Sharded)
+	place, err := s.Join(ctx, topic)
+	switch {
+	case err == nil:
+		return head{place, h, s, topic.Sharded}, nil
+	case topic.Sharded:
+		// Its subscription may yet come about, and the next may be to another node.
+		return nil, errors.Join(err, s.Close())
+	default:
+		h.put(s, false)
 		return nil, err
 	}
-	return head{place, h, s}, nil
 }
 
-func (h *herd) take() *redisson.Subscriber {
+func (h *herd) take(sharded bool) *redisson.Subscriber {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last := len(h.free) - 1
-	if last < 0 {
-		return redisson.NewSubscriber(h.client, redisson.One)
+	free := h.free[sharded]
+	if last := len(free) - 1; last >= 0 {
+		h.free[sharded] = free[:last]
+		return free[last]
 	}
-	s := h.free[last]
-	h.free = h.free[:last]
-	return s
+	if cluster, ok := h.client.(*redis.ClusterClient); ok && sharded {
+		return redisson.NewShardSubscriber(cluster, redisson.One)
+	}
+	return redisson.NewSubscriber(h.client, redisson.One)
 }
 
-func (h *herd) put(s *redisson.Subscriber) {
+func (h *herd) put(s *redisson.Subscriber, sharded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.free = append(h.free, s)
+	h.free[sharded] = append(h.free[sharded], s)
 }
 
 // Close closes all connections.
@@ -96,22 +104,23 @@ func (h *herd) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var faults []error
-	for _, s := range h.free {
+	for _, s := range append(h.free[false], h.free[true]...) {
 		faults = append(faults, s.Close())
 	}
-	h.free = nil
+	clear(h.free)
 	return errors.Join(append(faults, h.client.Close())...)
 }
 
 // head is one of the herd.
 type head struct {
 	redisson.Place
-	herd *herd
-	own  *redisson.Subscriber
+	herd    *herd
+	own     *redisson.Subscriber
+	sharded bool
 }
 
 // Leave also gives the connection back.
 func (w head) Leave(handOn bool) {
 	w.Place.Leave(handOn)
-	w.herd.put(w.own)
+	w.herd.put(w.own, w.sharded)
 }

@@ -17,6 +17,7 @@
 package pubsubbroadcast
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -36,11 +37,15 @@ func init() {
 
 // Options of the lock.
 type Options struct {
-	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 
-// Defaults are those of package pubsub: the watchdog runs.
-func Defaults() Options { return Options{Watchdog: true} }
+// Defaults are those of package pubsub: the watchdog runs, sharded is auto.
+func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
+
+// Validate refuses what sharded cannot be.
+func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
 // Refine claims the watchdog when it runs.
 func (o Options) Refine(info strategies.Info) strategies.Info {
@@ -57,8 +62,9 @@ type Locker struct{ *lock }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
 func New(config strategies.Config, options Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, newHerd(config.Nodes[0], config.Callers), options.Watchdog)}, nil
+	herd, herald := newHerd(config.Nodes[0], config.Callers), redisson.NewHerald(config.Nodes[0].Client, options.Sharded)
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, herd, herald, options.Watchdog)}, nil
 }

@@ -1,5 +1,5 @@
 -- Takes a permit if there is one. A semaphore that nobody has set up is set up.
--- KEYS: semaphore   ARGV: permits, channel
+-- KEYS: semaphore   ARGV: permits, channel, PUBLISH or SPUBLISH
 -- returns 1, or 0 when there is none
 local free = redis.call('GET', KEYS[1])
 local new = not free
@@ -12,6 +12,6 @@ if tonumber(free) < 1 then
 end
 free = redis.call('DECR', KEYS[1])
 if new and free > 0 then
-  redis.call('PUBLISH', ARGV[2], free)
+  redis.call(ARGV[3], ARGV[2], free)
 end
 return 1

@@ -1,6 +1,7 @@
 -- Takes a permit if there is one, after those that have run out have been given
 -- back. A semaphore that nobody has set up is set up.
--- KEYS: semaphore, deadlines   ARGV: permits, channel, id, now, deadline, both in epoch ms
+-- KEYS: semaphore, deadlines   ARGV: permits, channel, id, now, deadline, both in epoch ms,
+-- PUBLISH or SPUBLISH
 -- returns nil when taken, else the next deadline, or -1 where permits have none
 local free = redis.call('GET', KEYS[1])
 local more = not free
@@ -20,6 +21,6 @@ end
 free = redis.call('DECR', KEYS[1])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[3])
 if more and free > 0 then
-  redis.call('PUBLISH', ARGV[2], free)
+  redis.call(ARGV[6], ARGV[2], free)
 end
 return nil

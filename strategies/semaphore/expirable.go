@@ -65,13 +65,13 @@ func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
 	return ms, now.Add(time.UnixMilli(ms).Sub(now))
 }
 
-func (e *expirable) take(ctx context.Context, name string) (strategies.Lease, time.Duration, error) {
+func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error) {
 	now := time.Now()
 	ms, until := deadline(now, e.ttl)
-	held := &expirablePermit{client: e.client, name: name, id: e.id()}
+	held := &expirablePermit{client: e.client, name: name, topic: topic, id: e.id()}
 	held.until.Set(until)
 	next, err := acquireExpirableScript.Run(ctx, e.client, held.keys(),
-		e.permits, channel(name), held.id, now.UnixMilli(), ms).Int64()
+		e.permits, topic.Channel, held.id, now.UnixMilli(), ms, topic.Command()).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return held, 0, nil
@@ -93,6 +93,7 @@ func (e *expirable) take(ctx context.Context, name string) (strategies.Lease, ti
 type expirablePermit struct {
 	client   redis.UniversalClient
 	name, id string
+	topic    redisson.Topic
 	until    validity.Until
 }
 
@@ -107,7 +108,7 @@ func (held *expirablePermit) ValidUntil() time.Time { return held.until.Get() }
 // Release gives the permit back if it has not run out.
 func (held *expirablePermit) Release(ctx context.Context) error {
 	released, err := releaseExpirableScript.Run(ctx, held.client, held.keys(),
-		channel(held.name), held.id, time.Now().UnixMilli()).Bool()
+		held.topic.Channel, held.id, time.Now().UnixMilli(), held.topic.Command()).Bool()
 	if err != nil {
 		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
 var (
@@ -39,18 +40,18 @@ func (*plain) scripts() []*redis.Script {
 	return []*redis.Script{prepareScript, acquireScript, releaseScript}
 }
 
-func (p *plain) take(ctx context.Context, name string) (strategies.Lease, time.Duration, error) {
-	taken, err := p.ask(ctx, name)
+func (p *plain) take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error) {
+	taken, err := p.ask(ctx, name, topic)
 	if err != nil || !taken {
 		return nil, p.look, err
 	}
-	return &plainPermit{client: p.client, name: name}, 0, nil
+	return &plainPermit{client: p.client, name: name, topic: topic}, 0, nil
 }
 
 // ask waits for the answer even when its caller does not: nothing in Redis would
 // tell afterwards whether the permit had been granted. What comes too late goes
 // back.
-func (p *plain) ask(ctx context.Context, name string) (bool, error) {
+func (p *plain) ask(ctx context.Context, name string, topic redisson.Topic) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -60,7 +61,8 @@ func (p *plain) ask(ctx context.Context, name string) (bool, error) {
 	}
 	answered := make(chan answer)
 	p.asking.Go(func() {
-		taken, err := acquireScript.Run(context.WithoutCancel(ctx), p.client, []string{name}, p.permits, channel(name)).Bool()
+		taken, err := acquireScript.Run(context.WithoutCancel(ctx), p.client, []string{name},
+			p.permits, topic.Channel, topic.Command()).Bool()
 		select {
 		case answered <- answer{taken, err}:
 		case <-ctx.Done():
@@ -68,7 +70,7 @@ func (p *plain) ask(ctx context.Context, name string) (bool, error) {
 				settle, done := doubt.Settle(ctx)
 				defer done()
 				// Nothing more can be done about a failure here.
-				_ = releaseScript.Run(settle, p.client, []string{name}, channel(name)).Err()
+				_ = releaseScript.Run(settle, p.client, []string{name}, topic.Channel, topic.Command()).Err()
 			}
 		}
 	})
@@ -86,6 +88,7 @@ func (p *plain) close() { p.asking.Wait() }
 type plainPermit struct {
 	client   redis.UniversalClient
 	name     string
+	topic    redisson.Topic
 	released atomic.Bool
 }
 
@@ -95,7 +98,8 @@ func (held *plainPermit) Release(ctx context.Context) error {
 	if held.released.Swap(true) {
 		return strategies.ErrNotHeld
 	}
-	there, err := releaseScript.Run(ctx, held.client, []string{held.name}, channel(held.name)).Bool()
+	there, err := releaseScript.Run(ctx, held.client, []string{held.name},
+		held.topic.Channel, held.topic.Command()).Bool()
 	if err != nil {
 		// When it may have been carried out, a permit too few is the lesser evil.
 		held.released.Store(doubt.MayHaveRun(err))

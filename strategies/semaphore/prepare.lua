@@ -1,6 +1,6 @@
 -- Sets the semaphore up if nobody has yet.
--- KEYS: semaphore   ARGV: permits, channel
+-- KEYS: semaphore   ARGV: permits, channel, PUBLISH or SPUBLISH
 if redis.call('SET', KEYS[1], ARGV[1], 'NX') then
-  redis.call('PUBLISH', ARGV[2], ARGV[1])
+  redis.call(ARGV[3], ARGV[2], ARGV[1])
 end
 return 1

@@ -16,8 +16,8 @@
 // What breaks it: a holder that crashes never gives its permit back, nor does an
 // acquire or release whose reply is lost with its connection, for nothing in Redis
 // says whose a permit is. When Redis loses its data all permits are free again, and
-// those held are given back on top. On a cluster Redisson publishes by SPUBLISH and
-// this by PUBLISH: there neither's waiters hear of the other's releases.
+// those held are given back on top. On a
+// cluster a release is told as in package pubsub.
 //
 // With expirable it is laid out like RPermitExpirableSemaphore: each permit has an
 // id with a deadline in a sorted set, {key}:timeout. Permits that are overdue are
@@ -58,19 +58,21 @@ func init() {
 
 // Options of the semaphore.
 type Options struct {
-	Permits   int  `opt:"permits" help:"how many may hold one key at a time"`
-	Expirable bool `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
+	Permits   int    `opt:"permits" help:"how many may hold one key at a time"`
+	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
+	Sharded   string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 
-// Defaults are 4 permits that do not expire.
-func Defaults() Options { return Options{Permits: 4} }
+// Defaults are 4 permits that do not expire; sharded is auto, as in Redisson.
+func Defaults() Options { return Options{Permits: 4, Sharded: redisson.ShardedAuto} }
 
-// Validate refuses a semaphore without permits.
+// Validate refuses a semaphore without permits, and what sharded cannot be.
 func (o Options) Validate() error {
+	var none error
 	if o.Permits < 1 {
-		return fmt.Errorf("permits must be at least 1, not %d", o.Permits)
+		none = fmt.Errorf("permits must be at least 1, not %d", o.Permits)
 	}
-	return nil
+	return errors.Join(none, redisson.ValidSharded(o.Sharded))
 }
 
 // Refine claims recovery for expirable permits, and says what the others lack.
@@ -87,8 +89,9 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // permits is a kind of them.
 type permits interface {
 	scripts() []*redis.Script
-	// take returns nil when there is none, and how long to park at most then.
-	take(ctx context.Context, name string) (strategies.Lease, time.Duration, error)
+	// take returns nil when there is none, and how long to park at most then. What it
+	// frees, and its lease, is told to the topic.
+	take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error)
 	// close waits for what is still under way.
 	close()
 }
@@ -99,7 +102,8 @@ type Locker struct {
 	options Options
 	client  redis.UniversalClient
 	permits permits
-	line    *redisson.Subscriber
+	line    redisson.Line
+	herald  *redisson.Herald
 	closed  atomic.Bool
 }
 
@@ -109,7 +113,10 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	client := config.Nodes[0].Client
-	l := &Locker{config: config, options: options, client: client, line: redisson.NewSubscriber(client, wakes)}
+	l := &Locker{
+		config: config, options: options, client: client,
+		line: redisson.NewLine(client, wakes), herald: redisson.NewHerald(client, options.Sharded),
+	}
 	if options.Expirable {
 		l.permits = newExpirable(client, options.Permits, config.TTL)
 	} else {
@@ -118,8 +125,10 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// channel is where the number of free permits is told.
-func channel(name string) string { return redisson.Prefixed("redisson_sc", name) }
+// topic is where the number of free permits is told.
+func (l *Locker) topic(name string) redisson.Topic {
+	return l.herald.Topic(name, redisson.Prefixed("redisson_sc", name))
+}
 
 // wakes is how many waiters can take what is free: all, where nobody knows.
 func wakes(free string) int {
@@ -138,12 +147,14 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 			return fmt.Errorf("load a script: %w", err)
 		}
 	}
-	if err := l.line.Open(ctx); err != nil {
-		return fmt.Errorf("open the subscription connection: %w", err)
+	if err := l.herald.Open(ctx, l.line); err != nil {
+		return err
 	}
 	for _, key := range keys {
 		name := l.config.Key(key)
-		if err := prepareScript.Run(ctx, l.client, []string{name}, l.options.Permits, channel(name)).Err(); err != nil {
+		topic := l.topic(name)
+		if err := prepareScript.Run(ctx, l.client, []string{name},
+			l.options.Permits, topic.Channel, topic.Command()).Err(); err != nil {
 			return fmt.Errorf("set up %q: %w", name, err)
 		}
 	}
@@ -156,15 +167,19 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 		return nil, strategies.ErrClosed
 	}
 	name := l.config.Key(key)
+	if err := l.herald.Learn(ctx); err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	}
+	topic := l.topic(name)
 	var held strategies.Lease
 	try := func() (taken bool, left time.Duration, err error) {
-		held, left, err = l.permits.take(ctx, name)
+		held, left, err = l.permits.take(ctx, name, topic)
 		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
 		return held != nil, left, err
 	}
 	taken, _, err := try()
 	if err == nil && !taken {
-		err = redisson.Wait(ctx, l.line, channel(name), l.config.Probe, try)
+		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, try)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
@@ -178,7 +193,10 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrClosed
 	}
 	name := l.config.Key(key)
-	held, _, err := l.permits.take(ctx, name)
+	if err := l.herald.Learn(ctx); err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	}
+	held, _, err := l.permits.take(ctx, name, l.topic(name))
 	l.config.Probe.Attempt()
 	switch {
 	case err != nil:

@@ -33,6 +33,9 @@ type Lease struct {
 // TTL is how long the lease lasts from each renewal on, in milliseconds.
 func (held *Lease) TTL() int64 { return held.lock.config.TTL.Milliseconds() }
 
+// Topic is where the lock's release is told on that channel.
+func (held *Lease) Topic(channel string) Topic { return held.lock.herald.Topic(held.Key, channel) }
+
 // ParkFor is how long to wait on a lock that has ms left by PTTL.
 func (held *Lease) ParkFor(ms int64) time.Duration {
 	if ms < 0 { // it has no TTL: somebody else's doing

@@ -22,7 +22,7 @@ type Kind interface {
 	// another's, left is how long to park at most.
 	Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error)
 	// Release gives up one hold and says whether it was the owner's last; ErrNotHeld
-	// when the owner has none.
+	// when the owner has none. It publishes by the command of held's Topic.
 	Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error)
 	// Channel is where a waiter for that lease is told of a release.
 	Channel(held *Lease) string
@@ -41,6 +41,7 @@ type Lock struct {
 	client   redis.UniversalClient
 	kind     Kind
 	line     Line
+	herald   *Herald
 	owners   *owner.Names
 	watchdog *watchdog // nil without
 	closed   atomic.Bool
@@ -48,8 +49,11 @@ type Lock struct {
 
 // NewLock returns a lock on the first node, which it does not talk to yet. It
 // closes the line when it is closed itself.
-func NewLock(config strategies.Config, kind Kind, line Line, renew bool) *Lock {
-	l := &Lock{config: config, client: config.Nodes[0].Client, kind: kind, line: line, owners: owner.New()}
+func NewLock(config strategies.Config, kind Kind, line Line, herald *Herald, renew bool) *Lock {
+	l := &Lock{
+		config: config, client: config.Nodes[0].Client, kind: kind,
+		line: line, herald: herald, owners: owner.New(),
+	}
 	if renew {
 		l.watchdog = newWatchdog(l.client, config.TTL)
 	}
@@ -63,10 +67,7 @@ func (l *Lock) Prepare(ctx context.Context, _ []string) error {
 			return fmt.Errorf("load a script: %w", err)
 		}
 	}
-	if err := l.line.Open(ctx); err != nil {
-		return fmt.Errorf("open the subscription connection: %w", err)
-	}
-	return nil
+	return l.herald.Open(ctx, l.line)
 }
 
 // Acquire waits until the lock is held or ctx ends.
@@ -127,7 +128,7 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 	}
 	taken, _, err := l.try(ctx, held)
 	if err == nil && !taken {
-		err = Wait(ctx, l.line, l.kind.Channel(held), l.config.Probe, func() (bool, time.Duration, error) {
+		err = Wait(ctx, l.line, held.Topic(l.kind.Channel(held)), l.config.Probe, func() (bool, time.Duration, error) {
 			return l.try(ctx, held)
 		})
 	}
@@ -140,6 +141,9 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 
 // try makes one attempt. After an error the lock is not held.
 func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Duration, err error) {
+	if err := l.herald.Learn(ctx); err != nil {
+		return false, 0, err
+	}
 	until := time.Now().Add(l.config.TTL)
 	taken, left, err = l.kind.Acquire(ctx, l.client, held)
 	l.config.Probe.Attempt() // answered: it finds all that was done before it was counted

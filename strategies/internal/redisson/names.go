@@ -24,3 +24,13 @@ func Suffixed(key, suffix string) string {
 	}
 	return "{" + key + "}:" + suffix
 }
+
+// tag is the part of a name that its hash slot is made of.
+func tag(name string) string {
+	if _, after, ok := strings.Cut(name, "{"); ok {
+		if inside, _, ok := strings.Cut(after, "}"); ok && inside != "" {
+			return inside
+		}
+	}
+	return name
+}

@@ -42,9 +42,11 @@ func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (t
 	return false, held.ParkFor(ms), nil
 }
 
-// Release publishes "0" when the hold was the last.
+// Release tells "0" when the hold was the last.
 func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
-	code, err := releaseScript.Run(ctx, client, []string{held.Key}, held.TTL(), held.Owner, k.Channel(held)).Int()
+	topic := held.Topic(k.Channel(held))
+	code, err := releaseScript.Run(ctx, client, []string{held.Key},
+		held.TTL(), held.Owner, topic.Channel, topic.Command()).Int()
 	if errors.Is(err, redis.Nil) {
 		return false, strategies.ErrNotHeld
 	}

@@ -19,11 +19,11 @@ import (
 // UNSUBSCRIBE in the order in which they were decided, so that nobody who joins or
 // leaves has to wait for the network.
 type Subscriber struct {
-	pubsub *redis.PubSub
-	wakes  func(payload string) int
-	stop   context.CancelFunc
-	ctx    context.Context
-	done   sync.WaitGroup
+	feed  feed
+	wakes func(payload string) int
+	stop  context.CancelFunc
+	ctx   context.Context
+	done  sync.WaitGroup
 
 	mu       sync.Mutex
 	started  bool
@@ -32,14 +32,34 @@ type Subscriber struct {
 	signal   chan struct{}       // that there are some; capacity 1
 }
 
+// feed is what a Subscriber hears by: a *redis.PubSub, or a shard.
+type feed interface {
+	Subscribe(ctx context.Context, channels ...string) error
+	Unsubscribe(ctx context.Context, channels ...string) error
+	// Receive reconnects, and then subscribes again, by itself.
+	Receive(ctx context.Context) (any, error)
+	Ping(ctx context.Context, payload ...string) error
+	Close() error
+}
+
 // NewSubscriber returns a Subscriber that opens a connection of that client when
 // it is first used. wakes says how many waiters a message wakes; it is asked with
 // an empty payload after a break in the connection, when messages may have been
 // missed.
 func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
+	return newSubscriber(client.Subscribe(context.Background()), wakes) // opens no connection yet
+}
+
+// NewShardSubscriber is the same for sharded channels. They must be of one slot
+// while any of them is waited on.
+func NewShardSubscriber(cluster *redis.ClusterClient, wakes func(payload string) int) *Subscriber {
+	return newSubscriber(newShard(cluster), wakes)
+}
+
+func newSubscriber(feed feed, wakes func(payload string) int) *Subscriber {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Subscriber{
-		pubsub:   client.Subscribe(ctx), // opens no connection yet
+		feed:     feed,
 		wakes:    wakes,
 		ctx:      ctx,
 		stop:     stop,
@@ -54,7 +74,7 @@ func One(string) int { return 1 }
 
 // Open opens the connection.
 func (s *Subscriber) Open(ctx context.Context) error {
-	if err := s.pubsub.Ping(ctx); err != nil {
+	if err := s.feed.Ping(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -74,7 +94,7 @@ func (s *Subscriber) start() {
 // Close closes the connection.
 func (s *Subscriber) Close() error {
 	s.stop()
-	err := s.pubsub.Close()
+	err := s.feed.Close()
 	s.done.Wait()
 	if errors.Is(err, redis.ErrClosed) {
 		return nil
@@ -82,8 +102,9 @@ func (s *Subscriber) Close() error {
 	return err
 }
 
-// Join adds a waiter.
-func (s *Subscriber) Join(ctx context.Context, name string) (Place, error) {
+// Join adds a waiter. The topic must be of the Subscriber's sort.
+func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
+	name := topic.Channel
 	s.mu.Lock()
 	s.start()
 	c := s.channels[name]
@@ -130,14 +151,14 @@ func (s *Subscriber) send() {
 		wanted, unwanted := s.decide()
 		if len(unwanted) > 0 {
 			// When it fails the connection is broken; the next one will not have them.
-			_ = s.pubsub.Unsubscribe(s.ctx, unwanted...)
+			_ = s.feed.Unsubscribe(s.ctx, unwanted...)
 		}
 		if len(wanted) == 0 {
 			continue
 		}
-		err := s.pubsub.Subscribe(s.ctx, wanted...)
+		err := s.feed.Subscribe(s.ctx, wanted...)
 		if err != nil { // on a connection that was broken and has been replaced
-			err = s.pubsub.Subscribe(s.ctx, wanted...)
+			err = s.feed.Subscribe(s.ctx, wanted...)
 		}
 		if err != nil {
 			s.fail(err, wanted)
@@ -189,7 +210,7 @@ func (s *Subscriber) fail(err error, names []string) {
 // itself, within Receive.
 func (s *Subscriber) receive() {
 	for failures := 0; ; {
-		message, err := s.pubsub.Receive(s.ctx)
+		message, err := s.feed.Receive(s.ctx)
 		if s.ctx.Err() != nil {
 			return
 		}
@@ -209,7 +230,7 @@ func (s *Subscriber) receive() {
 		case *redis.Message:
 			s.released(message.Channel, message.Payload)
 		case *redis.Subscription:
-			if message.Kind == "subscribe" {
+			if message.Kind == "subscribe" || message.Kind == "ssubscribe" {
 				s.confirmed(message.Channel)
 			}
 		}

@@ -18,6 +18,8 @@ import (
 
 const channel = "channel"
 
+func topic(channel string) redisson.Topic { return redisson.Topic{Channel: channel} }
+
 // queue is waiters on one channel of a Subscriber, by number.
 type queue struct {
 	t          *testing.T
@@ -45,7 +47,7 @@ func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 		}
 	})
 	for range n {
-		place, err := q.subscriber.Join(t.Context(), channel)
+		place, err := q.subscriber.Join(t.Context(), topic(channel))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +165,7 @@ func TestMessageToTheAwakeIsKept(t *testing.T) {
 // heard returns when all that was published before has been handed out.
 func (q *queue) heard() {
 	q.t.Helper()
-	place, err := q.subscriber.Join(q.t.Context(), "last")
+	place, err := q.subscriber.Join(q.t.Context(), topic("last"))
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -199,7 +201,7 @@ func TestLeaverHandsOn(t *testing.T) {
 func TestParkEndsWithItsContext(t *testing.T) {
 	q := newQueue(t, 1, redisson.One)
 	ctx, cancel := context.WithCancel(t.Context())
-	place, err := q.subscriber.Join(t.Context(), channel)
+	place, err := q.subscriber.Join(t.Context(), topic(channel))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,14 +228,14 @@ func TestRefusedSubscriptionFailsItsWaiters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for range 2 {
-		if _, err := q.subscriber.Join(ctx, "another"); !redis.HasErrorPrefix(err, "NOPERM") {
+		if _, err := q.subscriber.Join(ctx, topic("another")); !redis.HasErrorPrefix(err, "NOPERM") {
 			t.Errorf("joining a forbidden channel returned %v, want NOPERM", err)
 		}
 	}
 	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "allchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
-	place, err := q.subscriber.Join(ctx, "another")
+	place, err := q.subscriber.Join(ctx, topic("another"))
 	if err != nil {
 		t.Fatalf("once it was allowed: %v", err)
 	}

@@ -14,9 +14,8 @@ import (
 type Line interface {
 	// Open opens connections ahead of the first waiter.
 	Open(ctx context.Context) error
-	// Join returns once whatever is published on the channel from then on reaches
-	// somebody.
-	Join(ctx context.Context, channel string) (Place, error)
+	// Join returns once whatever is published there from then on reaches somebody.
+	Join(ctx context.Context, topic Topic) (Place, error)
 	// Close ends the subscriptions. Nobody may be waiting.
 	Close() error
 }
@@ -33,10 +32,10 @@ type Place interface {
 
 // Wait joins the line and tries, and parks between tries for as long as try says,
 // until try succeeds, fails, or ctx ends.
-func Wait(ctx context.Context, line Line, channel string, probe *strategies.Probe, try func() (taken bool, left time.Duration, err error)) error {
-	place, err := line.Join(ctx, channel)
+func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, try func() (taken bool, left time.Duration, err error)) error {
+	place, err := line.Join(ctx, topic)
 	if err != nil {
-		return fmt.Errorf("subscribe to %q: %w", channel, doubt.Because(ctx, err))
+		return fmt.Errorf("subscribe to %q: %w", topic.Channel, doubt.Because(ctx, err))
 	}
 	for parked := false; ; parked = true {
 		taken, left, err := try()
@@ -50,7 +49,7 @@ func Wait(ctx context.Context, line Line, channel string, probe *strategies.Prob
 		}
 		if err := place.Park(ctx, left); err != nil {
 			place.Leave(false)
-			return fmt.Errorf("wait on %q: %w", channel, err)
+			return fmt.Errorf("wait on %q: %w", topic.Channel, err)
 		}
 	}
 }

@@ -23,7 +23,13 @@ type Process struct {
 // the test ends.
 func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
 	t.Helper()
-	config := Config(t, server)
+	return StartOn(t, []strategies.Node{server.Node(t)}, variant, ttl)
+}
+
+// StartOn is Start on other nodes than one server.
+func StartOn(t testing.TB, nodes []strategies.Node, variant string, ttl time.Duration) Process {
+	t.Helper()
+	config := configOn(nodes)
 	config.TTL = ttl
 	locker, err := Variant(t, variant).Open(config)
 	if err != nil {
@@ -75,6 +81,12 @@ type Waiters struct {
 // answer to the two tries that precede parking.
 func Park(t testing.TB, n int, processes ...Process) *Waiters {
 	t.Helper()
+	return ParkOn(t, "key", n, processes...)
+}
+
+// ParkOn is Park for another key.
+func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
+	t.Helper()
 	w := &Waiters{leases: make(chan strategies.Lease, n*len(processes))}
 	// None outlives the test, however it ends.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +96,7 @@ func Park(t testing.TB, n int, processes ...Process) *Waiters {
 		before[i] = p.Counts().Attempts
 		for range n {
 			w.all.Go(func() {
-				lease, err := p.Locker.Acquire(ctx, "key")
+				lease, err := p.Locker.Acquire(ctx, key)
 				if err == nil {
 					w.leases <- lease
 				} else if ctx.Err() == nil {

@@ -68,12 +68,11 @@ func Variant(t testing.TB, name string) strategies.Variant {
 // Config is one instance's, with clients and a probe of its own.
 func Config(t testing.TB, server *redistest.Server) strategies.Config {
 	t.Helper()
-	return strategies.Config{
-		Nodes:  []strategies.Node{server.Node(t)},
-		Prefix: "trial:",
-		TTL:    time.Minute,
-		Probe:  &strategies.Probe{},
-	}
+	return configOn([]strategies.Node{server.Node(t)})
+}
+
+func configOn(nodes []strategies.Node) strategies.Config {
+	return strategies.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
 }
 
 // Eventually waits for something that happens elsewhere.

@@ -1,0 +1,276 @@
+package redisson_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/fair"
+	_ "github.com/lockbench/lockbench/strategies/fenced"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	_ "github.com/lockbench/lockbench/strategies/pubsub"
+	_ "github.com/lockbench/lockbench/strategies/pubsubbroadcast"
+	_ "github.com/lockbench/lockbench/strategies/semaphore"
+)
+
+// cluster is one of three primaries, for all subtests.
+type cluster struct {
+	*redistest.Topology
+	outside *redis.ClusterClient
+}
+
+func startCluster(t *testing.T) cluster {
+	t.Helper()
+	top := redistest.StartTopology(t, "cluster:3")
+	return cluster{top, top.Nodes(t)[0].Client.(*redis.ClusterClient)}
+}
+
+// start opens an instance with clients of its own.
+func (c cluster) start(t *testing.T, variant string) trial.Process {
+	t.Helper()
+	return trial.StartOn(t, c.Nodes(t), variant, time.Hour)
+}
+
+// each does something on every node.
+func (c cluster) each(t *testing.T, do func(node *redis.Client)) {
+	t.Helper()
+	for _, addr := range c.Addrs() {
+		node := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true})
+		do(node)
+		_ = node.Close()
+	}
+}
+
+// calls is how often the nodes have run a command.
+func (c cluster) calls(t *testing.T, command string) (n int) {
+	t.Helper()
+	c.each(t, func(node *redis.Client) {
+		info, err := node.Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, after, ok := strings.Cut(info, "cmdstat_"+command+":calls="); ok {
+			var calls int
+			if _, err := fmt.Sscan(strings.SplitN(after, ",", 2)[0], &calls); err != nil {
+				t.Fatal(err)
+			}
+			n += calls
+		}
+	})
+	return n
+}
+
+// Waiters of two instances on keys of all nodes are woken, by nothing else than what
+// the variant publishes with.
+func TestCluster(t *testing.T) {
+	const waiters = 3
+	c := startCluster(t)
+	for _, test := range []struct {
+		variant   string
+		published string
+		keys      []string
+	}{
+		{"pubsub", "spublish", []string{"a", "b", "c", "{tag}d"}},
+		{"pubsub:sharded=on", "spublish", []string{"e"}},
+		{"pubsub:sharded=off", "publish", []string{"f"}},
+		{"pubsub", "publish", []string{"odd{key", "{}no tag"}}, // no channel is in their slot
+		{"pubsub-broadcast", "spublish", []string{"g", "h", "i"}},
+		{"pubsub-broadcast:sharded=off", "publish", []string{"j"}},
+		{"fenced", "spublish", []string{"k", "l"}},
+		{"fair", "spublish", []string{"m", "n"}},
+		{"fair:sharded=off", "publish", []string{"o"}},
+		{"semaphore:permits=1", "spublish", []string{"p", "q"}},
+		{"semaphore:expirable=true,permits=1", "spublish", []string{"r", "s"}},
+	} {
+		t.Run(test.variant+" "+test.keys[0], func(t *testing.T) {
+			holder, a, b := c.start(t, test.variant), c.start(t, test.variant), c.start(t, test.variant)
+			other := map[string]string{"publish": "spublish", "spublish": "publish"}[test.published]
+			before, beforeOther := c.calls(t, test.published), c.calls(t, other)
+			for _, key := range test.keys {
+				lease := holder.Acquire(t, key)
+				parked := trial.ParkOn(t, key, waiters, a, b)
+				for range 2 * waiters {
+					trial.Release(t, lease)
+					lease = parked.Next(t)
+				}
+				trial.Release(t, lease)
+			}
+			if n, most := c.calls(t, test.published)-before, len(test.keys)*(2*waiters+2); n < len(test.keys)*2*waiters || n > most {
+				t.Errorf("%d times %s for %d releases of %d keys", n, test.published, 2*waiters+1, len(test.keys))
+			}
+			if n := c.calls(t, other) - beforeOther; n != 0 {
+				t.Errorf("%d times %s", n, other)
+			}
+		})
+	}
+	t.Run("listening", c.listening)
+	t.Run("cut off", c.cutOff)
+	t.Run("slot moves", c.slotMoves)
+	t.Run("many keys", c.manyKeys)
+	c.each(t, func(node *redis.Client) { // numbers may stay: fencing tokens, permits
+		for _, key := range node.Keys(t.Context(), "*").Val() {
+			if kind := node.Type(t.Context(), key).Val(); kind != "string" {
+				t.Errorf("%s is left, a %s", key, kind)
+			}
+		}
+	})
+}
+
+// What a Redisson client on the cluster hears, and is heard with.
+func (c cluster) listening(t *testing.T) {
+	const channel = "redisson_lock__channel:{trial:wire}"
+	p := c.start(t, "pubsub")
+	lease := p.Acquire(t, "wire")
+	listener := c.outside.SSubscribe(t.Context(), channel)
+	defer func() { _ = listener.Close() }()
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	parked := trial.ParkOn(t, "wire", 5, p)
+	node, err := c.outside.MasterForKey(t.Context(), channel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := node.PubSubShardNumSub(t.Context(), channel).Val()[channel]; n != 2 {
+		t.Errorf("%d subscriptions of the listener and of one process with five waiters", n)
+	}
+	trial.Release(t, lease)
+	message, err := listener.ReceiveMessage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message.Payload != "0" {
+		t.Errorf("a release told %q", message.Payload)
+	}
+	lease = parked.Next(t)
+	// Somebody in Java releases what he took from us.
+	c.outside.Del(t.Context(), "trial:wire")
+	if err := c.outside.SPublish(t.Context(), channel, "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		trial.Release(t, parked.Next(t))
+	}
+	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld {
+		t.Errorf("release of what is lost: %v", err)
+	}
+}
+
+// The subscriptions are cut, and nothing is missed.
+func (c cluster) cutOff(t *testing.T) {
+	for _, variant := range []string{"pubsub", "pubsub-broadcast"} {
+		holder, p := c.start(t, variant), c.start(t, variant)
+		lease := holder.Acquire(t, "cut")
+		parked := trial.ParkOn(t, "cut", 3, p)
+		for range 3 {
+			c.each(t, func(node *redis.Client) { node.ClientKillByFilter(t.Context(), "TYPE", "pubsub") })
+			trial.Release(t, lease)
+			lease = parked.Next(t)
+		}
+		trial.Release(t, lease)
+	}
+}
+
+// The slot goes to another node while somebody waits: the subscription follows it.
+func (c cluster) slotMoves(t *testing.T) {
+	for i, variant := range []string{"pubsub", "pubsub-broadcast", "fair"} {
+		key := fmt.Sprint("moving", i)
+		holder, p := c.redirected(t, variant), c.redirected(t, variant)
+		lease := holder.Acquire(t, key)
+		parked := trial.ParkOn(t, key, 3, p)
+		c.move(t, "trial:"+key)
+		trial.Eventually(t, "the subscription is on the new node", func() bool {
+			node, err := p.Config.Nodes[0].Client.(*redis.ClusterClient).MasterForKey(t.Context(), "trial:"+key)
+			if err != nil {
+				return false
+			}
+			channels, err := node.PubSubShardChannels(t.Context(), "*{trial:"+key+"}*").Result()
+			return err == nil && len(channels) > 0
+		})
+		for range 3 {
+			trial.Release(t, lease)
+			lease = parked.Next(t)
+		}
+		trial.Release(t, lease)
+	}
+}
+
+// redirected is start with clients that follow redirections, as most do; those of a
+// run do not.
+func (c cluster) redirected(t *testing.T, variant string) trial.Process {
+	t.Helper()
+	node := c.Nodes(t)[0]
+	client := node.Dial(func(o *redis.UniversalOptions) { o.MaxRedirects = 3 })
+	t.Cleanup(func() { _ = client.Close() })
+	options := *node.Options
+	options.MaxRedirects = 3
+	return trial.StartOn(t, []strategies.Node{{Client: client, Options: &options}}, variant, time.Hour)
+}
+
+// move gives the slot of a key to the next node.
+func (c cluster) move(t *testing.T, key string) {
+	t.Helper()
+	ctx := t.Context()
+	slot := int(c.outside.ClusterKeySlot(ctx, key).Val())
+	var nodes []*redis.Client
+	var ids []string
+	from := -1
+	for i, addr := range c.Addrs() {
+		node := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true})
+		defer func() { _ = node.Close() }()
+		nodes = append(nodes, node)
+		ids = append(ids, node.Do(ctx, "CLUSTER", "MYID").Val().(string))
+		if node.Exists(ctx, key).Err() == nil {
+			from = i
+		}
+	}
+	to := (from + 1) % len(nodes)
+	must := func(node int, args ...any) {
+		t.Helper()
+		if err := nodes[node].Do(ctx, args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	must(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[from])
+	must(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to])
+	keys, err := nodes[from].ClusterGetKeysInSlot(ctx, slot, 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := strings.Cut(c.Addrs()[to], ":")
+	for _, k := range keys {
+		must(from, "MIGRATE", host, port, k, 0, 5000)
+	}
+	must(to, "CLUSTER", "SETSLOT", slot, "NODE", ids[to])
+	must(from, "CLUSTER", "SETSLOT", slot, "NODE", ids[to])
+}
+
+// Of many keys that were waited on some connections stay, not all.
+func (c cluster) manyKeys(t *testing.T) {
+	const keys, kept = 100, 64
+	p := c.start(t, "pubsub")
+	connections := func() (n int) {
+		c.each(t, func(node *redis.Client) {
+			list, err := node.ClientList(t.Context()).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += strings.Count(list, "subscribe")
+		})
+		return n
+	}
+	before := connections()
+	for i := range keys {
+		key := fmt.Sprint("one of many ", i)
+		lease := p.Acquire(t, key)
+		parked := trial.ParkOn(t, key, 1, p)
+		trial.Release(t, lease)
+		trial.Release(t, parked.Next(t))
+	}
+	trial.Eventually(t, "the rest are closed", func() bool { return connections()-before <= kept })
+}
