@@ -85,6 +85,12 @@ func (top *Topology) Promote(i int) {
 	top.do("promote", func(ctx context.Context) error { return top.Server.Promote(ctx, i) })
 }
 
+// Detach has a replica lag from then on, until it is promoted or follows again.
+func (top *Topology) Detach(i int) {
+	top.t.Helper()
+	top.do("detach", func(ctx context.Context) error { return top.Server.Detach(ctx, i) })
+}
+
 // Settle waits until the nodes are together again.
 func (top *Topology) Settle() { top.t.Helper(); top.do("settle", top.Server.Settle) }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,9 +18,10 @@ type node struct {
 	observer redis.UniversalClient  // looks at it, under a name of its own
 	version  string
 	mode     string
-	runID    string // Redis's own: another after each start of it
-	role     string // when it was opened; "" where it does not say
-	replID   string // the history of writes, which replicas share with their primary
+	runID    string      // Redis's own: another after each start of it
+	role     string      // when it was opened; "" where it does not say
+	replID   string      // the history of writes, which replicas share with their primary
+	detached atomic.Bool // from its primary, by ourselves
 	ledger   ledger
 }
 

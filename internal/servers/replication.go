@@ -59,6 +59,7 @@ func (n *node) follow(ctx context.Context, lead *node) error {
 	if err != nil {
 		return fmt.Errorf("make %s a replica of %s: %w", n.addr(), lead.addr(), err)
 	}
+	n.detached.Store(false)
 	return nil
 }
 
@@ -77,6 +78,7 @@ func (s *Server) Promote(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("promote %s: %w", n.addr(), err)
 	}
+	n.detached.Store(false)
 	s.primary.Store(n)
 	var wg sync.WaitGroup
 	for _, other := range s.nodes {
@@ -90,6 +92,28 @@ func (s *Server) Promote(ctx context.Context, i int) error {
 	}
 	wg.Wait()
 	return ctx.Err()
+}
+
+// Detach has a replica, by its place in Owned, hear no more of its primary: from then
+// on it lags by all that is written, and is promoted with what it had, as one behind
+// a slow link would be. Follow brings it back.
+func (s *Server) Detach(ctx context.Context, i int) error {
+	n, err := s.member(i)
+	if err != nil {
+		return err
+	}
+	if n == s.primary.Load() {
+		return fmt.Errorf("%w: node %d is the primary, not a replica", ErrConfig, i)
+	}
+	const nobody = "1" // the port on which nothing listens
+	err = control(n.addr(), func(client *redis.Client) error {
+		return client.Do(ctx, "REPLICAOF", "127.0.0.1", nobody).Err()
+	})
+	if err != nil {
+		return fmt.Errorf("detach %s: %w", n.addr(), err)
+	}
+	n.detached.Store(true)
+	return nil
 }
 
 // Follow makes a node, by its place in Owned, a replica of the present primary.
@@ -126,8 +150,8 @@ const (
 	settleTimeout = 20 * time.Second
 )
 
-// Settle waits until the nodes are together: every replica in sync with what the
-// primary had when it was asked, a cluster serving all its slots.
+// Settle waits until the nodes are together: every replica but the detached in sync
+// with what the primary had when it was asked, a cluster serving all its slots.
 func (s *Server) Settle(ctx context.Context) error {
 	var together func(context.Context) error
 	switch s.topology.Kind {
@@ -180,7 +204,7 @@ func (s *Server) inSync(ctx context.Context) error {
 	}
 	written := fields.integer("master_repl_offset")
 	for _, n := range s.nodes {
-		if n == lead || n.ping(ctx, patience) != nil { // one that is down is not waited for
+		if n == lead || n.detached.Load() || n.ping(ctx, patience) != nil { // one that is down is not waited for
 			continue
 		}
 		fields, err := readInfo(ctx, n.observer, "replication")

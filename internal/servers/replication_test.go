@@ -194,6 +194,66 @@ func oldPrimary(t *testing.T, s *Server) {
 	}
 }
 
+// A detached replica lags, is promoted with what it had, and comes back.
+func TestReplicaLags(t *testing.T) {
+	ctx := t.Context()
+	s := open(t, Options{Address: "process", Topology: "replicas:2"})
+	holds := func(node int, want string) {
+		t.Helper()
+		if got := s.nodes[node].observer.Get(ctx, "k").Val(); got != want {
+			t.Errorf("node %d holds %q, want %q", node, got, want)
+		}
+	}
+	write := func(value string, replicas int64) {
+		t.Helper()
+		conn := s.primary.Load().observer.(*redis.Client).Conn()
+		defer conn.Close()
+		if err := conn.Set(ctx, "k", value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n := conn.Wait(ctx, int(replicas), 5*time.Second).Val(); n != replicas {
+			t.Errorf("%d replicas have heard of %q, want %d", n, value, replicas)
+		}
+	}
+	write("early", 2)
+	if err := s.Detach(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(ctx); err != nil {
+		t.Errorf("with a replica detached: %v", err)
+	}
+	write("late", 1)
+	for node, want := range []string{"late", "late", "early"} {
+		holds(node, want)
+	}
+	if err := s.Owned()[0].Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Promote(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	holds(2, "early")
+	if err := s.Settle(ctx); err != nil { // the other replica forgets what the primary never knew
+		t.Fatal(err)
+	}
+	holds(1, "early")
+
+	if err := s.Detach(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Follow(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	write("again", 1)
+	holds(1, "again")
+	if err := s.Detach(ctx, 2); !errors.Is(err, ErrConfig) {
+		t.Errorf("detach the primary: %v", err)
+	}
+}
+
 // A replica that is down is neither waited for nor asked.
 func TestReplicaDown(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "replicas:1"})
