@@ -1,0 +1,276 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// noise are factors around 1 as a quiet machine gives them, other ones for every
+// offset.
+func noise(i int) float64 {
+	return []float64{1.012, 0.991, 1.004, 0.987, 1.009, 0.996, 1.001, 1.015, 0.993, 1.006, 0.985, 1.011}[i%12]
+}
+
+// side is a build's reports, one run of spin each, slower and dearer by these
+// factors.
+func side(name string, reports int, offset int, slower, dearer float64) Side {
+	s := Side{Name: name}
+	for i := range reports {
+		run := results.Run{Strategy: "spin", Round: 1}
+		run.Speed.PerSecond = 806 / slower * noise(i+offset)
+		run.Speed.Utilisation = 0.82 / slower * noise(i+offset+1)
+		run.Speed.Handoff.P50 = &results.Bound{NS: int64(241_300 * slower * noise(i+offset+2))}
+		run.Waiting.PerAcquisition.P99 = &results.Bound{NS: int64(1.3e9 * slower * noise(i+offset+3)), AtLeast: i == 2}
+		run.Effort.Attempts = new(2.25 * dearer)
+		run.Effort.Futile = new(0.0)
+		run.Server.Window = &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(28_000 * dearer)), CPU: new(0.8 * noise(i+offset+4))}
+		w := spec.Default()
+		w.Hold, w.Seed = spec.Fixed(time.Millisecond), int64(i)
+		s.Reports = append(s.Reports, Report{fmt.Sprintf("%s-%d.json", name, i+1), &results.Report{
+			Schema: results.Schema, Tool: results.Tool{Name: "lockbench", Version: name + "-1"}, Workload: w,
+			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, CPUModel: "Xeon", TimerOvershoot: int64(i)},
+			Redis:       results.Redis{Source: "process", Version: "8.0.3", Address: fmt.Sprintf("127.0.0.1:%d", 7000+i)},
+			Strategies:  []results.Strategy{{Name: "spin"}},
+			Runs:        []results.Run{run},
+		}})
+	}
+	return s
+}
+
+type method func(base, head Side, rules Rules) (*Comparison, error)
+
+func do(t *testing.T, compare method, base, head Side) *Comparison {
+	t.Helper()
+	c, err := compare(base, head, DefaultRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// verdicts are those of one strategy, by metric.
+func verdicts(c *Comparison, strategy string) map[string]Verdict {
+	found := map[string]Verdict{}
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if s.Name == strategy {
+				found[r.Metric] = r.Verdict
+			}
+		}
+	}
+	return found
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		method          method
+		runs            int
+		slower, dearer  float64
+		all, rate, cost Verdict
+	}{
+		{"same", Unpaired, 10, 1, 1, Same, Same, Same},
+		{"slower", Unpaired, 10, 1.2, 1, Worse, Worse, Same},
+		{"faster", Unpaired, 10, 0.8, 1, Better, Better, Same},
+		{"slower by too little", Unpaired, 10, 1.04, 1, Same, Same, Same},
+		{"one command more", Unpaired, 10, 1, 8.0 / 7, Worse, Same, Worse},
+		{"a count by too little", Unpaired, 10, 1, 1.01, Same, Same, Same},
+		{"four a side", Unpaired, 4, 1.2, 8.0 / 7, Worse, Worse, Worse},
+		{"three a side", Unpaired, 3, 1.2, 8.0 / 7, NotEnough, NotEnough, NotEnough},
+		{"same pairs", Paired, 12, 1, 1, Same, Same, Same},
+		{"slower pairs", Paired, 12, 1.2, 1, Worse, Worse, Same},
+		{"faster pairs", Paired, 12, 0.8, 1, Better, Better, Same},
+		{"slower pairs by too little", Paired, 12, 1.04, 1, Same, Same, Same},
+		{"one command more a pair", Paired, 12, 1, 8.0 / 7, Worse, Same, Worse},
+		{"six pairs", Paired, 6, 1.2, 8.0 / 7, Worse, Worse, NotEnough},
+		{"five pairs", Paired, 5, 1.2, 8.0 / 7, NotEnough, NotEnough, NotEnough},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := do(t, test.method, side("base", test.runs, 0, 1, 1), side("head", test.runs, 5, test.slower, test.dearer))
+			got := verdicts(c, "spin")
+			if c.Verdict != test.all || got["acquisitions"] != test.rate || got["commands"] != test.cost {
+				t.Errorf("%s: acquisitions %s, commands %s; want %s: %s, %s", c.Verdict, got["acquisitions"], got["commands"], test.all, test.rate, test.cost)
+			}
+		})
+	}
+}
+
+func TestIntervalsHoldTheChange(t *testing.T) {
+	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
+		for _, runs := range []int{4, 5, 6, 12} {
+			c := do(t, compare, side("base", runs, 0, 1, 1), side("head", runs, 5, 1.25, 1))
+			r := c.Strategies[0].Results[0]
+			if (r.Low != nil) != (runs >= leastToBound) {
+				t.Errorf("%s, %d runs: interval %s", name, runs, r.interval())
+			}
+			if r.Low != nil && (*r.Low > -0.2 || *r.High < -0.2 || *r.Low > *r.Delta || *r.High < *r.Delta) {
+				t.Errorf("%s, %d runs: %s with %s, and it is -20 %%", name, runs, percent(r.Delta), r.interval())
+			}
+		}
+	}
+}
+
+func TestRunsThatCannotBeTrustedAreLeftOutAndSaid(t *testing.T) {
+	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
+	head.Reports[1].Runs[0].Invalid = []string{"books"}
+	head.Reports[2].Runs[0].Partial = true
+	base.Reports[3].Runs[0].Failure = "it fell over"
+	c := do(t, Unpaired, base, head)
+	if r := c.Strategies[0].Results[0]; r.Base.N != 7 || r.Head.N != 6 {
+		t.Errorf("%d and %d runs", r.Base.N, r.Head.N)
+	}
+	want := []string{"base-4.json: spin round 1: failed: it fell over", "head-2.json: spin round 1: invalid: books", "head-3.json: spin round 1: cut short"}
+	if diff := cmp.Diff(want, c.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	if r := do(t, Paired, base, head).Strategies[0].Results[0]; r.Base.N != 5 || r.Head.N != 5 {
+		t.Errorf("%d and %d in pairs", r.Base.N, r.Head.N)
+	}
+}
+
+func TestStrategiesOfOneSide(t *testing.T) {
+	base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1, 1)
+	head.Reports[0].Strategies = append(head.Reports[0].Strategies, results.Strategy{Name: "fair"})
+	c := do(t, Unpaired, base, head)
+	if len(c.Strategies) != 1 || len(c.LeftOut) != 1 || c.LeftOut[0] != "fair: only the head has it" {
+		t.Errorf("%d strategies, left out %v", len(c.Strategies), c.LeftOut)
+	}
+	for _, report := range base.Reports {
+		report.Strategies[0].Name, report.Runs[0].Strategy = "blpop", "blpop"
+	}
+	for _, compare := range []method{Unpaired, Paired} {
+		if _, err := compare(base, side("head", 4, 5, 1, 1), DefaultRules()); err != ErrNothingInCommon {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	base, head := side("base", 2, 0, 1, 1), side("head", 2, 5, 1, 1)
+	if found := Differences(base, head); len(found) > 0 {
+		t.Errorf("ports, seeds and timers differ: %v", found)
+	}
+	head.Reports[0].Workload.Clients = 200
+	head.Reports[1].Workload.Clients = 300
+	head.Reports[1].Environment.CPUModel = "Ryzen"
+	base.Reports[1].Redis.Version = "7.0.15"
+	var got []string
+	for _, d := range Differences(base, head) {
+		got = append(got, d.String())
+	}
+	want := []string{
+		"redis version: 8.0.3 in base-1.json, 7.0.15 in base-2.json",
+		"workload clients: 100 in base-1.json, 200 in head-1.json",
+		"environment cpu_model: Xeon in base-1.json, Ryzen in head-2.json",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, s := range []Side{base, head} {
+		for _, r := range s.Reports {
+			r.Redis.Source = "address"
+		}
+	}
+	head.Reports[0].Redis.Address = "10.0.0.1:7000"
+	if found := Differences(side("base", 0, 0, 1, 1), head); len(found) == 0 || found[0].What != "redis host" && found[len(found)-1].What == "" {
+		t.Errorf("another server: %v", found)
+	}
+}
+
+// A lower bound never makes a head look worse than it may be.
+func TestLowerBoundsInPairs(t *testing.T) {
+	m, err := ParseMetric("wait_p99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, least := func(v float64) value { return value{v: v} }, func(v float64) value { return value{v, true} }
+	for i, test := range []struct {
+		base, head value
+		sign       int
+	}{
+		{exact(10), exact(20), 1},
+		{exact(10), least(20), 1}, {least(10), exact(20), 0}, {least(10), least(20), 0},
+		{exact(20), exact(10), -1},
+		{exact(20), least(10), 0}, {least(20), exact(10), -1}, {least(20), least(10), 0},
+	} {
+		got := logRatio(m, test.base, test.head)
+		if test.sign == 0 && got != 0 || test.sign > 0 && got <= 0 || test.sign < 0 && got >= 0 {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}
+
+func TestParseMetric(t *testing.T) {
+	for _, m := range Metrics() {
+		if got, err := ParseMetric(m.Name); err != nil || got.Name != m.Name {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		if len(m.Label) > labelWidth {
+			t.Errorf("%q is wider than its column", m.Label)
+		}
+	}
+	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acquisitions, ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	invalid := side("head", 8, 5, 1.2, 8.0/7)
+	invalid.Reports[1].Runs[0].Invalid = []string{"its books do not balance"}
+	invalid.Reports[2].Runs[0].Safety.Broken = []string{"exclusion: 3 overlaps within valid leases"}
+	invalid.Reports[0].Environment.Kernel = "6.1.0"
+	for name, c := range map[string]*Comparison{
+		"same":     do(t, Unpaired, side("base", 6, 0, 1, 1), side("head", 6, 5, 1, 1)),
+		"worse":    do(t, Unpaired, side("base", 8, 0, 1, 1), invalid),
+		"few":      do(t, Unpaired, side("base", 3, 0, 1, 1), side("head", 3, 5, 1, 1)),
+		"pairs":    do(t, Paired, side("base", 12, 0, 1, 1), side("head", 12, 5, 1.2, 8.0/7)),
+		"improved": do(t, Paired, side("base", 12, 0, 1, 1), side("head", 12, 5, 0.8, 1)),
+	} {
+		for ending, write := range map[string]func(*bytes.Buffer) error{
+			"txt":  func(b *bytes.Buffer) error { return WriteText(b, c, false) },
+			"md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, c) },
+			"json": func(b *bytes.Buffer) error { return WriteJSON(b, c) },
+		} {
+			t.Run(name+"."+ending, func(t *testing.T) {
+				var got bytes.Buffer
+				if err := write(&got); err != nil {
+					t.Fatal(err)
+				}
+				if ending == "json" && (name == "same" || name == "improved") {
+					var back Comparison // the two others are enough to read
+					if err := json.Unmarshal(got.Bytes(), &back); err != nil || cmp.Diff(*c, back) != "" {
+						t.Errorf("%v, (-written +read):\n%s", err, cmp.Diff(*c, back))
+					}
+					return
+				}
+				golden := filepath.Join("testdata", name+"."+ending+".golden")
+				if *update {
+					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got.String()); diff != "" {
+					t.Errorf("(-want +got; -update accepts it):\n%s", diff)
+				}
+			})
+		}
+	}
+}

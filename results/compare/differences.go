@@ -1,0 +1,102 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+)
+
+// Difference is a condition under which two reports were made that is not the
+// same.
+type Difference struct {
+	What     string `json:"what"`      // "workload clients"
+	Base     string `json:"base"`      // its value
+	BaseFile string `json:"base_file"` // in this report
+	Head     string `json:"head"`
+	HeadFile string `json:"head_file"`
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s in %s, %s in %s", d.What, d.Base, d.BaseFile, d.Head, d.HeadFile)
+}
+
+// chance are fields that differ between any two sessions and say nothing of what
+// was measured: seeds, ports, what was measured of the machine itself.
+var chance = []string{
+	"workload seed", "environment timer_overshoot_ns", "environment clock_resolution_ns",
+	"redis address", "redis nodes", "redis why",
+}
+
+// Differences are the conditions, workload, machine and Redis, in which a report
+// of either side is not like the base's first. Each is named once.
+func Differences(base, head Side) []Difference {
+	reports := append(slices.Clone(base.Reports), head.Reports...)
+	if len(reports) < 2 {
+		return nil
+	}
+	first := conditions(reports[0])
+	seen := map[string]bool{}
+	var found []Difference
+	for _, report := range reports[1:] {
+		other := conditions(report)
+		for _, what := range fields(first, other) {
+			if first[what] != other[what] && !seen[what] {
+				seen[what] = true
+				found = append(found, Difference{what, shown(first[what]), reports[0].File, shown(other[what]), report.File})
+			}
+		}
+	}
+	return found
+}
+
+func fields(a, b map[string]string) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func shown(value string) string {
+	if value == "" || value == "null" {
+		return "none"
+	}
+	return value
+}
+
+// conditions are the fields of the report's workload, environment and Redis as
+// they stand in the document, so that a field that is added to it counts too.
+func conditions(r Report) map[string]string {
+	all := map[string]string{}
+	for part, of := range map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis} {
+		document, err := json.Marshal(of)
+		if err != nil {
+			// Plain data that came out of such a document goes into one.
+			all[part] = err.Error()
+			continue
+		}
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal(document, &fields); err != nil {
+			all[part] = err.Error()
+		}
+		for name, value := range fields {
+			if what := part + " " + name; !slices.Contains(chance, what) {
+				all[what] = strings.Trim(string(value), `"`)
+			}
+		}
+	}
+	if r.Redis.Source == "address" {
+		all["redis host"] = host(r.Redis.Address)
+	}
+	return all
+}
+
+// host is an address without its port, which may be another after a restart.
+func host(address string) string {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return name
+}

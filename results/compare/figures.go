@@ -1,0 +1,193 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// unknown is how a figure is written that could not be had.
+const unknown = "–"
+
+// figure writes a sample's median in its unit.
+func (r Result) figure(s Sample) string {
+	switch {
+	case s.Median == nil:
+		return unknown
+	case r.Unit == Nanoseconds:
+		return (&results.Bound{NS: int64(math.Round(*s.Median)), AtLeast: s.AtLeast}).String()
+	case r.Unit == Share:
+		return significant(*s.Median*100) + " %"
+	case r.Unit == PerSecond:
+		return significant(*s.Median) + "/s"
+	case r.Unit == Bytes:
+		return significant(*s.Median) + " B"
+	}
+	return significant(*s.Median)
+}
+
+// significant writes three significant digits, and whole numbers in full.
+func significant(x float64) string {
+	if math.Abs(x) >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(x, 'g', 3, 64), "e+00")
+}
+
+// percent writes a change with its sign.
+func percent(change *float64) string {
+	if change == nil {
+		return unknown
+	}
+	if math.Abs(*change) >= 10 { // 0 → 3 is no percentage
+		return fmt.Sprintf("%+.0f×", *change+1)
+	}
+	if math.Abs(*change) < 0.0005 { // neither +0.0 nor -0.0
+		return "0.0 %"
+	}
+	return fmt.Sprintf("%+.1f %%", *change*100)
+}
+
+// interval writes what the change lies between.
+func (r Result) interval() string {
+	if r.Low == nil || r.High == nil {
+		return unknown
+	}
+	return percent(r.Low) + " to " + percent(r.High)
+}
+
+// p writes a probability.
+func (r Result) p() string {
+	switch {
+	case r.Adjusted == nil:
+		return unknown
+	case *r.Adjusted < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", *r.Adjusted)
+}
+
+// runs is how many there were of the base and of the head.
+func (r Result) runs(method string) string {
+	if method == MethodPaired {
+		return strconv.Itoa(r.Base.N)
+	}
+	return fmt.Sprintf("%d+%d", r.Base.N, r.Head.N)
+}
+
+// confidence is that of the intervals: "95 %".
+func (c *Comparison) confidence() string { return significant((1-c.Rules.Alpha)*100) + " %" }
+
+// headline is the outcome in one sentence.
+func (c *Comparison) headline() string {
+	switch c.Verdict {
+	case Worse:
+		return "worse: " + c.changes(Worse)
+	case Better:
+		return "better: " + c.changes(Better)
+	case Same:
+		return "same, as far as these runs can tell"
+	}
+	return string(c.Verdict)
+}
+
+// changes lists the results of a verdict, at most five.
+func (c *Comparison) changes(v Verdict) string {
+	var found []string
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if r.Verdict == v {
+				found = append(found, fmt.Sprintf("%s %s %s", s.Name, r.Label, percent(r.Delta)))
+			}
+		}
+	}
+	const most = 5
+	if len(found) > most {
+		found = append(found[:most], fmt.Sprintf("and %d more", len(found)-most))
+	}
+	return strings.Join(found, ", ")
+}
+
+// conditions are the lines on what was compared, each with its label.
+func (c *Comparison) conditions() [][2]string {
+	w := c.Workload
+	workload := fmt.Sprintf("%d clients in %d instances on %d %s · hold %v · TTL %v · %v after %v of warm-up",
+		w.Clients, w.Instances, w.Keys, plural(w.Keys, "key"), w.Hold, w.TTL, w.Duration, w.Warmup)
+	if w.Iterations > 0 {
+		workload += fmt.Sprintf(" · %d acquisitions", w.Iterations)
+	}
+	if w.Rate > 0 {
+		workload += fmt.Sprintf(" · %v arrivals", w.Rate)
+	}
+	side := func(b Build) string {
+		return fmt.Sprintf("%s · %s · %d %s", b.Name, b.Version, b.Reports, plural(b.Reports, "report"))
+	}
+	return [][2]string{
+		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", workload}, {"redis", c.Redis}, {"machine", c.Machine},
+	}
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// remarks say how the verdicts came about, and everything that speaks against
+// them.
+func (c *Comparison) remarks() []string {
+	r := c.Rules
+	lines := []string{fmt.Sprintf("a change counts if p ≤ %s and it is beyond %s %%, of counts per acquisition %s %%",
+		significant(r.Alpha), significant(r.Threshold*100), significant(r.CountThreshold*100))}
+	if c.Method == MethodPaired {
+		lines = append(lines, fmt.Sprintf("pairs: Wilcoxon's signed-rank test on log ratios; p after Holm, %s by itself and all others as one family; "+
+			"finds: the change for the worse that these pairs would have shown in %.0f %% of the cases", r.Primary, power*100))
+	} else {
+		lines = append(lines, fmt.Sprintf("Mann–Whitney U test, every metric at the full %s: of twenty metrics that did not change one may be called significant; lockbench ab corrects for it", significant(r.Alpha)))
+	}
+	if c.Interrupted {
+		lines = append(lines, "interrupted: fewer pairs than were asked for")
+	}
+	for _, d := range c.Different {
+		lines = append(lines, "not the same: "+d.String())
+	}
+	for _, l := range c.LeftOut {
+		lines = append(lines, "left out: "+l)
+	}
+	for _, b := range c.Broken {
+		lines = append(lines, "a claimed guarantee did not hold: "+b)
+	}
+	lines = append(lines, c.Notes...)
+	for _, s := range c.Strategies {
+		lines = append(lines, s.warnings()...)
+	}
+	return lines
+}
+
+// warnings are those of the strategy's results, each once with the metrics that
+// have it.
+func (s Strategy) warnings() []string {
+	var texts []string
+	labels := map[string][]string{}
+	for _, r := range s.Results {
+		for _, text := range r.Warnings {
+			if labels[text] == nil {
+				texts = append(texts, text)
+			}
+			labels[text] = append(labels[text], r.Label)
+		}
+	}
+	var lines []string
+	for _, text := range texts {
+		of := " " + strings.Join(labels[text], ", ")
+		if len(labels[text]) == len(s.Results) {
+			of = ""
+		}
+		lines = append(lines, s.Name+of+": "+text)
+	}
+	return lines
+}

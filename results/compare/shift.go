@@ -1,0 +1,50 @@
+package compare
+
+import (
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// shift is the interval of how far the second of two samples lies from the first
+// that the Mann–Whitney test at this level does not reject: the ordered
+// differences, as many in from both ends as the quantile of U says (Hollander and
+// Wolfe, Nonparametric Statistical Methods, 4.3). ok is false where there are too
+// few values for it.
+func shift(first, second []float64, alpha float64) (low, high float64, ok bool) {
+	var differences []float64
+	for _, a := range first {
+		for _, b := range second {
+			differences = append(differences, b-a)
+		}
+	}
+	if len(differences) == 0 {
+		return 0, 0, false
+	}
+	slices.Sort(differences)
+	u := stats.UDist{N1: len(first), N2: len(second)}
+	in := quantileOfU(u, alpha/2)
+	if in == 0 {
+		return 0, 0, false
+	}
+	return differences[in-1], differences[len(differences)-in], true
+}
+
+// exactU is the size up to which the distribution of U is computed; from there on
+// the normal approximation is as good.
+const exactU = 50
+
+// quantileOfU is the smallest u that U is at most with that probability.
+func quantileOfU(u stats.UDist, probability float64) int {
+	pairs := float64(u.N1 * u.N2)
+	if u.N1 > exactU || u.N2 > exactU {
+		deviation := math.Sqrt(pairs * float64(u.N1+u.N2+1) / 12)
+		return max(0, int(pairs/2+deviation*stats.InvCDF(stats.StdNormal)(probability)))
+	}
+	for at := 0; ; at++ {
+		if u.CDF(float64(at)) >= probability {
+			return at
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// Side is one build's reports.
+type Side struct {
+	Name    string // as the reader knows it: files, or the binary
+	Reports []Report
+}
+
+// Report is a report and where it was read from.
+type Report struct {
+	File string
+	*results.Report
+}
+
+// why a run is not compared; "" if it is.
+func why(r results.Run) string {
+	switch {
+	case !r.Valid():
+		return "invalid: " + strings.Join(r.Invalid, "; ")
+	case r.Failure != "":
+		return "failed: " + r.Failure
+	case r.Partial:
+		return "cut short"
+	}
+	return ""
+}
+
+// runs are those of a strategy that can be compared, in the order of the reports.
+func (s Side) runs(strategy string) []results.Run {
+	var runs []results.Run
+	for _, report := range s.Reports {
+		for _, run := range report.Runs {
+			if run.Strategy == strategy && why(run) == "" {
+				runs = append(runs, run)
+			}
+		}
+	}
+	return runs
+}
+
+// strategies are the names of those that ran, in the order of the reports.
+func (s Side) strategies() []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, report := range s.Reports {
+		for _, strategy := range report.Strategies {
+			add(strategy.Name)
+		}
+		for _, run := range report.Runs {
+			add(run.Strategy)
+		}
+	}
+	return names
+}
+
+// leftOut names the runs that are not compared.
+func (s Side) leftOut() []string {
+	var lines []string
+	for _, report := range s.Reports {
+		for _, run := range report.Runs {
+			if reason := why(run); reason != "" {
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Strategy, run.Round, reason))
+			}
+		}
+	}
+	return lines
+}
+
+// broken names the claimed guarantees that did not hold, of all runs: a broken
+// lock is not excused by a disturbed measurement.
+func (s Side) broken() []string {
+	var lines []string
+	for _, report := range s.Reports {
+		for _, run := range report.Runs {
+			for _, claim := range run.Safety.Broken {
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Strategy, run.Round, claim))
+			}
+		}
+	}
+	return lines
+}
+
+func (s Side) build() Build {
+	var versions []string
+	for _, report := range s.Reports {
+		versions = append(versions, report.Tool.Version)
+	}
+	slices.Sort(versions)
+	return Build{Name: s.Name, Version: strings.Join(slices.Compact(versions), ", "), Reports: len(s.Reports)}
+}
+
+// begin is a comparison without its results, and the strategies to compare.
+func begin(method string, base, head Side, rules Rules) (*Comparison, []string) {
+	c := &Comparison{
+		Schema: Schema, Method: method, Base: base.build(), Head: head.build(), Rules: rules,
+		Strategies: []Strategy{}, Different: Differences(base, head), Broken: head.broken(),
+	}
+	if len(base.Reports) > 0 {
+		first := base.Reports[0]
+		c.Workload = first.Workload
+		c.Redis = strings.Join(slices.DeleteFunc([]string{first.Redis.Version, first.Redis.Source, first.Redis.Topology}, func(s string) bool { return s == "" }), " ")
+		c.Machine = fmt.Sprintf("%s/%s, %d × %s", first.Environment.OS, first.Environment.Arch, first.Environment.CPUs, cmp.Or(first.Environment.CPUModel, "CPU"))
+	}
+	c.LeftOut = append(base.leftOut(), head.leftOut()...)
+	for _, line := range base.broken() {
+		c.Notes = append(c.Notes, "a claim was broken in the base already: "+line)
+	}
+	for _, side := range []Side{base, head} {
+		c.Notes = append(c.Notes, side.bound()...)
+	}
+	before, after := base.strategies(), head.strategies()
+	var both []string
+	for _, name := range before {
+		if slices.Contains(after, name) {
+			both = append(both, name)
+		} else {
+			c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the base has it", name))
+		}
+	}
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the head has it", name))
+		}
+	}
+	return c, both
+}
+
+// bound says where the machine and not the lock set the pace.
+func (s Side) bound() []string {
+	limited, all := 0, 0
+	for _, report := range s.Reports {
+		for _, run := range report.Runs {
+			all++
+			if slices.ContainsFunc(run.Labels, func(label string) bool {
+				return strings.HasPrefix(label, "generator-bound") || strings.HasPrefix(label, "busy machine")
+			}) {
+				limited++
+			}
+		}
+	}
+	if limited == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %d of %d runs on a machine too busy to show what the lock can do", s.Name, limited, all)}
+}

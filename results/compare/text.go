@@ -1,0 +1,72 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteText writes the comparison for a terminal.
+func WriteText(w io.Writer, c *Comparison, color bool) error {
+	var b bytes.Buffer
+	for _, line := range c.conditions() {
+		fmt.Fprintf(&b, "%-11s%s\n", line[0], line[1])
+	}
+	for _, s := range c.Strategies {
+		fmt.Fprintf(&b, "\n%s: %s\n", s.Name, s.Verdict)
+		// Every row has the same cells; the verdict, which may be coloured, is
+		// behind the last of them.
+		columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(columns, "\t"+strings.Join(c.header(), "\t")+"\t")
+		for _, r := range s.Results {
+			fmt.Fprintln(columns, pad(r.Label)+"\t"+strings.Join(c.row(r), "\t")+"\t  "+paint(r.Verdict, color))
+		}
+		if err := columns.Flush(); err != nil {
+			return fmt.Errorf("lay the comparison out: %w", err)
+		}
+	}
+	fmt.Fprintf(&b, "\n%-11s%s\n", "verdict", c.headline())
+	for i, line := range c.remarks() {
+		label := ""
+		if i == 0 {
+			label = "read"
+		}
+		fmt.Fprintf(&b, "%-11s%s\n", label, line)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// labelWidth is that of the longest label.
+const labelWidth = len("futile wake-ups per acq")
+
+// pad keeps labels on the left in a table whose cells stand on the right.
+func pad(label string) string { return fmt.Sprintf("%-*s", labelWidth, label) }
+
+// header names the columns after the metric.
+func (c *Comparison) header() []string {
+	if c.Method == MethodPaired {
+		return []string{"base", "head", "change", c.confidence() + " interval", "p", "finds", "pairs"}
+	}
+	return []string{"base", "head", "change", c.confidence() + " interval", "p", "runs"}
+}
+
+func (c *Comparison) row(r Result) []string {
+	cells := []string{r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
+	if c.Method == MethodPaired {
+		cells = append(cells, percent(r.Detectable))
+	}
+	return append(cells, r.runs(c.Method))
+}
+
+func paint(v Verdict, color bool) string {
+	code := map[Verdict]string{Worse: "31;1", Better: "32;1", NotEnough: "33"}[v]
+	if !color || code == "" {
+		return string(v)
+	}
+	return "\x1b[" + code + "m" + string(v) + "\x1b[0m"
+}
