@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
 )
 
 // show prints what would be done.
-func (a *app) show(plan lockbench.Plan, outputs []output) error {
+func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report]) error {
 	var names, places []string
 	for _, v := range plan.Strategies {
 		names = append(names, v.Name())

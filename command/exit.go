@@ -12,7 +12,7 @@ import (
 )
 
 // The exit codes, strongest first where several would fit: an error (104, 113)
-// goes before 105, that before 111, that before 112.
+// goes before 105, that before 111, that before 110, that before 112.
 const (
 	// ExitOK says that everything was measured and nothing was found wrong.
 	ExitOK = 0
@@ -27,9 +27,12 @@ const (
 	// ExitInterrupted says that the user stopped it. After the first signal the
 	// results so far have been written, after the second they have not.
 	ExitInterrupted = 105
+	// ExitRegression says that a build is worse than the one it was compared with.
+	ExitRegression = 110
 	// ExitSafety says that a guarantee which a strategy claims did not hold.
 	ExitSafety = 111
-	// ExitInvalid says that the figures of at least one run cannot be trusted.
+	// ExitInvalid says that the figures of at least one run cannot be trusted, or
+	// that there are too few of them for any verdict.
 	ExitInvalid = 112
 	// ExitUnreachable says that no Redis could be reached or started, or that it
 	// went away. What had been measured before has been written.

@@ -16,17 +16,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// output is one way in which the report is to be written.
-type output struct {
+// output is one way in which a document, such as the report, is to be written.
+type output[T any] struct {
 	format string
 	file   string // "" is standard output
-	write  writer
+	write  writer[T]
 }
 
-type writer func(w io.Writer, r *results.Report, color bool) error
+type writer[T any] func(w io.Writer, document T, color bool) error
 
-func formats() map[string]writer {
-	return map[string]writer{
+func formats() map[string]writer[*results.Report] {
+	return map[string]writer[*results.Report]{
 		"table": func(w io.Writer, r *results.Report, color bool) error {
 			return results.WriteTable(w, r, results.TableOptions{Color: color})
 		},
@@ -34,14 +34,13 @@ func formats() map[string]writer {
 	}
 }
 
-// parseOutputs reads what --output was given, a table on standard output for
-// nothing, and names every fault.
-func parseOutputs(given []string) ([]output, error) {
+// parseOutputs reads what --output was given, the usual format on standard output
+// for nothing, and names every fault.
+func parseOutputs[T any](given []string, usual string, known map[string]writer[T]) ([]output[T], error) {
 	if len(given) == 0 {
-		given = []string{"table"}
+		given = []string{usual}
 	}
-	known := formats()
-	var outputs []output
+	var outputs []output[T]
 	var faults []error
 	taken := map[string]string{}
 	for _, text := range given {
@@ -70,23 +69,23 @@ func parseOutputs(given []string) ([]output, error) {
 		if err := writable(file); err != nil {
 			faults = append(faults, fmt.Errorf("--output: %w", err))
 		}
-		outputs = append(outputs, output{format, file, write})
+		outputs = append(outputs, output[T]{format, file, write})
 	}
 	return outputs, errors.Join(faults...)
 }
 
-func (o output) String() string {
+func (o output[T]) String() string {
 	if o.file == "" {
 		return o.format + " to standard output"
 	}
 	return o.format + " to " + o.file
 }
 
-// save writes the report where the output says. A file is replaced as a whole or
+// save writes the document where the output says. A file is replaced as a whole or
 // left as it was.
-func (o output) save(r *results.Report, stdout io.Writer, color bool) error {
+func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	var encoded bytes.Buffer
-	if err := o.write(&encoded, r, color && o.file == ""); err != nil {
+	if err := o.write(&encoded, document, color && o.file == ""); err != nil {
 		return fmt.Errorf("%s: %w", o, err)
 	}
 	var err error
@@ -99,6 +98,17 @@ func (o output) save(r *results.Report, stdout io.Writer, color bool) error {
 		return fmt.Errorf("%s: %w", o, err)
 	}
 	return nil
+}
+
+// saveAll writes every output, also after one has failed.
+func saveAll[T any](outputs []output[T], document T, stdout io.Writer) error {
+	var faults []error
+	for _, o := range outputs {
+		if err := o.save(document, stdout, colorful(stdout)); err != nil {
+			faults = append(faults, fmt.Errorf("write %w", err))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // writable says why a file could not be written, and changes nothing: a long run

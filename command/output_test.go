@@ -39,7 +39,7 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 		}
 		return errors.New("no more")
 	}
-	err := output{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
+	err := output[*results.Report]{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
 	if err == nil || !strings.Contains(err.Error(), "no more") {
 		t.Errorf("error %v", err)
 	}
@@ -137,7 +137,7 @@ func TestLinkToNothingIsRefused(t *testing.T) {
 }
 
 func TestSaveToStandardOutput(t *testing.T) {
-	outputs, err := parseOutputs([]string{"json=-"})
+	outputs, err := parseOutputs([]string{"json=-"}, "table", formats())
 	if err != nil {
 		t.Fatal(err)
 	}

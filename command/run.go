@@ -51,7 +51,7 @@ func (a *app) run(name string) *cobra.Command {
 }
 
 // prepare makes a plan of flags and environment, and names every fault in them.
-func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output, error) {
+func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
 	f.given.readEnvironment()
 	var faults []error
 	if len(words) > 0 {
@@ -64,7 +64,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	}
 	plan, err := f.plan()
 	faults = append(faults, each(err)...)
-	outputs, err := parseOutputs(f.outputs)
+	outputs, err := parseOutputs(f.outputs, "table", formats())
 	faults = append(faults, each(err)...)
 	for i, fault := range faults {
 		faults[i] = f.given.origins.Rename(fault)
@@ -84,7 +84,7 @@ func unknownWord(cmd *cobra.Command, word string) error {
 }
 
 // measure carries the plan out and writes the report.
-func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, outputs []output) error {
+func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report]) error {
 	progress := a.newProgress(f.quiet)
 	plan.Progress = progress.report
 	report, err := lockbench.Run(ctx, plan)
@@ -92,19 +92,8 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 	if report == nil {
 		return outcome(ctx, nil, err)
 	}
-	if err := a.save(report, outputs); err != nil {
+	if err := saveAll(outputs, report, a.stdout); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	return outcome(ctx, report, err)
-}
-
-// save writes every output, also after one has failed.
-func (a *app) save(report *results.Report, outputs []output) error {
-	var faults []error
-	for _, o := range outputs {
-		if err := o.save(report, a.stdout, colorful(a.stdout)); err != nil {
-			faults = append(faults, fmt.Errorf("write %w", err))
-		}
-	}
-	return errors.Join(faults...)
 }

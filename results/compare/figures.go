@@ -81,8 +81,8 @@ func (r Result) runs(method string) string {
 // confidence is that of the intervals: "95 %".
 func (c *Comparison) confidence() string { return significant((1-c.Rules.Alpha)*100) + " %" }
 
-// headline is the outcome in one sentence.
-func (c *Comparison) headline() string {
+// Headline is the outcome in one sentence.
+func (c *Comparison) Headline() string {
 	switch c.Verdict {
 	case Worse:
 		return "worse: " + c.changes(Worse)

@@ -12,7 +12,7 @@ import (
 // and what changed in sight, the rest folded away.
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "### lockbench: %s\n\n", cell(c.headline()))
+	fmt.Fprintf(&b, "### lockbench: %s\n\n", cell(c.Headline()))
 	for _, broken := range c.Broken {
 		fmt.Fprintf(&b, "**A claimed guarantee did not hold:** %s\n\n", cell(broken))
 	}

@@ -27,7 +27,7 @@ func WriteText(w io.Writer, c *Comparison, color bool) error {
 			return fmt.Errorf("lay the comparison out: %w", err)
 		}
 	}
-	fmt.Fprintf(&b, "\n%-11s%s\n", "verdict", c.headline())
+	fmt.Fprintf(&b, "\n%-11s%s\n", "verdict", c.Headline())
 	for i, line := range c.remarks() {
 		label := ""
 		if i == 0 {
