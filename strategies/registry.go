@@ -27,9 +27,7 @@ var registry struct {
 // tags `opt:"name"` and `help:"what it does"`. It is meant for init functions
 // and panics on a name that is taken or malformed, as database/sql does.
 func Register[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) {
-	if info.Name == "" || strings.ContainsAny(info.Name, ",=: ") {
-		panic(fmt.Sprintf("strategies: malformed name %q", info.Name))
-	}
+	s := newStrategy(info, defaults, open)
 	registry.Lock()
 	defer registry.Unlock()
 	if registry.byName == nil {
@@ -38,11 +36,27 @@ func Register[O any, L Locker](info Info, defaults O, open func(Config, O) (L, e
 	if _, taken := registry.byName[info.Name]; taken {
 		panic(fmt.Sprintf("strategies: %q registered twice", info.Name))
 	}
-	registry.byName[info.Name] = Strategy{
+	registry.byName[info.Name] = s
+}
+
+func newStrategy[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
+	if info.Name == "" || strings.ContainsAny(info.Name, ",=: ") {
+		panic(fmt.Sprintf("strategies: malformed name %q", info.Name))
+	}
+	return Strategy{
 		Info:    info,
 		options: newOptionSet(defaults),
 		open:    func(c Config, o any) (Locker, error) { return open(c, o.(O)) },
 	}
+}
+
+// Unlisted makes a variant of a strategy that is not registered: it can be run,
+// and nobody finds it by name. It has no options, and like Register it panics on
+// a malformed name.
+func Unlisted[L Locker](info Info, open func(Config) (L, error)) Variant {
+	none := struct{}{}
+	s := newStrategy(info, none, func(c Config, _ struct{}) (L, error) { return open(c) })
+	return Variant{Strategy: s, decoded: none}
 }
 
 // All returns the registered strategies, ordered by name.

@@ -43,6 +43,20 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 	}
 }
 
+func TestAnUnlistedStrategyRunsAndIsNotFound(t *testing.T) {
+	v := strategies.Unlisted(strategies.Info{Name: "hidden", Capacity: 3},
+		func(strategies.Config) (noop.Locker, error) { return noop.Locker{}, nil })
+	if v.Name() != "hidden" || v.Info().Capacity != 3 {
+		t.Errorf("it is %s, %+v", v.Name(), v.Info())
+	}
+	if _, err := v.Open(strategies.Config{}); err != nil {
+		t.Errorf("open it: %v", err)
+	}
+	if _, err := strategies.Lookup("hidden"); err == nil {
+		t.Error("it is found by name")
+	}
+}
+
 func TestClaimsPrint(t *testing.T) {
 	if got := (strategies.Claims{}).String(); got != "none" {
 		t.Errorf("no claims print as %q", got)

@@ -173,14 +173,29 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	counted := r.window.Count(granted)
 	grant := audit.Enter(c.waiter, granted, lease)
 	hold := r.Workload.Hold.Draw(c.random)
+	if r.Observer != nil {
+		r.Observer.Holding(c.id)
+	}
 	if err := c.work(key, hold); err != nil {
 		r.fail(err)
 	}
+	if r.Observer != nil {
+		r.Observer.Releasing(c.id)
+	}
 	released := clock.Now()
+	if r.misread != nil {
+		released = r.misread(granted, released)
+	}
 	audit.Exit(c.waiter, released)
 	err = lease.Release(r.control.release)
 	done := clock.Now()
 	c.record.Turn(measure.Turn{Due: due, Asked: asked, Granted: granted, Released: released, Done: done, Grant: grant, Hold: int64(hold), Counted: counted})
+	if r.Observer != nil {
+		r.Observer.Acquired(Acquisition{
+			Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
+			Handoff: grant.Handoff, Counted: counted && r.window.Contains(granted),
+		})
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, strategies.ErrNotHeld):

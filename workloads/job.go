@@ -39,6 +39,12 @@ type Job struct {
 	Round   int    // from 1
 	Order   int    // from 1, within the round
 	Phase   func(name string)
+
+	Observer Observer // nil will do
+
+	// misread is what the clock is taken to show at the start of a release; nil but
+	// in a test, which plants a fault here.
+	misread func(granted, released int64) int64
 }
 
 // Instances is the number of application instances the job uses: what the
