@@ -39,7 +39,8 @@ func WriteJSON(w io.Writer, r *Report) error {
 }
 
 // ReadJSON reads what WriteJSON wrote. It refuses a document that is cut off,
-// one that is no lockbench report, and one of a newer schema, and says which.
+// one that is no lockbench report, one of a newer schema, and one whose
+// histograms are damaged, and says which.
 // Fields it does not know are ignored: a schema's version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
@@ -59,7 +60,39 @@ func ReadJSON(r io.Reader) (*Report, error) {
 	if err := json.Unmarshal(document, &report); err != nil {
 		return nil, explain(document, err)
 	}
+	if err := checkHistograms(&report); err != nil {
+		return nil, fmt.Errorf("report is damaged: %w", err)
+	}
 	return &report, nil
+}
+
+// checkHistograms decodes each: a changed letter in one is still valid JSON.
+func checkHistograms(r *Report) error {
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		at := func(field string, err error) error {
+			return fmt.Errorf("%s, round %d, %s: %w", run.Strategy, run.Round, field, err)
+		}
+		for field, d := range run.distributions() {
+			ended, censored, err := d.Histograms()
+			if err != nil {
+				return at(field, err)
+			}
+			if d == &run.Waiting.PerClient { // it counts clients, not waits
+				continue
+			}
+			if ended != nil && ended.TotalCount() != d.Count {
+				return at(field, fmt.Errorf("its histogram has %d durations, not %d", ended.TotalCount(), d.Count))
+			}
+			if censored != nil && censored.TotalCount() != d.Censored {
+				return at(field, fmt.Errorf("its histogram has %d censored durations, not %d", censored.TotalCount(), d.Censored))
+			}
+		}
+		if _, err := run.Fairness.TurnsHistogram(); err != nil {
+			return at("fairness", err)
+		}
+	}
+	return nil
 }
 
 // checkSchema accepts this version's schema only.

@@ -100,3 +100,25 @@ func TestReadJSONIgnoresNewFields(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestReadJSONFindsDamagedHistograms(t *testing.T) {
+	whole := encoded(t, recorded())
+	if _, err := ReadJSON(strings.NewReader(whole)); err != nil {
+		t.Fatal(err)
+	}
+	// A changed letter within a histogram, and a count that is not its histogram's.
+	at := strings.Index(whole, `"hdr": "`) + 60
+	for _, damaged := range []string{
+		whole[:at] + "////" + whole[at+4:],
+		strings.Replace(whole, `"hdr": "`, `"hdr": "!`, 1),
+		strings.Replace(whole, `"count": 2055,`, `"count": 2056,`, 1),
+		strings.Replace(whole, `"turns_hdr": "HIST`, `"turns_hdr": "`, 1),
+	} {
+		if damaged == whole {
+			t.Fatal("nothing was damaged")
+		}
+		if _, err := ReadJSON(strings.NewReader(damaged)); err == nil || !strings.Contains(err.Error(), "report is damaged: ") || !strings.Contains(err.Error(), ", round 1, ") {
+			t.Errorf("error %v", err)
+		}
+	}
+}

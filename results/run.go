@@ -85,9 +85,12 @@ type Distribution struct {
 	P999     *Bound   `json:"p999"`
 	Max      *Bound   `json:"max"` // exact, censored ones included
 	// Histogram is the observed ones in HdrHistogram's V2 compressed encoding,
-	// base64; empty where there is none.
-	Histogram string `json:"hdr,omitempty"`
-	Overflow  int64  `json:"overflow,omitempty"` // longer than the histogram's range; counted as its top
+	// base64; empty where there is none. CensoredHistogram is what was seen of the
+	// censored ones. See Survival. In Waiting.PerClient they count in billionths of
+	// a client.
+	Histogram         string `json:"hdr,omitempty"`
+	CensoredHistogram string `json:"censored_hdr,omitempty"`
+	Overflow          int64  `json:"overflow,omitempty"` // longer than the histogram's range; counted as its top
 }
 
 // Bound is a duration, or with AtLeast a lower bound of one.
@@ -111,6 +114,9 @@ type Fairness struct {
 	Jain        *float64 `json:"jain"`
 	Starved     int      `json:"starved"`      // clients without a single turn
 	LongestWait *Bound   `json:"longest_wait"` // of any client, open ones included
+	// Turns is a histogram of the clients' turns, encoded as Distribution.Histogram;
+	// see TurnsHistogram.
+	Turns string `json:"turns_hdr,omitempty"`
 
 	// WorkingSet is the number of distinct clients among as many consecutive
 	// acquisitions of a key as there are clients, on average (the lock working set

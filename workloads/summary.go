@@ -20,13 +20,15 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		Started:  r.clock.Time(r.window.Open),
 		WindowNS: r.window.Length(),
 		Partial:  o.partial,
-		Fairness: r.recorder.Fairness(r.audit),
 		Books:    r.recorder.Books(),
 		Server:   results.Server{Whole: whole, Peak: o.peak},
 		Safety:   r.safety(left),
 		Errors:   r.errors.list(),
 	}
 	var err error
+	if result.Fairness, err = r.recorder.Fairness(r.audit); err != nil {
+		return result, err
+	}
 	if result.Speed, err = r.recorder.Speed(len(r.keys)); err != nil {
 		return result, err
 	}

@@ -1,15 +1,20 @@
 package measure
 
-import "github.com/lockbench/lockbench/results"
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/results"
+)
 
 // enoughTurns a client, on average, make Jain's index say more than chance.
 const enoughTurns = 20
 
 // Fairness summarises how the turns were shared among the clients, over the
 // window and at close range.
-func (r *Recorder) Fairness(keys []*Key) results.Fairness {
+func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
 	f := results.Fairness{TurnsMin: r.clients[0].turns + r.clients[0].served, LongestWait: r.longest()}
 	var sum, squares, acquisitions, overtook float64
+	shares := results.NewTurnsHistogram()
 	for _, c := range r.clients {
 		turns := c.turns + c.served
 		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, turns), max(f.TurnsMax, turns)
@@ -21,13 +26,19 @@ func (r *Recorder) Fairness(keys []*Key) results.Fairness {
 		overtook += float64(c.overtook)
 		sum += float64(turns)
 		squares += float64(turns) * float64(turns)
+		if err := shares.RecordValue(turns); err != nil {
+			return f, fmt.Errorf("record %d turns: %w", turns, err)
+		}
 	}
 	if acquisitions > 0 {
 		share := overtook / acquisitions * 100
 		f.Overtakes = &share
 	}
 	if r.openLoop {
-		return f
+		return f, nil
+	}
+	if err := f.SetTurns(shares); err != nil {
+		return f, err
 	}
 	f.WorkingSet = workingSet(keys)
 	if returns := r.total(func(s *shard) *histogram { return s.returns }); returns.TotalCount() > 0 {
@@ -38,7 +49,7 @@ func (r *Recorder) Fairness(keys []*Key) results.Fairness {
 		jain := sum * sum / (n * squares)
 		f.Jain = &jain
 	}
-	return f
+	return f, nil
 }
 
 // turnTaking follows who takes a key's turns, at close range.

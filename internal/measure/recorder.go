@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"iter"
+	"math"
 	"runtime"
 	"sync"
 
@@ -140,7 +141,9 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 	}
 	w := results.Waiting{PerAcquisition: perAcquisition, Backlog: r.backlog}
 	if !r.openLoop {
-		w.PerClient = r.perClient()
+		if w.PerClient, err = r.perClient(); err != nil {
+			return w, err
+		}
 	}
 	w.Service, err = describe(r.total(func(s *shard) *histogram { return s.service }), newHistogram())
 	for _, c := range r.clients {
@@ -152,17 +155,21 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 	return w, err
 }
 
-// perClient gives every client the weight 1, spread over its waits.
-func (r *Recorder) perClient() results.Distribution {
+// wholeClient is a client's weight in the histograms of perClient, which count
+// in whole numbers.
+const wholeClient = 1e9
+
+// perClient gives every client the same weight, spread over its waits.
+func (r *Recorder) perClient() (results.Distribution, error) {
 	var ended, censored [sketchBuckets]float64
-	var d struct{ ended, censored float64 }
+	var finished, cut int64
 	for _, c := range r.clients {
 		waits := float64(c.waits.total)
 		for _, w := range c.censored {
 			waits += float64(w.n)
-			d.censored += float64(w.n)
+			cut += int64(w.n)
 		}
-		d.ended += float64(c.turns + c.served)
+		finished += c.turns + c.served
 		for bucket, n := range c.waits.counts {
 			if n > 0 {
 				ended[bucket] += float64(n) / waits
@@ -172,15 +179,9 @@ func (r *Recorder) perClient() results.Distribution {
 			censored[w.bucket] += float64(w.n) / waits
 		}
 	}
-	// A bucket's middle may lie beyond the longest wait, which is known exactly.
-	longest := r.longest()
-	limit := int64(0)
-	if longest != nil {
-		limit = longest.NS
-	}
-	distribution := newSurvival(sketchBins(ended, limit), sketchBins(censored, limit)).distribution(d.ended, d.censored)
-	distribution.Max = longest
-	return distribution
+	d, err := results.Describe(weighted(ended), weighted(censored), r.longest())
+	d.Count, d.Censored = finished, cut
+	return d, err
 }
 
 // longest is the longest wait of any client.
@@ -210,34 +211,31 @@ func (r *Recorder) total(of func(*shard) *histogram) *histogram {
 	return sum
 }
 
-// sketchBins lists the filled buckets, none beyond a limit.
-func sketchBins(weights [sketchBuckets]float64, limit int64) []bin {
-	var bins []bin
+// weighted is a histogram of the buckets' middles.
+func weighted(weights [sketchBuckets]float64) *hdrhistogram.Histogram {
+	h := results.NewHistogram()
 	for bucket, n := range weights {
 		if n > 0 {
-			bins = append(bins, bin{min(sketchValue(bucket), limit), n})
+			value := min(sketchValue(bucket), h.HighestTrackableValue())
+			if err := h.RecordValues(value, max(1, int64(math.Round(n*wholeClient)))); err != nil {
+				panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", value, err)) // the line above rules it out
+			}
 		}
 	}
-	return bins
+	return h
 }
 
 // describe summarises observed and censored durations.
 func describe(ended, censored *histogram) (results.Distribution, error) {
-	n, cut := ended.TotalCount(), censored.TotalCount()
-	d := newSurvival(ended.bins(), censored.bins()).distribution(float64(n), float64(cut))
+	var longest *results.Bound
+	if ended.TotalCount()+censored.TotalCount() > 0 {
+		longest = &results.Bound{NS: max(ended.largest, censored.largest), AtLeast: censored.largest > ended.largest}
+	}
+	d, err := results.Describe(ended.Histogram, censored.Histogram, longest)
 	d.Overflow = ended.overflow + censored.overflow
-	if n+cut > 0 {
-		d.Max = &results.Bound{NS: max(ended.largest, censored.largest), AtLeast: censored.largest > ended.largest}
+	if d.Count > 0 {
+		mean := ended.sum / float64(d.Count)
+		d.MeanNS = &mean
 	}
-	if n == 0 {
-		return d, nil
-	}
-	mean := ended.sum / float64(n)
-	d.MeanNS = &mean
-	encoded, err := ended.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return d, fmt.Errorf("encode histogram: %w", err)
-	}
-	d.Histogram = string(encoded)
-	return d, nil
+	return d, err
 }

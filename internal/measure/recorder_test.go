@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 const second = int64(time.Second)
@@ -75,7 +77,7 @@ func TestStoppedAndGivenUpWaitsAreCensored(t *testing.T) {
 	if b := r.Books(); !b.Balanced || b.Wait != 4 {
 		t.Errorf("books %+v", b)
 	}
-	if f := r.Fairness(nil); f.Starved != 2 || f.Jain != nil {
+	if f := fairness(t, r); f.Starved != 2 || f.Jain != nil {
 		t.Errorf("fairness %+v", f)
 	}
 }
@@ -123,7 +125,7 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 	if got := w.PerClient.P50.NS; math.Abs(float64(got-second)) > 0.07*float64(second) {
 		t.Errorf("per client p50 is %d ns, want about 1 s", got)
 	}
-	f := r.Fairness(nil)
+	f := fairness(t, r)
 	if f.TurnsMin != 1 || f.TurnsMax != 1000 || f.Starved != 0 {
 		t.Errorf("fairness %+v", f)
 	}
@@ -135,7 +137,7 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 
 func TestNothingIsClamped(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
-	long := 2 * longest
+	long := 2 * results.NewHistogram().HighestTrackableValue()
 	r.Client(0).Turn(Turn{Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second, Grant: Grant{Handoff: none}, Counted: true})
 	w, err := r.Waiting()
 	if err != nil {
@@ -146,19 +148,68 @@ func TestNothingIsClamped(t *testing.T) {
 	}
 }
 
-func TestHistogramsSurviveTheirEncoding(t *testing.T) {
-	r := NewRecorder(planned(0), 1)
-	turns(r.Client(0), second, 1234567, 0, 0, 0, 7654321, 0, 0, 0)
+func fairness(t *testing.T, r *Recorder) results.Fairness {
+	t.Helper()
+	f, err := r.Fairness(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestPercentilesCanBeRecomputedFromTheReport(t *testing.T) {
+	r := NewRecorder(planned(0), 3)
+	turns(r.Client(0), second, 1_234_567, 0, 0, 0, 7_654_321, 0, 0, 0, 100, 0, 0, 0)
+	turns(r.Client(1), second, second/3, second/5, 100, 20)
+	r.Client(2).Waited(GaveUp, second, second, 2*second, 0)
+	r.Client(2).Waited(Stopped, 2*second, 2*second, 4*second, 0)
 	w, err := r.Waiting()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hdrhistogram.Decode([]byte(w.PerAcquisition.Histogram))
+	speed, err := r.Speed(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.TotalCount() != 2 || !h.ValuesAreEquivalent(h.Max(), 7654321) {
-		t.Errorf("%d values up to %d", h.TotalCount(), h.Max())
+	for name, d := range map[string]results.Distribution{
+		"per acquisition": w.PerAcquisition, "per client": w.PerClient, "service": w.Service,
+		"hold": speed.Hold, "release": speed.Release,
+	} {
+		s, err := d.Survival()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for q, want := range map[float64]*results.Bound{0.5: d.P50, 0.9: d.P90, 0.95: d.P95, 0.99: d.P99, 0.999: d.P999} {
+			if diff := cmp.Diff(want, s.Quantile(q)); diff != "" {
+				t.Errorf("%s, quantile %g (-measured +recomputed):\n%s", name, q, diff)
+			}
+		}
+	}
+	if w.PerAcquisition.Count != 4 || w.PerAcquisition.Censored != 2 || !w.PerAcquisition.P99.AtLeast {
+		t.Errorf("%+v", w.PerAcquisition)
+	}
+	// The first client's waits weigh a third each.
+	if got := w.PerClient.P50.NS; got < second*29/100 || got > second*36/100 {
+		t.Errorf("per client p50 is %d ns, want about a third of a second", got)
+	}
+}
+
+func TestTurnsAreKept(t *testing.T) {
+	r := NewRecorder(planned(0), 3)
+	turns(r.Client(0), second, 1, 1, 1, 1, 1, 1, 1, 1)
+	turns(r.Client(1), second, 1, 1, 1, 1)
+	h, err := fairness(t, r).TurnsHistogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, bar := range h.Distribution() {
+		for range bar.Count {
+			got = append(got, bar.From)
+		}
+	}
+	if diff := cmp.Diff([]int64{0, 1, 2}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

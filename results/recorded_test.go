@@ -1,0 +1,89 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// golden compares with a file in the folder of the test, or writes it.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
+	}
+}
+
+// recorded is the sample in three rounds, with histograms as a recorder makes
+// them.
+func recorded() *Report {
+	r := cases()["rounds"]
+	r.Runs[4].Invalid = nil
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		factor := 1 + float64(i)/10
+		run.Started = r.Started.Add(1e9)
+		run.Speed.Handoff = spread(run.Speed.Acquisitions, 0, 240_000*factor)
+		run.Speed.Hold = spread(run.Speed.Acquisitions, 0, 1_060_000*factor)
+		run.Speed.Release = spread(run.Speed.Acquisitions, 0, 98_000*factor)
+		run.Waiting.PerAcquisition = spread(run.Speed.Acquisitions, 499, 4e8*factor)
+		run.Waiting.Service = spread(run.Speed.Acquisitions, 0, 4e8*factor)
+		turns := NewTurnsHistogram()
+		for client := range r.Workload.Clients {
+			if err := turns.RecordValue(int64(3 + client%12)); err != nil {
+				panic(err)
+			}
+		}
+		if err := run.Fairness.SetTurns(turns); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}
+
+// spread is a log-uniform distribution about a median, over a factor of 16, and
+// waits that were still open after up to ten times the median.
+func spread(n, open int64, median float64) Distribution {
+	ended, censored := NewHistogram(), NewHistogram()
+	record := func(h interface{ RecordValue(int64) error }, ns float64) int64 {
+		if err := h.RecordValue(int64(ns)); err != nil {
+			panic(fmt.Sprint(ns, err))
+		}
+		return int64(ns)
+	}
+	var longest, sum int64
+	for i := range n {
+		ns := record(ended, median*math.Pow(16, float64(i)/float64(n)-0.5))
+		longest, sum = max(longest, ns), sum+ns
+	}
+	most := Bound{NS: longest}
+	for i := range open {
+		if ns := record(censored, 10*median*float64(i+1)/float64(open)); ns > most.NS {
+			most = Bound{NS: ns, AtLeast: true}
+		}
+	}
+	d, err := Describe(ended, censored, &most)
+	if err != nil {
+		panic(err)
+	}
+	if n > 0 {
+		d.MeanNS = exactly(float64(sum) / float64(n))
+	}
+	return d
+}

@@ -1,0 +1,58 @@
+package lockbench_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+)
+
+func TestWhatIsMeasuredKeepsToTheSchemaAndComesBackWhole(t *testing.T) {
+	server := redistest.Start(t)
+	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,redsync,local", func(p *lockbench.Plan) { p.Floors = true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document bytes.Buffer
+	if err := results.WriteJSON(&document, report); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := jsonschema.NewCompiler().Compile("results/schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(document.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Error(err)
+	}
+
+	read, err := results.ReadJSON(&document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, run := range read.Runs {
+		for name, d := range map[string]results.Distribution{
+			"wait": run.Waiting.PerAcquisition, "wait per client": run.Waiting.PerClient, "release": run.Speed.Release,
+		} {
+			s, err := d.Survival()
+			if err != nil {
+				t.Fatalf("%s, %s: %v", run.Strategy, name, err)
+			}
+			if diff := cmp.Diff(d.P99, s.Quantile(0.99)); diff != "" {
+				t.Errorf("%s, p99 of %s (-measured +read):\n%s", run.Strategy, name, diff)
+			}
+		}
+		if turns, err := run.Fairness.TurnsHistogram(); err != nil || turns.TotalCount() != int64(report.Workload.Clients) {
+			t.Errorf("%s: the turns of %v clients: %v", report.Runs[i].Strategy, turns, err)
+		}
+	}
+}
