@@ -87,6 +87,8 @@ func broken() []subject {
 		// What is left.
 		onRedis(fault{registers: true}, 0).waitingInVain().called("who gave up stays registered").
 			breaks("given-up waits", tidy, "keys and channels are left"),
+		onRedis(fault{registers: true}, 0).keeping("{key}").waitingInVain().called("who gave up stays registered, where the lock's key may stay").
+			breaks("given-up waits", tidy, "keys and channels are left"),
 		onRedis(fault{keepsSubscribed: true}, 0).waitingInVain().called("who gave up stays subscribed").
 			breaks("given-up waits", tidy, "keys and channels are left"),
 		onRedis(fault{keepsConnection: true}, 0).waitingInVain().called("who gave up leaves a connection").
@@ -110,7 +112,7 @@ func broken() []subject {
 		inProcess(localFault{neverCloses: true}, 1, 0).called("Close does nothing").
 			breaks("closed", closing, "an acquire after Close was granted"),
 		polling(fault{key: hashTag}, 0).waitingInVain().called("the key is what its braces hold").
-			breaks("strange keys", anyKey, "is the same as with an x added"),
+			breaks("strange keys", anyKey, "is the same as with an x added", tidy), // a counter of no lock's name
 
 		// Servers.
 		polling(fault{evalsha: true}, 0).waitingInVain().called("a release relies on the script cache").

@@ -79,6 +79,12 @@ func ofNodes(f quorumFault) subject {
 
 func (s subject) called(name string) subject { s.name = name; return s }
 
+// keeping declares one more persistent key.
+func (s subject) keeping(pattern string) subject {
+	s.info.Persistent = append(slices.Clone(s.info.Persistent), pattern)
+	return s
+}
+
 func (s subject) waitingInVain() subject { s.impatient = true; return s }
 
 func (s subject) breaks(test, promise, seen string, also ...string) subject {

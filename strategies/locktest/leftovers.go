@@ -3,7 +3,9 @@ package locktest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -96,20 +98,29 @@ func (s *stage) leftovers() []string {
 		if err := keys.Err(); err != nil {
 			s.fatalf("look for keys: %v", err)
 		}
-		channels, err := o.PubSubChannels(ctx, "*"+s.prefix+"*").Result()
-		if err != nil {
-			s.fatalf("look for channels: %v", err)
+		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{o.PubSubChannels, o.PubSubShardChannels} {
+			channels, err := list(ctx, "*"+s.prefix+"*").Result()
+			if _, unknown := errors.AsType[redis.Error](err); unknown { // before Redis 7
+				continue
+			}
+			if err != nil {
+				s.fatalf("look for channels: %v", err)
+			}
+			left = append(left, channels...)
 		}
-		left = append(left, channels...)
 	}
 	return left
 }
 
-// declared says whether a key fits one of the persistent patterns.
+// declared says whether a key fits one of the persistent patterns. What stands there
+// for {key} must be the whole name of a lock that the test has used, in braces or
+// not: else {key} alone, a semaphore's pattern, would declare whatever is left.
 func (s *stage) declared(key string) bool {
 	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
-		before, after, _ := strings.Cut(pattern, "{key}")
-		return strings.HasPrefix(key, before) && strings.HasSuffix(key, after)
+		return slices.ContainsFunc(slices.Collect(maps.Keys(s.locks)), func(lock string) bool {
+			return key == strings.ReplaceAll(pattern, "{key}", lock) ||
+				key == strings.ReplaceAll(pattern, "{key}", "{"+lock+"}")
+		})
 	})
 }
 

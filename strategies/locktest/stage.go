@@ -31,7 +31,8 @@ type stage struct {
 	info      strategies.Info
 	patience  time.Duration
 	rounds    int
-	prefix    string // marks all keys of the test
+	prefix    string          // marks all keys of the test
+	locks     map[string]bool // that have been asked for, as they are called in Redis
 	instances []*instance
 	outside   []*outside // one a server
 }
@@ -51,6 +52,7 @@ func play(r reporter, fixture Fixture, info strategies.Info, test test) {
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		prefix: fmt.Sprintf("locktest-%016x:", rand.Uint64()),
 	}
+	s.locks = map[string]bool{s.prefix + "key": true}
 	// Goroutines inherit it, so that those left behind can be told from others.
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
 	defer pprof.SetGoroutineLabels(context.Background())
