@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 )
 
 // process is a lockbench of its own.
@@ -176,5 +178,33 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	}
 	if took := time.Since(before); took > 5*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
+	redis := redistest.Start(t)
+	dir := t.TempDir()
+	out, keep := filepath.Join(dir, "out.json"), filepath.Join(dir, "runs")
+	p := start(t, "lockbench", "ab", "gate-base", "gate-dear", "-u", redis.URL(), "--pairs", "1000", "--keep", keep, "-o", "json="+out,
+		"--", "-s", "injected", "-c", "2", "-d", "200ms", "-w", "0s")
+	p.await("[2/1000]")
+	p.signal(syscall.SIGINT)
+	if code := p.code(); code != "105" {
+		t.Errorf("exit code %s, said:\n%s", code, &p.said)
+	}
+	content, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c compare.Comparison
+	if err := json.Unmarshal(content, &c); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Interrupted || c.Base.Reports < 2 || c.Base.Reports != c.Head.Reports || len(c.Strategies) != 1 {
+		t.Errorf("what was measured is not kept: %+v", c)
+	}
+	keys, err := redis.Client(t).Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) > 0 {
+		t.Errorf("left on the server: %v %v", keys, err)
 	}
 }

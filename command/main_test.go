@@ -8,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
@@ -19,6 +20,15 @@ func TestMain(m *testing.M) {
 		// The command of somebody with locks of his own.
 		"author": func() {
 			register()
+			execute()
+		},
+		// Two builds of which the second does one command more.
+		"gate-base": func() {
+			gate.Register(gate.Fault{})
+			execute()
+		},
+		"gate-dear": func() {
+			gate.Register(gate.Fault{Commands: 1})
 			execute()
 		},
 	})

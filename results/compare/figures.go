@@ -114,8 +114,8 @@ func (c *Comparison) changes(v Verdict) string {
 // conditions are the lines on what was compared, each with its label.
 func (c *Comparison) conditions() [][2]string {
 	w := c.Workload
-	workload := fmt.Sprintf("%d clients in %d instances on %d %s · hold %v · TTL %v · %v after %v of warm-up",
-		w.Clients, w.Instances, w.Keys, plural(w.Keys, "key"), w.Hold, w.TTL, w.Duration, w.Warmup)
+	workload := fmt.Sprintf("%d %s in %d %s on %d %s · hold %v · TTL %v · %v after %v of warm-up",
+		w.Clients, plural(w.Clients, "client"), w.Instances, plural(w.Instances, "instance"), w.Keys, plural(w.Keys, "key"), w.Hold, w.TTL, w.Duration, w.Warmup)
 	if w.Iterations > 0 {
 		workload += fmt.Sprintf(" · %d acquisitions", w.Iterations)
 	}

@@ -1,0 +1,55 @@
+package lockbench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Validate returns every fault that can be told without a look at the servers,
+// joined, each naming its flag.
+func (r RedisOptions) Validate() error { return r.options().Validate() }
+
+// Redis is a Redis that several calls of Run, in processes of their own too, are
+// to share.
+type Redis struct {
+	server  *servers.Server
+	options RedisOptions
+}
+
+// OpenRedis starts the Redis that the options ask for, or makes sure that the one
+// they name is there. The caller closes it.
+func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its documentation
+	from := options.options()
+	from.RunID = hex.EncodeToString(id)
+	server, err := servers.Open(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return &Redis{server, options}, nil
+}
+
+// Options are those that lead to this Redis; they may hold a password.
+func (r *Redis) Options() RedisOptions {
+	at := r.Describe()
+	if at.Source == "address" {
+		return r.options
+	}
+	nodes := at.Nodes
+	if len(nodes) == 0 {
+		nodes = []string{at.Address}
+	}
+	return RedisOptions{Address: "redis://" + strings.Join(nodes, ",redis://"), Topology: at.Topology}
+}
+
+// Describe says which Redis it is and why, without any secret.
+func (r *Redis) Describe() results.Redis { return r.server.Describe() }
+
+// Close ends it, if OpenRedis has started it.
+func (r *Redis) Close(ctx context.Context) error { return r.server.Close(ctx) }

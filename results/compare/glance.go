@@ -1,0 +1,22 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Glance is one pair in a line: the primary metric of each strategy under both
+// builds. It judges nothing.
+func Glance(base, head Side, rules Rules) string {
+	primary := rules.ordered()[0]
+	var parts []string
+	for _, name := range base.strategies() {
+		r := newResult(primary, rules, base.runs(name), head.runs(name))
+		if r == nil {
+			parts = append(parts, name+" nothing that can be compared")
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s %s against %s", name, r.figure(r.Base), r.figure(r.Head)))
+	}
+	return strings.Join(parts, " · ")
+}
