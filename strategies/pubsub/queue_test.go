@@ -84,7 +84,7 @@ func TestWokenInVainQueuesAnew(t *testing.T) {
 // What a release costs does not grow with the clients, but with the processes: each
 // makes one attempt, and whoever arrives two before it parks.
 func TestAttemptsARelease(t *testing.T) {
-	const processes, clients, turns = 6, 10, 15
+	const processes, clients, turns = 10, 50, 2
 	const channel = "redisson_lock__channel:{trial:key}"
 	server := redistest.Start(t)
 	outside := server.Client(t)
