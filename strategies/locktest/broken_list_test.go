@@ -62,7 +62,7 @@ func broken() []subject {
 		polling(fault{noRenewal: true}, watchdog).called("a watchdog that sleeps").
 			breaks("watchdog", watching, "a living holder's lease ran out"),
 		polling(fault{renewsForEver: true}, watchdog).waitingInVain().called("a watchdog that goes on after the release").
-			breaks("watchdog", watching, "and no other does: ", granting), // it may take the lock from the next
+			breaks("watchdog", watching, "and no other does: ", granting, recovering, late, extending, valid), // it takes the lock from the next
 		polling(fault{outlivesClose: true}, watchdog).waitingInVain().called("a watchdog that outlives its process").
 			breaks("watchdog", watching, "a dead holder's lease is kept", recovering, tidy),
 

@@ -31,7 +31,22 @@ const checkLimit = 10 * time.Second
 // valid may be gone from then on, at any time; before, nobody else may acquire. A
 // refused try counts only when no other attempt ran at the same time: two that
 // meet may keep each other from a quorum.
+//
+// The leases by themselves are looked at first, which is soon decided: nothing that
+// failed or was refused can excuse two that overlap.
 func CheckHistory(model Model, history []Operation, dir string) error {
+	if err := check(model, leases(history), dir); err != nil {
+		return err
+	}
+	return check(model, history, dir)
+}
+
+// leases are the operations by which one was got or given up.
+func leases(history []Operation) []Operation {
+	return slices.DeleteFunc(slices.Clone(history), func(o Operation) bool { return o.Lease == 0 })
+}
+
+func check(model Model, history []Operation, dir string) error {
 	result, info := porcupine.CheckOperationsVerbose(model.porcupine(), events(history), checkLimit)
 	switch result {
 	case porcupine.Ok:
