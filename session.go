@@ -36,7 +36,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	s := &session{plan: plan, id: hex.EncodeToString(id), strategies: slices.Clone(plan.Strategies)}
 	s.report = &results.Report{
 		Schema:   results.Schema,
-		Tool:     results.Tool{Name: "lockbench", Version: Version()},
+		Tool:     results.Tool{Name: "lockbench", Version: Version(), Commit: buildSetting("vcs.revision")},
 		Started:  time.Now(),
 		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
 		Workload: plan.points()[0].Workload,
@@ -120,10 +120,22 @@ func Version() string {
 		return "unknown"
 	}
 	version := info.Main.Version
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-			version = "devel-" + setting.Value[:min(len(setting.Value), 12)]
-		}
+	if commit := buildSetting("vcs.revision"); commit != "" && (version == "" || version == "(devel)") {
+		version = "devel-" + commit[:min(len(commit), 12)]
 	}
 	return version
+}
+
+// buildSetting is what the build noted under a key; "" without it.
+func buildSetting(key string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == key {
+			return setting.Value
+		}
+	}
+	return ""
 }

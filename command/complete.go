@@ -47,7 +47,7 @@ func complete(cmd *cobra.Command) {
 			return offered, bare
 		},
 		"output": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return slices.Sorted(maps.Keys(formats())), bare
+			return reportFormats(nil).names(), bare
 		},
 		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
 		"work":     fixed(string(spec.WorkNone), string(spec.WorkCounter)),

@@ -60,7 +60,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	toggle(&f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
 	toggle(&f.noFloors, "no-floors", "", "do not measure first what this machine can do at best")
 
-	add(listValue("format", &f.outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
+	add(listValue("format", &f.outputs), "output", "o", strings.Join(reportFormats(nil).names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
 	toggle(&f.quiet, "quiet", "q", "no progress on standard error")
 	toggle(&f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
 	f.given.set = set

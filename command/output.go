@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/lockbench/lockbench/results"
 )
 
 // output is one way in which a document, such as the report, is to be written.
@@ -21,22 +19,32 @@ type output[T any] struct {
 	format string
 	file   string // "" is standard output
 	write  writer[T]
+	check  func() error // of what is there already, if it is to be continued; may be nil
 }
+
+// errNothing is returned by a writer that has nothing to write: the file is left
+// as it was.
+var errNothing = errors.New("there is nothing to write")
 
 type writer[T any] func(w io.Writer, document T, color bool) error
 
-func formats() map[string]writer[*results.Report] {
-	return map[string]writer[*results.Report]{
-		"table": func(w io.Writer, r *results.Report, color bool) error {
-			return results.WriteTable(w, r, results.TableOptions{Color: color})
-		},
-		"json": func(w io.Writer, r *results.Report, _ bool) error { return results.WriteJSON(w, r) },
-	}
+// formats are the known ones by name.
+type formats[T any] struct {
+	one map[string]writer[T] // to a file, or standard output
+	// several need the name of a file, and write more than one with names like it.
+	several map[string]func(file string) []output[T]
+}
+
+func (f formats[T]) names() []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		maps.Keys(f.one)(yield)
+		maps.Keys(f.several)(yield)
+	})
 }
 
 // parseOutputs reads what --output was given, the usual format on standard output
 // for nothing, and names every fault.
-func parseOutputs[T any](given []string, usual string, known map[string]writer[T]) ([]output[T], error) {
+func parseOutputs[T any](given []string, usual string, known formats[T]) ([]output[T], error) {
 	if len(given) == 0 {
 		given = []string{usual}
 	}
@@ -45,9 +53,10 @@ func parseOutputs[T any](given []string, usual string, known map[string]writer[T
 	taken := map[string]string{}
 	for _, text := range given {
 		format, file, named := strings.Cut(text, "=")
-		write, ok := known[format]
-		if !ok {
-			faults = append(faults, fmt.Errorf("--output: unknown format %q (formats: %s)", format, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+		write, ok := known.one[format]
+		expand, more := known.several[format]
+		if !ok && !more {
+			faults = append(faults, fmt.Errorf("--output: unknown format %q (formats: %s)", format, strings.Join(known.names(), ", ")))
 			continue
 		}
 		if named && file == "" {
@@ -57,21 +66,42 @@ func parseOutputs[T any](given []string, usual string, known map[string]writer[T
 		if file == "-" {
 			file = ""
 		}
-		if earlier, twice := taken[file]; twice {
-			where := file
-			if file == "" {
-				where = "standard output"
-			}
-			faults = append(faults, fmt.Errorf("--output: %s and %s both go to %s, write one to a file with %s=FILE", earlier, text, where, format))
+		if more && file == "" {
+			faults = append(faults, fmt.Errorf("--output: %s writes several files, name them with %s=FILE", format, format))
 			continue
 		}
-		taken[file] = text
-		if err := writable(file); err != nil {
-			faults = append(faults, fmt.Errorf("--output: %w", err))
+		parts := []output[T]{{format: format, file: file, write: write}}
+		if more {
+			parts = expand(file)
 		}
-		outputs = append(outputs, output[T]{format, file, write})
+		for _, part := range parts {
+			if earlier, twice := taken[part.file]; twice {
+				where := part.file
+				if part.file == "" {
+					where = "standard output"
+				}
+				faults = append(faults, fmt.Errorf("--output: %s and %s both go to %s, write one to a file with %s=FILE", earlier, text, where, format))
+				continue
+			}
+			taken[part.file] = text
+			if err := part.ready(); err != nil {
+				faults = append(faults, fmt.Errorf("--output: %w", err))
+			}
+			outputs = append(outputs, part)
+		}
 	}
 	return outputs, errors.Join(faults...)
+}
+
+// ready says why the output could not be written.
+func (o output[T]) ready() error {
+	if err := writable(o.file); err != nil || o.check == nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return fmt.Errorf("%s: %w", o.file, err)
+	}
+	return nil
 }
 
 func (o output[T]) String() string {
@@ -85,10 +115,13 @@ func (o output[T]) String() string {
 // left as it was.
 func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	var encoded bytes.Buffer
-	if err := o.write(&encoded, document, color && o.file == ""); err != nil {
+	err := o.write(&encoded, document, color && o.file == "")
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", o, err)
 	}
-	var err error
 	if o.file == "" {
 		_, err = stdout.Write(encoded.Bytes())
 	} else {

@@ -137,7 +137,7 @@ func TestLinkToNothingIsRefused(t *testing.T) {
 }
 
 func TestSaveToStandardOutput(t *testing.T) {
-	outputs, err := parseOutputs([]string{"json=-"}, "table", formats())
+	outputs, err := parseOutputs([]string{"json=-"}, "table", reportFormats(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (g *gate) parse() ([]output[*compare.Comparison], error) {
 	if g.rules.Alpha == 0 {
 		faults = append(faults, errors.New("--alpha must be more than 0%: nothing is ever that certain"))
 	}
-	outputs, err := parseOutputs(g.outputs, "text", comparisonFormats())
+	outputs, err := parseOutputs(g.outputs, "text", formats[*compare.Comparison]{one: comparisonFormats()})
 	return outputs, errors.Join(append(faults, err)...)
 }
 

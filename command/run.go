@@ -64,7 +64,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	}
 	plan, err := f.plan()
 	faults = append(faults, each(err)...)
-	outputs, err := parseOutputs(f.outputs, "table", formats())
+	outputs, err := parseOutputs(f.outputs, "table", reportFormats(titles(plan)))
 	faults = append(faults, each(err)...)
 	for i, fault := range faults {
 		faults[i] = f.given.origins.Rename(fault)
@@ -92,6 +92,7 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 	if report == nil {
 		return outcome(ctx, nil, err)
 	}
+	revision(&report.Tool)
 	if err := saveAll(outputs, report, a.stdout); err != nil {
 		return &exit{ExitFailure, err}
 	}

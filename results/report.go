@@ -58,6 +58,8 @@ func (r *Report) WorkloadOf(run Run) spec.Spec {
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"` // of the sources it was built from
+	Branch  string `json:"branch,omitempty"` // as the CI system names it
 }
 
 // Environment is the machine of the generator.

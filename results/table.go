@@ -59,7 +59,8 @@ func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 type page struct {
 	bytes.Buffer
 	paint paint
-	names int // columns of the strategies' names, the same in every table
+	names int  // columns of the strategies' names, the same in every table
+	list  bool // of Markdown, see item
 }
 
 // group is one of the tables.

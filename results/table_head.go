@@ -18,6 +18,10 @@ func (p *page) entry(label, format string, args ...any) {
 	if text == "" {
 		return
 	}
+	if p.list {
+		p.item(label, text)
+		return
+	}
 	lines := wrap(text, tableWidth-labelWidth, "")
 	for i, line := range lines {
 		word := strings.Repeat(" ", labelWidth)

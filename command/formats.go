@@ -1,0 +1,119 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+// titles are the names by which a plan's strategies, of a sweep with their
+// points, stand in the report.
+func titles(plan lockbench.Plan) []string {
+	var all []string
+	for _, v := range plan.Strategies {
+		if len(plan.Sweep) == 0 {
+			all = append(all, v.Name())
+		}
+		for _, point := range plan.Sweep {
+			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
+		}
+	}
+	return all
+}
+
+// reportFormats are those of a report on what has these titles.
+func reportFormats(titles []string) formats[*results.Report] {
+	plain := func(write func(io.Writer, *results.Report) error) writer[*results.Report] {
+		return func(w io.Writer, r *results.Report, _ bool) error { return write(w, r) }
+	}
+	type outputs = []output[*results.Report]
+	return formats[*results.Report]{
+		one: map[string]writer[*results.Report]{
+			"table": func(w io.Writer, r *results.Report, color bool) error {
+				return results.WriteTable(w, r, results.TableOptions{Color: color})
+			},
+			"markdown": plain(results.WriteMarkdown),
+			"json":     plain(results.WriteJSON),
+			"csv":      plain(results.WriteCSV),
+			"benchfmt": plain(results.WriteBenchfmt),
+			"bencher":  plain(results.WriteBencher),
+			"hlog":     plain(results.WriteHlog),
+		},
+		several: map[string]func(string) outputs{
+			"github": func(file string) outputs {
+				return outputs{
+					{format: "github", file: part(file, "smaller"), write: plain(func(w io.Writer, r *results.Report) error { return results.WriteGitHub(w, r, results.Lower) })},
+					{format: "github", file: part(file, "bigger"), write: plain(func(w io.Writer, r *results.Report) error { return results.WriteGitHub(w, r, results.Higher) })},
+				}
+			},
+			"otava": otava,
+			"hgrm": func(file string) outputs {
+				var files outputs
+				for _, title := range titles {
+					files = append(files, output[*results.Report]{format: "hgrm", file: part(file, title), write: func(w io.Writer, r *results.Report, _ bool) error {
+						if !slices.Contains(results.HgrmNames(r), title) {
+							return errNothing
+						}
+						return results.WriteHgrm(w, r, title)
+					}})
+				}
+				return files
+			},
+		},
+	}
+}
+
+// otava is the CSV, continued, and its configuration beside it.
+func otava(file string) []output[*results.Report] {
+	existing := func() ([]byte, error) {
+		stat, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.Mode().IsRegular() {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return os.ReadFile(file)
+	}
+	config := strings.TrimSuffix(file, filepath.Ext(file)) + ".yaml"
+	return []output[*results.Report]{
+		{
+			format: "otava", file: file,
+			write: func(w io.Writer, r *results.Report, _ bool) error {
+				content, err := existing()
+				if err != nil {
+					return err
+				}
+				return results.WriteOtava(w, r, content)
+			},
+			check: func() error {
+				content, err := existing()
+				if err != nil {
+					return err
+				}
+				return results.CheckOtava(content)
+			},
+		},
+		{format: "otava", file: config, write: func(w io.Writer, r *results.Report, _ bool) error {
+			return results.WriteOtavaConfig(w, r, file)
+		}},
+	}
+}
+
+// unfit is what a file's name had better not have.
+var unfit = regexp.MustCompile(`[^\w.=,-]+`)
+
+// part is the name of one of a format's files: waits.hgrm is waits-spin.hgrm for
+// the strategy spin.
+func part(file, name string) string {
+	extension := filepath.Ext(file)
+	return strings.TrimSuffix(file, extension) + "-" + unfit.ReplaceAllString(name, "_") + extension
+}

@@ -1,0 +1,29 @@
+package results
+
+import "io"
+
+// bencherValue is a value in Bencher's metric format.
+type bencherValue struct {
+	Value float64  `json:"value"`
+	Lower *float64 `json:"lower_value,omitempty"`
+	Upper *float64 `json:"upper_value,omitempty"`
+}
+
+// WriteBencher writes Bencher's metric format (bencher.dev, "BMF"): a benchmark
+// for each strategy and workload, a measure for each metric, in its own unit.
+func WriteBencher(w io.Writer, r *Report) error {
+	benchmarks := map[string]map[string]bencherValue{}
+	for _, s := range summarise(r) {
+		measures := map[string]bencherValue{}
+		for _, p := range s.points() {
+			value := bencherValue{Value: rounded6(p.value)}
+			if p.runs > 1 {
+				low, high := rounded6(p.low), rounded6(p.high)
+				value.Lower, value.Upper = &low, &high
+			}
+			measures[p.Name] = value
+		}
+		benchmarks[s.series()] = measures
+	}
+	return writeIndented(w, benchmarks)
+}
