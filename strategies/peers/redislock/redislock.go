@@ -5,9 +5,10 @@
 // more (MGET and DEL). A failed try costs an EVALSHA (MSETNX and GETRANGE). Nobody is
 // woken: a waiter tries again after a sleep. redislock's default is not to wait at
 // all; the adapter waits as its documentation shows, with LinearBackoff every 100 ms.
-// With tuned=true it sleeps as spin does, at random up to a ceiling that doubles from
-// 1 to 128 ms: a lock held for a millisecond is then found free sooner, and waiters
-// that came together do not stay together.
+// With tuned=true the sleep is random up to a ceiling that doubles from 4 ms to 1 s: a
+// lock held for a millisecond is found free sooner, waiters that came together do not
+// stay together, and a crowd of hundreds, whose tries would keep the holder from
+// Redis, soon tries less often.
 //
 // It claims exclusion on one node and frees a dead holder's lock after the TTL. What
 // breaks it: a holder that works on for longer than the TTL, which a lease does not
@@ -49,7 +50,7 @@ func init() {
 
 // Options tune redislock.
 type Options struct {
-	Tuned bool          `opt:"tuned" help:"sleep as spin does, from 1 to 128 ms with full jitter, instead of delay"`
+	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last, instead of delay"`
 	Delay time.Duration `opt:"delay" help:"sleep between tries"`
 }
 
@@ -67,12 +68,15 @@ func (o Options) Validate() error {
 // retry is how one caller waits.
 func (o Options) retry() peer.RetryStrategy {
 	if o.Tuned {
-		return jitter{spin.Defaults().Sleeps(mathrand.Int64N)}
+		return jitter{tuned.Sleeps(mathrand.Int64N)}
 	}
 	return peer.LinearBackoff(o.Delay)
 }
 
-// jitter sleeps as spin does.
+// tuned is the sleep between the tries of a tuned redislock.
+var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
+
+// jitter sleeps as tuned says.
 type jitter struct{ sleep func() time.Duration }
 
 // NextBackoff is never 0, which would end the wait.

@@ -4,10 +4,10 @@
 // An uncontended acquire is one SET NX on each node, a release one EVALSHA (GET and
 // DEL inside). A failed try costs a SET and an EVALSHA on each node, which takes
 // back what was not won; then it sleeps at random between 50 and 250 ms. Nobody
-// is woken. With tuned=true it sleeps as spin does, at random up to a ceiling that
-// doubles from 1 to 128 ms: a lock held for a millisecond is then found free sooner,
-// and a crowd of waiters still spreads out. The rest of redsync's settings concern
-// several nodes, or what happens to a lease that ran out.
+// is woken. With tuned=true the sleep is random up to a ceiling that doubles from 4 ms
+// to 1 s: a lock held for a millisecond is found free sooner, and a crowd of hundreds,
+// whose tries would keep the holder from Redis, soon tries less often. The rest of
+// redsync's settings concern several nodes, or what happens to a lease that ran out.
 //
 // It claims exclusion over a majority of the nodes and frees a dead holder's
 // lock after the TTL. What breaks it: a holder that works on past ValidUntil;
@@ -55,12 +55,15 @@ func init() {
 
 // Options tune redsync.
 type Options struct {
-	Tuned bool          `opt:"tuned" help:"sleep as spin does, from 1 to 128 ms with full jitter"`
+	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
 	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is redsync's own, random between 50 and 250 ms, or that of tuned"`
 }
 
 // Defaults are redsync's own.
 func Defaults() Options { return Options{} }
+
+// tuned is the sleep between the tries of a tuned redsync.
+var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
 // Validate returns every fault, joined.
 func (o Options) Validate() error {
@@ -103,7 +106,7 @@ func (l *Locker) mutexOptions(token *string) []peer.Option {
 	case l.options.Delay > 0:
 		set = append(set, peer.WithRetryDelay(l.options.Delay))
 	case l.options.Tuned:
-		sleep := spin.Defaults().Sleeps(rand.Int64N)
+		sleep := tuned.Sleeps(rand.Int64N)
 		set = append(set, peer.WithRetryDelayFunc(func(int) time.Duration { return sleep() }))
 	}
 	return set

@@ -1,0 +1,88 @@
+package rueidislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+)
+
+// lease is a lock that rueidislock keeps until it is released.
+type lease struct {
+	locker  *Locker
+	name    string
+	ctx     context.Context // rueidislock ends it when it knows the lock to be lost
+	release func()          // returns when all of its goroutines have ended
+
+	left []*token.Lease // the keys of a lease that Close found held
+}
+
+// Lost is closed when a key was lost that the majority needs, and at the release.
+func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
+
+// Release has rueidislock delete the keys. It does not tell whether it could.
+func (held *lease) Release(ctx context.Context) error {
+	l := held.locker
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return held.releaseLeft(ctx)
+	}
+	delete(l.held, held)
+	lost := held.ctx.Err() != nil
+	released := make(chan struct{})
+	l.running.Go(func() { // it heeds no context
+		defer close(released)
+		held.release()
+	})
+	l.mu.Unlock()
+	select {
+	case <-released:
+	case <-ctx.Done():
+		return fmt.Errorf("release %q: %w", held.name, ctx.Err())
+	}
+	if lost {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+// remember notes what the keys hold, so that the lease can be released without
+// rueidislock, which keeps that to itself.
+func (held *lease) remember() {
+	ctx, cancel := context.WithTimeout(context.Background(), settling)
+	defer cancel()
+	client := held.locker.config.Nodes[0].Client
+	var left []*token.Lease
+	for i := range held.locker.keys {
+		name := prefix + ":" + strconv.Itoa(i) + ":" + held.name
+		value, err := client.Get(ctx, name).Result()
+		if err == nil {
+			left = append(left, &token.Lease{Client: client, Name: name, Token: value})
+		}
+	}
+	if held.ctx.Err() == nil { // else they may be another's
+		held.left = left
+	}
+}
+
+// releaseLeft releases after Close.
+func (held *lease) releaseLeft(ctx context.Context) error {
+	freed := 0
+	for _, key := range held.left {
+		ok, err := key.Free(ctx)
+		if err != nil {
+			return fmt.Errorf("release %q: %w", held.name, err)
+		}
+		if ok {
+			freed++
+		}
+	}
+	held.left = nil
+	if freed <= held.locker.keys/2 {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}

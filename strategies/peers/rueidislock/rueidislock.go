@@ -1,0 +1,210 @@
+// Package rueidislock adapts github.com/redis/rueidis/rueidislock, through its public
+// interface and on a rueidis client of its own, to compare with.
+//
+// A lock is a majority of 2×majority−1 keys, by default two of three on the same
+// Redis. An uncontended acquire is one EVALSHA a key (SET NX PXAT and GET inside), a
+// release one a key (GET and DEL). A try that finds the lock taken costs an EVALSHA
+// (SET NX and GET): the GET has Redis tell this client, by client-side caching, when
+// the key changes. Each such message wakes one waiter of the process.
+//
+// With tuned=true it is set up as its documentation says for one Redis: one key
+// (KeyMajority 1), and no messages about the client's own changes (NoLoopTracking,
+// which needs Redis 7.0.5). There is no next key to try then, so a try may take as
+// long as the TTL, instead of 20 ms, which a busy server exceeds.
+//
+// It claims exclusion over the keys, frees a dead holder's lock after the TTL and
+// renews a living holder's every half TTL. What breaks it: a client's clock that is
+// not the server's, as the keys expire at an instant the client has computed; a
+// failover to a replica that had not seen the lock; a reply that is lost, as rueidis
+// then sends the SET again, which finds its own key and waits for it to expire. Its
+// release says neither whether the lock was still held nor whether Redis got it:
+// ErrNotHeld is returned only where that had been noticed before.
+//
+// Where others wait, rueidislock may sleep on: no message comes over a connection that
+// was lost, or after a try that took too long; and with one key a waiter may drop out
+// of those that are woken (a failed try sometimes counts as a release). The adapter
+// starts a wait over every two seconds, which costs a try, and ends all waits when
+// Redis cannot be reached, which rueidislock does not say.
+package rueidislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	peer "github.com/redis/rueidis/rueidislock"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+func init() {
+	strategies.Register(strategies.Info{
+		Name:        "rueidislock",
+		Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
+		Capacity:    1,
+		Nodes:       1,
+		Connections: strategies.Connections{PerInstance: 1},
+		BlackBox:    true,
+	}, Defaults(), New)
+}
+
+// Options tune rueidislock.
+type Options struct {
+	Tuned bool `opt:"tuned" help:"as documented for one Redis: one key instead of three, no messages about own changes (Redis 7.0.5), no limit of 20 ms for a try"`
+}
+
+// Defaults are rueidislock's own.
+func Defaults() Options { return Options{} }
+
+// Refine says how many keys it takes.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	if o.Tuned {
+		info.Summary = "redis/rueidis rueidislock: SET NX PXAT, woken by client-side caching"
+	}
+	return info
+}
+
+// prefix is rueidislock's default; what follows it has ours.
+const prefix = "rueidislock"
+
+// Locker has one rueidis client.
+type Locker struct {
+	config strategies.Config
+	line   *line
+	peer   peer.Locker
+	keys   int // of a lock
+	watch  *watch
+
+	mu      sync.Mutex
+	closed  bool
+	held    map[*lease]struct{}
+	running sync.WaitGroup // calls of rueidislock's that may outlast their caller
+}
+
+// New returns a Locker on the first node, and connects to it.
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("rueidislock: %w", err)
+	}
+	l := &Locker{config: config, held: map[*lease]struct{}{}}
+	var err error
+	if l.line, err = newLine(config.Nodes[0].Options); err != nil {
+		return nil, fmt.Errorf("rueidislock: %w", err)
+	}
+	set := peer.LockerOption{
+		KeyPrefix:    prefix,
+		KeyValidity:  config.TTL,
+		KeyMajority:  2,
+		ClientOption: l.line.option,
+	}
+	if options.Tuned {
+		set.KeyMajority, set.NoLoopTracking, set.TryNextAfter = 1, true, config.TTL
+	}
+	l.keys = int(set.KeyMajority)*2 - 1
+	if l.peer, err = peer.NewLocker(set); err != nil {
+		return nil, fmt.Errorf("connect rueidis: %w", err)
+	}
+	l.watch = newWatch(l.peer.Client())
+	return l, nil
+}
+
+// Acquire waits with rueidislock's WithContext.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	for {
+		held, err := l.lock(ctx, key, l.peer.WithContext)
+		if !errors.Is(err, errAgain) {
+			return held, err
+		}
+	}
+}
+
+// TryAcquire tries once, with rueidislock's TryWithContext.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	for {
+		held, err := l.lock(ctx, key, l.peer.TryWithContext)
+		switch {
+		case errors.Is(err, peer.ErrNotLocked):
+			return nil, strategies.ErrHeld
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, errAgain):
+			continue // its own limit for a try, which says nothing of the lock
+		}
+		return held, err
+	}
+}
+
+func (l *Locker) lock(ctx context.Context, key string, lock lockFunc) (strategies.Lease, error) {
+	name := l.config.Key(key)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lock %q: %w", name, err)
+	}
+	// rueidislock keeps the lock for as long as the context lasts that it was waited
+	// for with; a lease outlives its Acquire.
+	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := l.watch.until(ctx, end)
+	c := &call{lasting: lasting, end: end, result: make(chan result), abandoned: make(chan struct{})}
+	if !l.begin(func() { c.run(name, lock) }) {
+		stop()
+		end(nil)
+		return nil, strategies.ErrClosed
+	}
+	got := c.wait()
+	inTime := stop()
+	switch {
+	case got.err == nil && inTime:
+		return l.grant(&lease{locker: l, name: name, ctx: got.ctx, release: func() { got.release(); end(nil) }}), nil
+	case got.err == nil:
+		<-lasting.Done() // what was not stopped in time may not have ended it yet
+		got.release()
+	}
+	if cause := context.Cause(lasting); cause != nil {
+		got.err = cause // rueidislock says only that the context has ended
+	}
+	end(nil)
+	return nil, fmt.Errorf("lock %q: %w", name, got.err)
+}
+
+// begin starts what Close waits for; false says that it is closed.
+func (l *Locker) begin(do func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.running.Go(do)
+	}
+	return !l.closed
+}
+
+func (l *Locker) grant(held *lease) *lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[held] = struct{}{}
+	return held
+}
+
+// Close hangs up. rueidislock's own would give the leases back, which is their
+// holders' business: it is called when it cannot do that any more.
+func (l *Locker) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	held := l.held
+	l.held = nil
+	l.mu.Unlock()
+
+	l.watch.stop()
+	for lease := range held {
+		lease.remember()
+	}
+	l.line.cut()
+	l.peer.Client().Close()
+	l.peer.Close()
+	for lease := range held {
+		lease.release() // waits for its goroutines
+	}
+	l.running.Wait()
+	return nil
+}
