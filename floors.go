@@ -51,6 +51,7 @@ func (s *session) throughputOf(ctx context.Context, name string) (float64, error
 	}
 	w := s.report.Workload
 	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, spec.Dist{}, spec.Dist{}, nil, 0, spec.WorkNone, false
+	w.Stages, w.Gather, w.KeyDist = nil, 0, spec.KeyDist{}
 	w.Warmup, w.Duration = spec.Duration(50*time.Millisecond), spec.Duration(250*time.Millisecond)
 	run, err := workloads.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
 	if err != nil {

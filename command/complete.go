@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/workloads/presets"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
@@ -50,10 +51,14 @@ func complete(cmd *cobra.Command) {
 			return reportFormats(nil).names(), bare
 		},
 		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
-		"work":     fixed(string(spec.WorkNone), string(spec.WorkCounter)),
+		"work":     fixed(string(spec.WorkNone), string(spec.WorkSpin), string(spec.WorkCounter)),
+		"fence":    fixed(string(spec.FenceAll), string(spec.FenceWrites), string(spec.FenceOff)),
 		"topology": fixed("single", "nodes:", "replicas:", "cluster:"),
 		"arrivals": fixed(string(spec.ArrivalsPoisson), string(spec.ArrivalsConstant)),
-		"ca-file":  func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return nil, 0 },
+		"workload": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return presets.Names(), cobra.ShellCompDirectiveDefault
+		},
+		"ca-file": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return nil, 0 },
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		offer, known := offers[flag.Name]

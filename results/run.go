@@ -21,6 +21,8 @@ type Run struct {
 	Safety    Safety    `json:"safety"`
 	Generator Generator `json:"generator"`
 	Books     Books     `json:"books"`
+	Timeline  []Slice   `json:"timeline,omitempty"`
+	Herd      *Herd     `json:"herd,omitempty"` // of a workload that gathers one
 
 	Errors  []ErrorCount `json:"errors,omitempty"`  // errors of Acquire and Release, most frequent first
 	Failure string       `json:"failure,omitempty"` // what ended the run early

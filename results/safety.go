@@ -19,6 +19,9 @@ type Safety struct {
 	// LostUpdates is how far the counters fell short of the increments done under
 	// the lock; nil without such work.
 	LostUpdates *int64 `json:"lost_updates"`
+	// Refused counts the updates that the counter refused because of a stale fencing
+	// token; nil where it looked at none.
+	Refused *int64 `json:"refused_updates"`
 
 	// Leftovers are what the strategy left behind without declaring it: keys,
 	// connections, subscriptions; at most 20 are named.

@@ -12,14 +12,16 @@ import (
 // groups are the tables, in the order in which questions are asked: how fast,
 // who waits, is it fair, what does Redis pay, does it exclude.
 func groups(r *Report) []group {
-	return []group{
+	all := []group{
 		{"SPEED", speedColumns(r)},
+		{"HERD one release", herdColumns(r)},
 		{"WAITING time", waitingColumns()},
 		{"FAIRNESS", fairnessColumns()},
 		{"COST per acquisition", costColumns()},
 		{"LOAD on Redis", loadColumns()},
 		{"SAFETY", safetyColumns(r)},
 	}
+	return slices.DeleteFunc(all, func(g group) bool { return g.columns == nil })
 }
 
 func speedColumns(r *Report) []column {
@@ -155,6 +157,11 @@ func safetyColumns(r *Report) []column {
 	if r.Workload.Work == spec.WorkCounter {
 		columns = slices.Insert(columns, 3, column{"updates\nlost", false, func(s summary) string {
 			return known(s.known(func(r Run) *int64 { return r.Safety.LostUpdates }), whole)
+		}})
+	}
+	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Safety.Refused != nil }) {
+		columns = slices.Insert(columns, 4, column{"updates\nrefused", false, func(s summary) string {
+			return known(s.known(func(r Run) *int64 { return r.Safety.Refused }), whole)
 		}})
 	}
 	return columns

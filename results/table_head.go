@@ -69,7 +69,7 @@ func workload(r *Report) string {
 		think = fmt.Sprintf("think %v", w.Think)
 	}
 	work, coalesced := "", ""
-	if w.Work != spec.WorkNone && w.Work != "" {
+	if w.Work == spec.WorkSpin || w.Work == spec.WorkCounter {
 		work = "work " + string(w.Work)
 	}
 	if w.Coalesce {
@@ -80,8 +80,14 @@ func workload(r *Report) string {
 		keys += " (" + chosen + ")"
 	}
 	rate := ""
+	if w.Gather > 0 {
+		rate = fmt.Sprintf("all gather for %v behind one holder", w.Gather)
+	}
+	for _, stage := range w.Stages {
+		rate = join(rate, "stage "+stage.String())
+	}
 	if w.Rate > 0 {
-		rate = fmt.Sprintf("%s arrivals at %v", w.Arrivals, w.Rate)
+		rate = join(fmt.Sprintf("%s arrivals at %v", w.Arrivals, w.Rate), rate)
 	}
 	return join(
 		fmt.Sprintf("%s in %s on %s", plural(w.Clients, "client"), plural(w.Instances, "instance"), keys),

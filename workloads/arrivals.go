@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"iter"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -15,43 +16,51 @@ import (
 // (coordinated omission; G. Tene, How NOT to Measure Latency).
 type arrivals struct {
 	mu     sync.Mutex
-	next   int64   // ns of the run's clock
-	gap    float64 // ns, mean
-	rest   float64 // of the gap, below a nanosecond
-	random *rand.Rand
+	next   float64 // ns of the run's clock
+	pace   func(at, arrivals float64) float64
+	random *rand.Rand // nil for constant arrivals
 }
 
-// newArrivals begins at an instant; nil for a closed loop.
-func newArrivals(w spec.Spec, begin int64, seed uint64) *arrivals {
+// newArrivals begins at an instant, before the window opens at another; nil for a
+// closed loop.
+func newArrivals(w spec.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
 	}
-	a := &arrivals{next: begin, gap: float64(time.Second) / float64(w.Rate)}
+	a := &arrivals{next: float64(begin)}
 	if w.Arrivals == spec.ArrivalsPoisson {
 		a.random = rand.New(rand.NewPCG(seed, 1<<63))
 	}
+	gap := float64(time.Second) / float64(w.Rate)
+	a.pace = func(at, arrivals float64) float64 { return at + gap*arrivals }
+	if len(w.Stages) > 0 {
+		a.pace = func(at, arrivals float64) float64 {
+			return float64(open) + w.Stages.After(at-float64(open), arrivals)
+		}
+	}
 	return a
 }
+
+// never is after the end of any run, and still an instant.
+const never = float64(math.MaxInt64 / 2)
 
 // take is the next intended start.
 func (a *arrivals) take() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	due := a.next
-	gap := a.gap
+	arrivals := 1.0
 	if a.random != nil {
-		gap *= a.random.ExpFloat64()
+		arrivals = a.random.ExpFloat64()
 	}
-	gap += a.rest
-	a.next += int64(gap)
-	a.rest = gap - float64(int64(gap))
-	return due
+	a.next = min(a.pace(a.next, arrivals), never)
+	return int64(due)
 }
 
 // backlog yields the arrivals due before an instant that nobody has taken.
 func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		for a.next < end {
+		for int64(a.next) < end {
 			if !yield(a.take()) {
 				return
 			}

@@ -15,7 +15,7 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 	for _, kind := range []spec.Arrivals{spec.ArrivalsConstant, spec.ArrivalsPoisson} {
 		w := spec.Default()
 		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
-		a, again := newArrivals(w, 1000, 7), newArrivals(w, 1000, 7)
+		a, again := newArrivals(w, 1000, 1000, 7), newArrivals(w, 1000, 1000, 7)
 		const n = 300_000
 		var last, previous int64
 		var squares float64
@@ -39,7 +39,7 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 			t.Errorf("%s: variation %.3f, want %g", kind, variation, want)
 		}
 	}
-	if newArrivals(spec.Default(), 0, 1) != nil {
+	if newArrivals(spec.Default(), 0, 0, 1) != nil {
 		t.Error("a closed loop has arrivals")
 	}
 }
@@ -47,7 +47,7 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 func TestTheBacklogIsWhatWasDue(t *testing.T) {
 	w := spec.Default()
 	w.Rate, w.Arrivals = 1000, spec.ArrivalsConstant
-	a := newArrivals(w, 0, 1)
+	a := newArrivals(w, 0, 0, 1)
 	a.take()
 	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))), []int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
 		t.Errorf("backlog %v, want %v", got, want)
@@ -113,5 +113,21 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	}))
 	if run.Valid() {
 		t.Errorf("valid: %d of 100,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
+	}
+}
+
+func TestStagesKeepClientsOut(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	second := func(target float64) spec.Stage {
+		return spec.Stage{Duration: spec.Duration(100 * time.Millisecond), Target: target}
+	}
+	run := do(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Stages, w.Duration = 3, spec.Stages{second(1), second(2)}, spec.Duration(200*time.Millisecond)
+	}))
+	if run.Fairness.TurnsMin != 0 || run.Fairness.TurnsMax == 0 || run.Fairness.Jain != nil {
+		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)
+	}
+	if !run.Books.Balanced {
+		t.Errorf("the books do not balance: %+v", run.Books)
 	}
 }

@@ -33,6 +33,7 @@ type client struct {
 	random   *rand.Rand  // chooses keys
 	timer    *time.Timer // for holds and thinks
 	returned atomic.Bool
+	burst    *burst // of a herd: the last one it took part in
 }
 
 // retryPause follows an error, so that a dead server is not hammered.
@@ -87,11 +88,12 @@ func (r *run) start(ctx context.Context) {
 		end = open + int64(w.Duration)
 	}
 	r.window.Plan(open, end)
-	if w.Rate > 0 {
-		r.recorder.OpenLoop()
+	if w.Rate > 0 || len(w.Stages) > 0 {
+		r.recorder.Slots()
 	}
-	r.arrivals = newArrivals(w, now, uint64(w.Seed)+uint64(r.Round))
+	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
 	r.chooser = w.KeyDist.Over(w.Keys)
+	r.herd = newHerd(r)
 	for range r.clients {
 		begin <- now
 	}
@@ -101,6 +103,10 @@ func (r *run) start(ctx context.Context) {
 // client has been thinking, and false when the run is over.
 func (c *client) turn(thinking int64) (int64, bool) {
 	r, clock := c.run, c.run.clock
+	c.bench()
+	if r.herd != nil {
+		r.herd.wait(c)
+	}
 	// Looked at before the clock: once true the window has ended, so that what
 	// is booked up to now covers all of it.
 	stopping := r.control.stopping.Load()
@@ -128,8 +134,31 @@ func (c *client) turn(thinking int64) (int64, bool) {
 	} else {
 		done, _ = c.contend(key, due, asked)
 	}
+	if r.herd != nil {
+		r.herd.done(c)
+	}
 	c.sleep(r.Workload.Think.Draw(c.random))
 	return done, true
+}
+
+// bench keeps a client of a closed loop out while the stages want fewer.
+func (c *client) bench() {
+	r := c.run
+	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
+		return
+	}
+	for !r.control.stopping.Load() {
+		now := time.Duration(r.clock.Now() - r.window.Open)
+		at, ever := r.Workload.Stages.Reach(now, float64(c.id+1))
+		switch {
+		case !ever:
+			<-r.control.acquire.Done()
+		case at <= max(now, 0):
+			return
+		default:
+			c.sleep(at - now)
+		}
+	}
 }
 
 // share takes part in an acquisition of the same key that is under way in this
@@ -173,10 +202,13 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	counted := r.window.Count(granted)
 	grant := audit.Enter(c.waiter, granted, lease)
 	hold := r.Workload.Hold.Draw(c.random)
+	if r.herd != nil {
+		r.herd.granted(c, granted)
+	}
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
-	if err := c.work(key, hold); err != nil {
+	if err := c.work(key, hold, lease); err != nil {
 		r.fail(err)
 	}
 	if r.Observer != nil {

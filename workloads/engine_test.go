@@ -268,3 +268,23 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 		t.Errorf("%d waits for %d served", got, run.Speed.Served)
 	}
 }
+
+func TestTheTimelineIsTheWindow(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	run := do(t, v, workload(func(w *spec.Spec) { w.Duration = spec.Duration(1300 * time.Millisecond) }))
+	if len(run.Timeline) != 2 {
+		t.Fatalf("%d slices of 1.3 s, want 2: %+v", len(run.Timeline), run.Timeline)
+	}
+	var acquisitions int64
+	var seconds float64
+	for _, s := range run.Timeline {
+		acquisitions += s.Acquisitions
+		seconds += s.Seconds
+		if s.WaitP50 == nil || *s.WaitP50 > *s.WaitP99 || *s.WaitP99 > *s.WaitMax || s.Waiting == 0 {
+			t.Errorf("slice %+v", s)
+		}
+	}
+	if off := acquisitions - run.Speed.Acquisitions; off < -20 || off > 20 || seconds < 1.29 {
+		t.Errorf("%d acquisitions in %.2f s of slices, %d in the window", acquisitions, seconds, run.Speed.Acquisitions)
+	}
+}

@@ -31,7 +31,7 @@ func (r *run) drain() {
 		close(back)
 	}()
 	limit := drainLimit
-	if r.dead {
+	if r.dead.Load() {
 		limit = time.Second
 	}
 	select {
@@ -93,14 +93,14 @@ const settling = 2 * time.Second
 
 // settle looks for leftovers until there are none, or they stay.
 func (r *run) settle(ctx context.Context, name string, pick func(Leftovers) []string) []string {
-	if r.dead {
+	if r.dead.Load() {
 		r.unseen = true
 		return nil
 	}
 	deadline := time.Now().Add(settling)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, patience)
-		found, err := r.Target.Leftovers(attempt, r.mark, name)
+		found, err := r.Target.Leftovers(attempt, r.sign, name)
 		cancel()
 		if err != nil {
 			r.unseen = true
@@ -117,12 +117,12 @@ func (r *run) settle(ctx context.Context, name string, pick func(Leftovers) []st
 
 // cleanUp deletes every key of the run, declared or not.
 func (r *run) cleanUp(ctx context.Context) {
-	if !r.remote() || r.dead {
+	if !r.remote() || r.dead.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	found, err := r.Target.Leftovers(ctx, r.mark, "")
+	found, err := r.Target.Leftovers(ctx, r.sign, "")
 	if err == nil && len(found.Keys) > 0 {
 		err = r.Target.Remove(ctx, found.Keys)
 	}

@@ -116,7 +116,7 @@ type run struct {
 	Job
 	info strategies.Info
 	name string // CLIENT name of its connections
-	mark string // in every key and channel
+	sign string // in every key and channel
 	keys []string
 
 	instances []*instance
@@ -126,17 +126,20 @@ type run struct {
 	audit     []*measure.Key // by key
 	arrivals  *arrivals      // nil for a closed loop
 	chooser   spec.Chooser
+	timeline  timeline
+	herd      *herd // nil without
 	clients   []*client
 	turn      func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
 	control   control
 	errors    errorCounts
-	readings  int64          // of the counters
+	readings  atomic.Int64   // of the counters
 	done      []atomic.Int64 // increments, by key
+	refused   atomic.Int64   // increments that the resource refused a stale token
 	uncertain atomic.Int64   // increments that may or may not have been made
 	stuck     []int
-	lost      *int64 // updates
-	unseen    bool   // what is left on the servers could not be seen
-	dead      bool   // the servers have stopped answering
+	lost      *int64      // updates
+	unseen    bool        // what is left on the servers could not be seen
+	dead      atomic.Bool // the servers have stopped answering
 }
 
 func newRun(j Job) *run {
@@ -145,11 +148,11 @@ func newRun(j Job) *run {
 		info: j.Strategy.Info(),
 		turn: (*client).turn,
 		name: fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
-		mark: fmt.Sprintf("{%s:%d:", j.Session, j.Number),
+		sign: fmt.Sprintf("{%s:%d:", j.Session, j.Number),
 	}
 	r.done = make([]atomic.Int64, j.Workload.Keys)
 	for i := range j.Workload.Keys {
-		r.keys = append(r.keys, fmt.Sprintf("%s%d}", r.mark, i))
+		r.keys = append(r.keys, fmt.Sprintf("%s%d}", r.sign, i))
 	}
 	return r
 }
@@ -178,10 +181,10 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if r.dead {
+	if r.dead.Load() {
 		return nil
 	}
-	r.readings++
+	r.readings.Add(1)
 	reading, err := r.Target.Read(ctx)
 	if err != nil {
 		r.errors.add(fmt.Errorf("read the server's counters: %w", err))
@@ -215,7 +218,7 @@ func (r *run) probes() strategies.ProbeCounts {
 // leaves on purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
-		return key == counterOf(k) || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
+		return key == counterOf(k) || key == floorOf(counterOf(k)) || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
 			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
 		})
 	})

@@ -31,7 +31,7 @@ type observed struct {
 }
 
 func (r *run) look(ctx context.Context) *sight {
-	s := &sight{server: r.read(ctx), readings: r.readings, grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
+	s := &sight{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
 	for _, i := range r.instances {
 		for _, n := range i.nodes {
 			if p := n.Client.PoolStats(); p != nil {
@@ -58,37 +58,36 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	if err == nil {
 		r.phase("measure")
 		o.opened = r.look(always)
-		err = r.await(ctx, r.clock.Time(r.window.End()), &o.peak)
+		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o.peak) })
 	}
 	r.window.Close()
 	o.partial = err != nil
 	if o.opened != nil {
 		o.closed = r.look(always)
-		if r.remote() && o.closed.server == nil && !r.dead && (err == nil || errors.Is(err, errInterrupted)) {
+		r.markEnd(o.closed.server)
+		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
 			err = errors.Join(r.stillThere(always), err)
 		}
 	}
-	if errors.Is(err, errInterrupted) && !r.dead {
+	if errors.Is(err, errInterrupted) && !r.dead.Load() {
 		err = nil
 	}
 	return o, err
 }
 
-// sampling is how often the peaks are looked for: seldom enough to cost nothing.
+// sampling is how often the counters are looked at meanwhile: seldom enough to
+// cost nothing.
 const sampling = time.Second
 
-// await passes the time until an instant or until the window has closed, and
-// looks for peaks meanwhile if it is given where to note them.
-func (r *run) await(ctx context.Context, until time.Time, peak **results.ServerPeak) error {
+// await passes the time until an instant or until the window has closed, and has
+// a look at the beginning and every second, if there is one to have.
+func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	due := time.NewTimer(time.Until(until))
 	defer due.Stop()
-	var samples <-chan time.Time
-	if peak != nil && r.remote() {
-		ticker := time.NewTicker(sampling)
-		defer ticker.Stop()
-		samples = ticker.C
-		r.sample(ctx, peak)
+	if look == nil {
+		look = func() {}
 	}
+	look()
 	pulse := pulse{grants: r.grants(), at: time.Now()}
 	beats := time.NewTicker(sampling)
 	defer beats.Stop()
@@ -98,20 +97,24 @@ func (r *run) await(ctx context.Context, until time.Time, peak **results.ServerP
 			if err := r.alive(ctx, &pulse); err != nil {
 				return err
 			}
+			look()
 		case <-due.C:
 			return nil
 		case <-r.window.Closed():
 			return nil
 		case <-ctx.Done():
 			return errInterrupted
-		case <-samples:
-			r.sample(ctx, peak)
 		}
 	}
 }
 
+// sample looks for peaks and adds to the timeline.
 func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	reading := r.read(ctx)
+	r.mark(reading)
+	if !r.remote() {
+		return
+	}
 	if reading == nil {
 		r.troubled()
 		return
@@ -170,6 +173,6 @@ func (r *run) stillThere(ctx context.Context) error {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	r.dead = true
+	r.dead.Store(true)
 	return fmt.Errorf("%w: %w", ErrServerGone, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // summarise turns what was recorded into the run's part of the report.
@@ -24,6 +25,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		Server:   results.Server{Whole: whole, Peak: o.peak},
 		Safety:   r.safety(left),
 		Errors:   r.errors.list(),
+		Timeline: r.timeline.slices,
 	}
 	var err error
 	if result.Fairness, err = r.recorder.Fairness(r.audit); err != nil {
@@ -33,6 +35,9 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		return result, err
 	}
 	if result.Waiting, err = r.recorder.Waiting(); err != nil {
+		return result, err
+	}
+	if result.Herd, err = r.herd.summary(); err != nil {
 		return result, err
 	}
 	if o.closed != nil {
@@ -103,6 +108,10 @@ func (r *run) safety(left []string) results.Safety {
 	s := measure.Audit(r.audit)
 	s.Stuck = len(r.stuck)
 	s.LostUpdates = r.lost
+	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != spec.FenceOff {
+		refused := r.refused.Load()
+		s.Refused = &refused
+	}
 	if !r.unseen {
 		n := int64(len(left))
 		s.LeftoverCount = &n
@@ -118,7 +127,7 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 		return []string{errNoWindow.Error()}
 	}
 	var why []string
-	if seen := o.closed.health.Since(o.opened.health).Wall; !r.dead && time.Duration(result.WindowNS) > longEnough &&
+	if seen := o.closed.health.Since(o.opened.health).Wall; !r.dead.Load() && time.Duration(result.WindowNS) > longEnough &&
 		math.Abs(float64(int64(seen)-result.WindowNS)) > observedLimit*float64(result.WindowNS) {
 		why = append(why, fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
 			seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
@@ -16,44 +17,94 @@ func counterOf(key string) string { return Prefix + key + ":counter" }
 
 // work is what a holder does: hold, and with a counter read it before and write
 // it back one higher after.
-func (c *client) work(key int, hold time.Duration) error {
-	r := c.run
-	if r.Workload.Work != spec.WorkCounter {
+func (c *client) work(key int, hold time.Duration, lease strategies.Lease) error {
+	switch c.run.Workload.Work {
+	case spec.WorkCounter:
+		return c.count(key, hold, lease)
+	case spec.WorkSpin:
+		c.spin(hold)
+	default:
 		c.sleep(hold)
-		return nil
 	}
+	return nil
+}
+
+// spin computes for d or until the run is over. Unlike a timer it is exact below
+// a millisecond.
+func (c *client) spin(d time.Duration) {
+	for begin := time.Now(); time.Since(begin) < d && !c.run.control.stopping.Load(); {
+	}
+}
+
+func (c *client) count(key int, hold time.Duration, lease strategies.Lease) error {
+	r := c.run
 	// Not the clients' own context: work begun is finished also when the run ends.
 	ctx := r.control.release
 	counter := counterOf(r.keys[key])
-	increment := c.instance.atomic
-	if increment == nil {
-		increment = readAndWrite{c, hold}
-	} else {
+	if increment := c.instance.atomic; increment != nil {
 		c.sleep(hold)
+		if err := increment.Increment(ctx, counter); err != nil {
+			return err
+		}
+		r.done[key].Add(1)
+		return nil
 	}
-	if err := increment.Increment(ctx, counter); err != nil {
+	resource := r.resource(c.instance.nodes[0].Client, counter, lease)
+	n, err := resource.read(ctx)
+	if err == nil {
+		c.sleep(hold)
+		err = resource.write(ctx, n+1)
+		if err != nil && !errors.Is(err, errStale) {
+			r.uncertain.Add(1)
+		}
+	}
+	switch {
+	case errors.Is(err, errStale):
+		r.refused.Add(1)
+		return nil
+	case err != nil:
 		return err
 	}
 	r.done[key].Add(1)
 	return nil
 }
 
-// readAndWrite increments a counter as those do who need a lock for it.
-type readAndWrite struct {
-	client *client
-	hold   time.Duration // in between
+// resource is the counter as a holder reaches it.
+type resource interface {
+	read(ctx context.Context) (int64, error)
+	write(ctx context.Context, n int64) error
 }
 
-// Increment reads the counter, holds, and writes it back one higher.
-func (w readAndWrite) Increment(ctx context.Context, counter string) error {
-	server := w.client.instance.nodes[0].Client
-	n, err := server.Get(ctx, counter).Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return fmt.Errorf("read the counter: %w", err)
+// resource checks tokens where there are some, and it is wanted.
+func (r *run) resource(server redis.UniversalClient, counter string, lease strategies.Lease) resource {
+	open := unguarded{server, counter}
+	fenced, _ := lease.(strategies.Fenced)
+	switch {
+	case fenced == nil || r.Workload.Fence == spec.FenceOff:
+		return open
+	case r.Workload.Fence == spec.FenceWrites:
+		return writesGuarded{open, guarded{server, counter, fenced.FencingToken()}}
+	default:
+		return guarded{server, counter, fenced.FencingToken()}
 	}
-	w.client.sleep(w.hold)
-	if err := server.Set(ctx, counter, n+1, 0).Err(); err != nil {
-		w.client.run.uncertain.Add(1)
+}
+
+// unguarded is a resource that believes everybody.
+type unguarded struct {
+	server  redis.UniversalClient
+	counter string
+}
+
+func (u unguarded) read(ctx context.Context) (int64, error) {
+	n, err := u.server.Get(ctx, u.counter).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	return n, nil
+}
+
+func (u unguarded) write(ctx context.Context, n int64) error {
+	if err := u.server.Set(ctx, u.counter, n, 0).Err(); err != nil {
 		return fmt.Errorf("write the counter: %w", err)
 	}
 	return nil
@@ -62,16 +113,16 @@ func (w readAndWrite) Increment(ctx context.Context, counter string) error {
 // lostUpdates compares each counter with the increments made; nil where there
 // are none to compare, or it cannot be told which were made.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.Workload.Work != spec.WorkCounter || r.uncertain.Load() > 0 || r.dead || r.instances[0].closed {
+	if r.Workload.Work != spec.WorkCounter || r.uncertain.Load() > 0 || r.dead.Load() || r.instances[0].closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var lost int64
 	for i, key := range r.keys {
-		n, err := r.instances[0].nodes[0].Client.Get(ctx, counterOf(key)).Int64()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			r.errors.add(fmt.Errorf("read the counter: %w", err))
+		n, err := unguarded{r.instances[0].nodes[0].Client, counterOf(key)}.read(ctx)
+		if err != nil {
+			r.errors.add(err)
 			return nil
 		}
 		lost += max(0, r.done[i].Load()-n)

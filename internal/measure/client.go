@@ -105,6 +105,7 @@ func (c *Client) Turn(t Turn) {
 	switch {
 	case inside && t.Counted:
 		s.wait.record(wait)
+		s.recent.record(wait)
 		s.service.record(t.Granted - t.Asked)
 		if t.Grant.Handoff >= 0 {
 			s.handoff.record(t.Grant.Handoff)
@@ -162,6 +163,7 @@ func (c *Client) Served(due, from, to int64) {
 	}
 	c.shard.mu.Lock()
 	c.shard.wait.record(to - from)
+	c.shard.recent.record(to - from)
 	c.shard.mu.Unlock()
 	c.served++
 	c.waited(to - from)

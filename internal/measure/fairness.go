@@ -18,7 +18,7 @@ func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
 	for _, c := range r.clients {
 		turns := c.turns + c.served
 		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, turns), max(f.TurnsMax, turns)
-		if turns == 0 && (!r.openLoop || c.longest > 0) {
+		if turns == 0 && (!r.slots || c.longest > 0) {
 			f.Starved++
 		}
 		f.LargestBypass = max(f.LargestBypass, c.bypassed)
@@ -34,7 +34,7 @@ func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
 		share := overtook / acquisitions * 100
 		f.Overtakes = &share
 	}
-	if r.openLoop {
+	if r.slots {
 		return f, nil
 	}
 	if err := f.SetTurns(shares); err != nil {

@@ -19,17 +19,18 @@ type Recorder struct {
 	shards  []*shard
 	clients []*Client
 
-	openLoop bool
-	backlog  int64 // open-loop arrivals that nobody took
-	oldest   int64 // of them, ns
+	slots   bool
+	backlog int64 // open-loop arrivals that nobody took
+	oldest  int64 // of them, ns
 }
 
 // mostShards bounds the memory: a shard's histograms take about 2 MB.
 const mostShards = 16
 
-// OpenLoop says that the run is one. Its clients are only slots that arrivals are
-// given to, so that nothing is said of each.
-func (r *Recorder) OpenLoop() { r.openLoop = true }
+// Slots says that the clients are only slots, as those of an open loop that
+// arrivals are given to: how much each gets is not the lock's doing, and nothing
+// is said of it.
+func (r *Recorder) Slots() { r.slots = true }
 
 // Backlog records the open-loop arrivals that were due before the end of the
 // window and had found no client by then: each a wait that had not even begun.
@@ -71,6 +72,7 @@ type shard struct {
 	service                                *histogram // ns, waits from their actual start
 	overshoot                              *histogram // ns, holds beyond what was asked for
 	returns                                *histogram // grants until the same client's next
+	recent                                 recent
 }
 
 // NewRecorder makes the records of so many clients.
@@ -140,7 +142,7 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 		return results.Waiting{}, err
 	}
 	w := results.Waiting{PerAcquisition: perAcquisition, Backlog: r.backlog}
-	if !r.openLoop {
+	if !r.slots {
 		if w.PerClient, err = r.perClient(); err != nil {
 			return w, err
 		}
@@ -238,4 +240,13 @@ func describe(ended, censored *histogram) (results.Distribution, error) {
 		d.MeanNS = &mean
 	}
 	return d, err
+}
+
+// Describe summarises a few durations in nanoseconds.
+func Describe(durations []int64) (results.Distribution, error) {
+	h := newHistogram()
+	for _, ns := range durations {
+		h.record(ns)
+	}
+	return describe(h, newHistogram())
 }

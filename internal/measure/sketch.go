@@ -1,6 +1,9 @@
 package measure
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // sketch is a small histogram of one client's waits: eight buckets an octave,
 // from 64 ns to over an hour, so that a quantile is within 7 %. One for each of
@@ -55,4 +58,16 @@ func (s *sketch) halve(overflowed int) {
 	}
 	s.counts[overflowed] = 1 << 31
 	s.total += 1 << 31
+}
+
+// quantile is the middle of the bucket that holds it; 0 without any.
+func (s *sketch) quantile(q float64) int64 {
+	rank := uint64(math.Ceil(q * float64(s.total)))
+	var seen uint64
+	for bucket, n := range s.counts {
+		if seen += uint64(n); seen >= rank && seen > 0 {
+			return sketchValue(bucket)
+		}
+	}
+	return 0
 }

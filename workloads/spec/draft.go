@@ -100,6 +100,7 @@ func (d Draft) Points() ([]Point, error) {
 	var faults []error
 	for i := range points {
 		w := &points[i].Workload
+		w.follow(d.given)
 		switch _, given := d.given["instances"]; {
 		case !given:
 			w.Instances = max(1, min(DefaultInstances, w.Clients))
@@ -108,4 +109,20 @@ func (d Draft) Points() ([]Point, error) {
 		}
 	}
 	return points, errors.Join(faults...)
+}
+
+// follow fills in what the stages say unless it is given: the window's length,
+// as many clients as there are to be, and an open loop's first rate.
+func (s *Spec) follow(given map[string][]string) {
+	if len(s.Stages) == 0 {
+		return
+	}
+	if given["duration"] == nil {
+		s.Duration = s.Stages.Length()
+	}
+	if first := s.Stages[0]; first.Open && given["rate"] == nil {
+		s.Rate = Rate(first.Target)
+	} else if !first.Open && given["clients"] == nil {
+		s.Clients = max(1, int(s.Stages.Most()))
+	}
 }

@@ -42,10 +42,15 @@ func Fields() []Field {
 		sweep("rate", "r", "n/s", "open loop: that many arrivals a second in all, whatever becomes of the earlier ones; --clients bounds those in flight (default closed loop)",
 			text(func(s *Spec) *Rate { return &s.Rate })),
 		plain("arrivals", "", "kind", "of an open loop: poisson or constant", word(func(s *Spec) *Arrivals { return &s.Arrivals })),
+		{Name: "stage", Kind: "time:load", Help: "go to that many clients (30s:500) or arrivals (30s:2000/s) in that time; repeatable; the stages are the window", List: true, set: addStage},
+		sweep("gather", "", "duration", "bursts: all clients wait behind one holder for that long, then it lets go; again and again",
+			text(func(s *Spec) *Duration { return &s.Gather })),
 		sweep("ttl", "", "duration", "of a lease, when its holder dies", text(func(s *Spec) *Duration { return &s.TTL })),
 		sweep("timeout", "", "duration", "longest wait for a lock; 0 is a try-lock (default unlimited)", setTimeout),
-		plain("work", "", "kind", "what a holder does: none, or counter, which reads a counter, holds, and writes it back one higher",
+		plain("work", "", "kind", "what a holder does while it holds: none (it sleeps), spin (it computes), or counter, which reads a counter, holds, and writes it back one higher",
 			word(func(s *Spec) *Work { return &s.Work })),
+		plain("fence", "", "kind", "what the counter does with fencing tokens, where there are some: all (it refuses stale ones), writes (it looks at writes only) or off",
+			word(func(s *Spec) *Fence { return &s.Fence })),
 		{Name: "coalesce", Kind: "bool", Help: "clients of an instance that want the same key share one acquisition (singleflight)", Switch: true,
 			set: flag(func(s *Spec) *bool { return &s.Coalesce })},
 		sweep("pool", "", "n", "connections of an instance (default its clients, at most 64)", whole(func(s *Spec) *int { return &s.Pool })),
@@ -64,7 +69,7 @@ func (s Spec) texts() map[string]string {
 		"clients": strconv.Itoa(s.Clients), "keys": strconv.Itoa(s.Keys), "key-dist": s.KeyDist.String(),
 		"duration": s.Duration.String(), "warmup": s.Warmup.String(), "seed": strconv.FormatInt(s.Seed, 10),
 		"hold": s.Hold.String(), "think": s.Think.String(), "arrivals": string(s.Arrivals),
-		"ttl": s.TTL.String(), "work": string(s.Work),
+		"ttl": s.TTL.String(), "work": string(s.Work), "fence": string(s.Fence),
 	}
 }
 
@@ -142,5 +147,14 @@ func setTimeout(s *Spec, text string) error {
 		return err
 	}
 	s.Timeout = &d
+	return nil
+}
+
+func addStage(s *Spec, text string) error {
+	var stage Stage
+	if err := stage.UnmarshalText([]byte(text)); err != nil {
+		return err
+	}
+	s.Stages = append(s.Stages, stage)
 	return nil
 }

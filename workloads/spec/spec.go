@@ -5,6 +5,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,13 @@ type Spec struct {
 	// earlier ones take. 0 is a closed loop.
 	Rate     Rate     `json:"rate"`
 	Arrivals Arrivals `json:"arrivals"` // of an open loop
+	// Stages change the load in the course of the window: the active clients of a
+	// closed loop, or the rate of an open one.
+	Stages Stages `json:"stages,omitempty"`
+
+	// Gather makes every turn a burst: all clients wait behind one holder for that
+	// long, then it lets go. 0 does not.
+	Gather Duration `json:"gather,omitempty"`
 
 	Hold  Dist     `json:"hold"`  // asked for; the report says what it came to
 	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire
@@ -28,6 +36,8 @@ type Spec struct {
 	Timeout *Duration `json:"timeout"`
 
 	Work Work `json:"work"` // under the lock, around the hold
+	// Fence is what the counter does with fencing tokens.
+	Fence Fence `json:"fence"`
 	// Coalesce has clients of an instance that want the same key at the same time
 	// share one acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce"`
@@ -50,6 +60,7 @@ func Default() Spec {
 		Arrivals:  ArrivalsPoisson,
 		TTL:       Duration(30 * time.Second),
 		Work:      WorkNone,
+		Fence:     FenceAll,
 		Warmup:    Duration(time.Second),
 		Duration:  Duration(5 * time.Second),
 		Seed:      1,
@@ -63,11 +74,29 @@ const maxRate Rate = 1e6
 type Work string
 
 const (
-	// WorkNone is nothing.
+	// WorkNone is nothing: the hold is slept.
 	WorkNone Work = "none"
+	// WorkSleep is WorkNone by its other name.
+	WorkSleep Work = "sleep"
+	// WorkSpin computes for as long as the hold, on a core of the generator's
+	// machine: exact also below a millisecond.
+	WorkSpin Work = "spin"
 	// WorkCounter reads a counter in Redis, holds, and writes it back one higher:
 	// two holders at once lose an update, and the counter tells.
 	WorkCounter Work = "counter"
+)
+
+// Fence is what the counter does with the fencing tokens of a strategy that has
+// them.
+type Fence string
+
+const (
+	// FenceAll refuses reads and writes with a token older than one it has seen.
+	FenceAll Fence = "all"
+	// FenceWrites checks, and learns from, writes alone.
+	FenceWrites Fence = "writes"
+	// FenceOff believes everybody.
+	FenceOff Fence = "off"
 )
 
 // MaxPool is the largest command pool an instance opens unless Pool says more:
@@ -104,9 +133,24 @@ func (s Spec) Validate() error {
 	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
 	check(s.Rate == 0 || s.Think.IsZero(), "--think has no meaning with --rate: arrivals do not wait for each other")
 	check(s.Arrivals == ArrivalsConstant || s.Arrivals == ArrivalsPoisson, "--arrivals must be constant or poisson, not %q", s.Arrivals)
+	for _, stage := range s.Stages {
+		check(stage.Open == (s.Rate > 0), "--stage %v is of the other kind of loop: stages are of clients (30s:500) without --rate, of arrivals (30s:2000/s) with it", stage)
+		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v wants more than the %d clients there are", stage, s.Clients)
+		check(!stage.Open || Rate(stage.Target) <= maxRate, "--stage %v: the rate must be from 0 to %v", stage, maxRate)
+	}
+	check(len(s.Stages) == 0 || s.Iterations == 0, "--iterations cannot end a window that --stage divides")
+	check(len(s.Stages) == 0 || s.Duration == s.Stages.Length(), "--duration is %v and the stages take %v: leave it out", s.Duration, s.Stages.Length())
+	check(s.Gather >= 0, "--gather must not be negative, not %v", s.Gather)
+	if s.Gather > 0 {
+		check(s.Clients >= 2 && s.Keys == 1, "--gather needs at least 2 clients and one key, there are %d and %d", s.Clients, s.Keys)
+		check(s.Rate == 0 && len(s.Stages) == 0, "--gather decides itself who asks when: leave out --rate and --stage")
+		check(s.Timeout == nil && !s.Coalesce, "--gather has everybody wait for a turn: leave out --timeout and --coalesce")
+		check(2*s.Gather < s.TTL, "--gather %v must be less than half of --ttl %v, for two hold the lock that long in turn", s.Gather, s.TTL)
+	}
 	check(time.Duration(s.TTL) >= time.Millisecond, "--ttl must be at least 1ms, not %v", s.TTL)
 	check(s.Timeout == nil || *s.Timeout >= 0, "--timeout must not be negative")
-	check(s.Work == WorkNone || s.Work == WorkCounter, "--work must be none or counter, not %q", s.Work)
+	check(slices.Contains([]Work{WorkNone, WorkSleep, WorkSpin, WorkCounter}, s.Work), "--work must be none, sleep, spin or counter, not %q", s.Work)
+	check(slices.Contains([]Fence{FenceAll, FenceWrites, FenceOff}, s.Fence), "--fence must be all, writes or off, not %q", s.Fence)
 	check(s.Warmup >= 0, "--warmup must not be negative, not %v", s.Warmup)
 	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)
 	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)

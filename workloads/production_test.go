@@ -1,0 +1,87 @@
+package workloads_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// A holder that outstays its lease is refused by a resource that learns from every
+// touch; one that looks at writes alone lets some of them through.
+func TestAResourceRefusesStaleTokens(t *testing.T) {
+	server := redistest.Start(t)
+	for _, test := range []struct {
+		fence          spec.Fence
+		loses, refuses bool
+	}{{spec.FenceAll, false, true}, {spec.FenceWrites, true, true}, {spec.FenceOff, true, false}} {
+		j := job(t, server, "fenced", func(w *spec.Spec) {
+			w.Work, w.Fence, w.TTL = spec.WorkCounter, test.fence, spec.Duration(20*time.Millisecond)
+			if err := w.Hold.UnmarshalText([]byte("uniform:1ms,60ms")); err != nil {
+				t.Fatal(err)
+			}
+			w.Duration = spec.Duration(1500 * time.Millisecond)
+		})
+		v, err := strategies.ParseVariants("fenced:watchdog=false")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Strategy = v[0]
+		run, err := j.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := run.Safety
+		if s.LostUpdates == nil || (*s.LostUpdates > 0) != test.loses {
+			t.Errorf("fence %s: lost %v updates", test.fence, s.LostUpdates)
+		}
+		if (s.Refused != nil && *s.Refused > 0) != test.refuses {
+			t.Errorf("fence %s: refused %v updates", test.fence, s.Refused)
+		}
+		if *s.LeftoverCount > 0 {
+			t.Errorf("fence %s: left %v", test.fence, s.Leftovers)
+		}
+	}
+}
+
+// What one release sets off: a try by one waiter, by one of each instance, by all.
+func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
+	server := redistest.Start(t)
+	for _, test := range []struct {
+		strategy    string
+		least, most float64 // attempts, of 19 waiters in 4 instances
+	}{{"blpop", 1, 1}, {"pubsub", 1, 4}, {"pubsub-broadcast", 10, 19}} {
+		run, err := job(t, server, test.strategy, func(w *spec.Spec) {
+			w.Gather, w.Duration = spec.Duration(100*time.Millisecond), spec.Duration(1500*time.Millisecond)
+		}).Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := run.Herd
+		if h == nil || h.Bursts == 0 || h.Attempts == nil || *h.Attempts < test.least || *h.Attempts > test.most {
+			t.Errorf("%s: %+v, want from %g to %g attempts", test.strategy, h, test.least, test.most)
+			continue
+		}
+		if h.FirstHandoff.Count != h.Bursts || h.Drain.Count != h.Bursts || *h.Commands < *h.Attempts || h.DrainCommands == nil {
+			t.Errorf("%s: %+v", test.strategy, h)
+		}
+		if !run.Valid() || !run.Books.Balanced || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+			t.Errorf("%s: %v %v %v", test.strategy, run.Invalid, run.Errors, run.Safety.Leftovers)
+		}
+	}
+}
+
+func TestASpinningHolderIsExact(t *testing.T) {
+	run, err := job(t, redistest.Start(t), "spin", func(w *spec.Spec) {
+		w.Clients, w.Instances, w.Work, w.Hold = 1, 1, spec.WorkSpin, spec.Fixed(100*time.Microsecond)
+	}).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A timer would have taken a millisecond.
+	if hold := run.Speed.Hold.P50.NS; hold < int64(100*time.Microsecond) || hold > int64(time.Millisecond) {
+		t.Errorf("a hold of 100 µs took %v", time.Duration(hold))
+	}
+}
