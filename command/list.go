@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"go/doc/comment"
 	"io"
 	"strings"
 	"text/tabwriter"
@@ -88,6 +89,9 @@ func (a *app) tell(w io.Writer, names []string) error {
 	return nil
 }
 
+// docWidth is that of a terminal, less a margin.
+const docWidth = 100
+
 func story(w io.Writer, s strategies.Strategy) error {
 	i := s.Info
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -109,6 +113,11 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("keeps", strings.Join(i.Persistent, ", "))
 	if i.BlackBox {
 		line("black box", "its attempts and wake-ups cannot be seen")
+	}
+	if i.Doc != "" {
+		var parser comment.Parser
+		printer := comment.Printer{TextWidth: docWidth}
+		fmt.Fprintf(columns, "\n%s", printer.Text(parser.Parse(i.Doc)))
 	}
 	if options := s.Options(); len(options) > 0 {
 		fmt.Fprintln(columns, "\nOPTION\tDEFAULT\tMEANING")

@@ -9,16 +9,21 @@ package atomic
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed atomic.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:    "atomic",
 		Summary: "no lock: one INCR does the work (only with --work counter)",
+		Doc:     strategies.PackageComment(source),
 		Nodes:   1,
 	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
 }

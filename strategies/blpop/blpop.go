@@ -44,10 +44,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
+//go:embed blpop.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,

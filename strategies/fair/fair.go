@@ -24,12 +24,14 @@
 // What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
 // until its deadline, although the lock is free. Those who wait then poll, since
 // the PTTL of a free lock is nothing to park for: Redisson as fast as it can, this
-// every millisecond. A living waiter beyond its deadline is taken for dead, and
+// every millisecond, and in both also whoever happens to look in the moment between a
+// release and the head's try. A living waiter beyond its deadline is taken for dead, and
 // queues anew at the end when it next looks. A clock that is ahead makes its process
 // drop living heads. The rest is as in package pubsub.
 package fair
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -38,10 +40,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed fair.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:        "fair",
 		Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,

@@ -32,10 +32,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed fenced.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:        "fenced",
 		Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,

@@ -12,16 +12,21 @@ package local
 import (
 	"container/list"
 	"context"
+	_ "embed"
 	"fmt"
 	"sync"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed local.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:         "local",
 		Summary:      "in-process FIFO mutex: the floor with exclusion",
+		Doc:          strategies.PackageComment(source),
 		Claims:       strategies.Claims{Exclusion: true, FIFO: true},
 		Capacity:     1,
 		MaxInstances: 1,

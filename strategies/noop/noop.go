@@ -7,14 +7,19 @@ package noop
 
 import (
 	"context"
+	_ "embed"
 
 	"github.com/lockbench/lockbench/strategies"
 )
+
+//go:embed noop.go
+var source string
 
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "noop",
 		Summary:  "does nothing: the harness floor",
+		Doc:      strategies.PackageComment(source),
 		Capacity: 1, // it poses as a lock, so that the audit can catch it
 		Caveat:   "excludes nobody",
 	}, Options{}, New)

@@ -31,6 +31,7 @@
 package pubsub
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -38,10 +39,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed pubsub.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:        "pubsub",
 		Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,

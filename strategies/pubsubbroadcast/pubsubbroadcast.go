@@ -17,6 +17,7 @@
 package pubsubbroadcast
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -24,10 +25,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed pubsubbroadcast.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:        "pubsub-broadcast",
 		Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,

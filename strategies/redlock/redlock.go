@@ -57,10 +57,14 @@ import (
 // fewest is the least number of nodes of which a majority survives the loss of one.
 const fewest = 3
 
+//go:embed redlock.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "redlock",
 		Summary:  "SET NX PX on a majority of independent nodes",
+		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    fewest,

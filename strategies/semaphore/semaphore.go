@@ -31,6 +31,7 @@ package semaphore
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -45,10 +46,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed semaphore.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:        "semaphore",
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
 		Persistent:  []string{"{key}"},

@@ -18,6 +18,7 @@ package setnx
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -30,10 +31,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
+//go:embed setnx.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "setnx",
 		Summary:  "SETNX without TTL, polled; GET then DEL to release: the naive lock",
+		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true},
 		Capacity: 1,
 		Nodes:    1,

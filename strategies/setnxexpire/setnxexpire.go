@@ -32,10 +32,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
+//go:embed setnxexpire.go
+var source string
+
 func init() {
 	strategies.Register(Defaults().Refine(strategies.Info{
 		Name:     "setnx-expire",
 		Summary:  "SETNX, then EXPIRE as a second command, polled",
+		Doc:      strategies.PackageComment(source),
 		Capacity: 1,
 		Nodes:    1,
 	}), Defaults(), New)

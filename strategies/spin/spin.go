@@ -20,6 +20,7 @@ package spin
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,10 +35,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
+//go:embed spin.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "spin",
 		Summary:  "SET NX PX, polled with backoff",
+		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,

@@ -50,10 +50,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
+//go:embed stream.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "stream",
 		Summary:     "a release is added to a stream that each process reads with XREAD BLOCK",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,

@@ -32,6 +32,7 @@ package tracking
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -45,10 +46,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
+//go:embed tracking.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "tracking",
 		Summary:     "client-side-caching invalidation wakes one waiter a process, also when a lock expires",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,
