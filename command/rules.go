@@ -24,7 +24,7 @@ func (g *gate) register(set *pflag.FlagSet) {
 	set.Var(percentage(&g.rules.Threshold), "threshold", "least change that counts")
 	set.Var(percentage(&g.rules.CountThreshold), "count-threshold", "the same for what is counted per acquisition and hardly varies: commands, round trips, bytes, attempts, wake-ups")
 	set.Var(percentage(&g.rules.Alpha), "alpha", "probability of a false finding that is put up with")
-	set.Var(&value{kind: "name", text: func() string { return g.rules.Primary }, set: g.setPrimary}, "metric", "the primary metric, such as acquisitions, wait_p99 or redis_cpu")
+	set.Var(&value{kind: "name", text: func() string { return g.rules.Primary }, set: g.setPrimary}, "metric", "the primary metric, such as acq_per_s, wait_p99 or redis_cpu_per_acq")
 	set.VarP(listValue("format", &g.outputs), "output", "o", "text, markdown or json, with =FILE to write a file; repeatable (default text)")
 }
 

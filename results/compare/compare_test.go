@@ -102,8 +102,8 @@ func TestVerdicts(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := do(t, test.method, side("base", test.runs, 0, 1, 1), side("head", test.runs, 5, test.slower, test.dearer))
 			got := verdicts(c, "spin")
-			if c.Verdict != test.all || got["acquisitions"] != test.rate || got["commands"] != test.cost {
-				t.Errorf("%s: acquisitions %s, commands %s; want %s: %s, %s", c.Verdict, got["acquisitions"], got["commands"], test.all, test.rate, test.cost)
+			if c.Verdict != test.all || got["acq_per_s"] != test.rate || got["commands_per_acq"] != test.cost {
+				t.Errorf("%s: acquisitions %s, commands %s; want %s: %s, %s", c.Verdict, got["acq_per_s"], got["commands_per_acq"], test.all, test.rate, test.cost)
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestParseMetric(t *testing.T) {
 			t.Errorf("%q is wider than its column", m.Label)
 		}
 	}
-	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acquisitions, ") {
+	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acq_per_s, ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -44,7 +44,7 @@ type value struct {
 }
 
 // DefaultMetric is the primary metric unless another is named.
-const DefaultMetric = "acquisitions"
+const DefaultMetric = "acq_per_s"
 
 // Metrics are all of them, in the order of tables.
 func Metrics() []Metric {
@@ -66,16 +66,16 @@ func Metrics() []Metric {
 		speed("handoff_p50", "handoff p50", Nanoseconds, bound(func(r results.Run) *results.Bound { return r.Speed.Handoff.P50 })),
 		speed("handoff_p99", "handoff p99", Nanoseconds, bound(func(r results.Run) *results.Bound { return r.Speed.Handoff.P99 })),
 		speed("release_p50", "release p50", Nanoseconds, bound(func(r results.Run) *results.Bound { return r.Speed.Release.P50 })),
-		speed("redis_cpu", "Redis CPU per acq", Nanoseconds, known(redisCPU)),
+		speed("redis_cpu_per_acq", "Redis CPU per acq", Nanoseconds, known(redisCPU)),
 		better(speed("jain", "Jain index", Share, known(func(r results.Run) *float64 { return r.Fairness.Jain })), 0.001),
 		speed("starved", "starved clients", Number, always(func(r results.Run) float64 { return float64(r.Fairness.Starved) })),
-		perAcquisition("commands", "commands per acq", Number, ofWindow(func(d *results.ServerDelta) *int64 { return d.Calls })),
-		perAcquisition("round_trips", "round trips per acq", Number, ofWindow(func(d *results.ServerDelta) *int64 { return d.RoundTrips })),
-		perAcquisition("bytes_in", "bytes in per acq", Bytes, ofWindow(func(d *results.ServerDelta) *int64 { return d.BytesIn })),
-		perAcquisition("bytes_out", "bytes out per acq", Bytes, ofWindow(func(d *results.ServerDelta) *int64 { return d.BytesOut })),
-		perAcquisition("attempts", "attempts per acq", Number, func(r results.Run) *float64 { return r.Effort.Attempts }),
-		perAcquisition("wake_ups", "wake-ups per acq", Number, func(r results.Run) *float64 { return r.Effort.WakeUps }),
-		perAcquisition("futile_wake_ups", "futile wake-ups per acq", Number, func(r results.Run) *float64 { return r.Effort.Futile }),
+		perAcquisition("commands_per_acq", "commands per acq", Number, ofWindow(func(d *results.ServerDelta) *int64 { return d.Calls })),
+		perAcquisition("round_trips_per_acq", "round trips per acq", Number, ofWindow(func(d *results.ServerDelta) *int64 { return d.RoundTrips })),
+		perAcquisition("bytes_in_per_acq", "bytes in per acq", Bytes, ofWindow(func(d *results.ServerDelta) *int64 { return d.BytesIn })),
+		perAcquisition("bytes_out_per_acq", "bytes out per acq", Bytes, ofWindow(func(d *results.ServerDelta) *int64 { return d.BytesOut })),
+		perAcquisition("attempts_per_acq", "attempts per acq", Number, func(r results.Run) *float64 { return r.Effort.Attempts }),
+		perAcquisition("wake_ups_per_acq", "wake-ups per acq", Number, func(r results.Run) *float64 { return r.Effort.WakeUps }),
+		perAcquisition("futile_wake_ups_per_acq", "futile wake-ups per acq", Number, func(r results.Run) *float64 { return r.Effort.Futile }),
 	}
 }
 
