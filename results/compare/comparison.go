@@ -109,7 +109,7 @@ type Result struct {
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
 	// Detectable is the change for the worse that these pairs would have shown with
-	// a probability of 90 %; nil without pairs, and when no change could.
+	// a probability of 95 %; nil without pairs, and when no change could.
 	Detectable *float64 `json:"detectable"`
 	Verdict    Verdict  `json:"verdict"`
 	Warnings   []string `json:"warnings,omitempty"`

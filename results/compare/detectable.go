@@ -8,7 +8,7 @@ import (
 
 // power is the probability with which an effect as large as the printed minimum
 // is found.
-const power = 0.9
+const power = 0.95
 
 // efficiency is that of the signed-rank test against the t-test for normal
 // differences, 3/π (Hodges and Lehmann, 1956).

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,6 +31,9 @@ var chance = []string{
 	"redis address", "redis nodes", "redis why",
 }
 
+// off are the values of a field that is not in use.
+var off = []string{"", "null", "false", "0", "[]", "{}"}
+
 // Differences are the conditions, workload, machine and Redis, in which a report
 // of either side is not like the base's first. Each is named once.
 func Differences(base, head Side) []Difference {
@@ -58,12 +62,7 @@ func fields(a, b map[string]string) []string {
 	return slices.Compact(all)
 }
 
-func shown(value string) string {
-	if value == "" || value == "null" {
-		return "none"
-	}
-	return value
-}
+func shown(value string) string { return cmp.Or(value, "none") }
 
 // conditions are the fields of the report's workload, environment and Redis as
 // they stand in the document, so that a field that is added to it counts too.
@@ -81,8 +80,10 @@ func conditions(r Report) map[string]string {
 			all[part] = err.Error()
 		}
 		for name, value := range fields {
-			if what := part + " " + name; !slices.Contains(chance, what) {
-				all[what] = strings.Trim(string(value), `"`)
+			what, text := part+" "+name, strings.Trim(string(value), `"`)
+			// An older lockbench does not have the field that is off in a newer one.
+			if !slices.Contains(chance, what) && !slices.Contains(off, text) {
+				all[what] = text
 			}
 		}
 	}

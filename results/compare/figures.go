@@ -14,19 +14,27 @@ const unknown = "–"
 
 // figure writes a sample's median in its unit.
 func (r Result) figure(s Sample) string {
-	switch {
-	case s.Median == nil:
+	if s.Median == nil {
 		return unknown
-	case r.Unit == Nanoseconds:
-		return (&results.Bound{NS: int64(math.Round(*s.Median)), AtLeast: s.AtLeast}).String()
-	case r.Unit == Share:
-		return significant(*s.Median*100) + " %"
-	case r.Unit == PerSecond:
-		return significant(*s.Median) + "/s"
-	case r.Unit == Bytes:
-		return significant(*s.Median) + " B"
 	}
-	return significant(*s.Median)
+	return write(r.Unit, *s.Median, s.AtLeast)
+}
+
+// Write writes a value of the metric in its unit.
+func (m Metric) Write(v float64) string { return write(m.Unit, v, false) }
+
+func write(unit Unit, v float64, atLeast bool) string {
+	switch unit {
+	case Nanoseconds:
+		return (&results.Bound{NS: int64(math.Round(v)), AtLeast: atLeast}).String()
+	case Share:
+		return significant(v*100) + " %"
+	case PerSecond:
+		return significant(v) + "/s"
+	case Bytes:
+		return significant(v) + " B"
+	}
+	return significant(v)
 }
 
 // significant writes three significant digits, and whole numbers in full.

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/results/compare"
+	"github.com/lockbench/lockbench/results/trend"
+)
+
+// history are the flags of trend.
+type history struct {
+	add        string
+	commit     string
+	metrics    []string
+	strategies []string
+	last       int
+	alpha      float64
+	outputs    []string
+}
+
+func (a *app) trend() *cobra.Command {
+	h := &history{last: 500, alpha: 0.01}
+	cmd := &cobra.Command{
+		Use:   "trend HISTORY...",
+		Short: "Show how a project's figures changed over time",
+		Long: "Plot histories, which are files of JSON lines, and say where a figure began to be another one:\n" +
+			"change points by E-divisive. Reports of different workloads or machines are series of their own.",
+		Example: "  lockbench -s pubsub --runs 5 -o json=run.json\n" +
+			"  lockbench trend results/history/pubsub.jsonl --add run.json --commit $(git rev-parse --short HEAD)\n" +
+			"  lockbench trend 'results/history/*.jsonl' --metric wait_p99 -o text -o svg=trend.svg",
+		Args:               cobra.ArbitraryArgs,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.Var(textValue("reports", &h.add), "add", "add these reports, a file, a directory or a quoted glob, to the history first")
+	set.Var(textValue("sha", &h.commit), "commit", "what the added reports measured (default the version that they name)")
+	set.Var(listValue("name", &h.metrics), "metric", "show this metric; repeatable (default "+strings.Join(usualMetrics(), ", ")+")")
+	set.VarP(listValue("name", &h.strategies), "strategy", "s", "show this strategy only, named in full; repeatable")
+	set.Var(intValue(&h.last), "last", "look at so many of the latest reports of each series")
+	set.Var(percentage(&h.alpha), "alpha", "probability of a change that is none")
+	set.VarP(listValue("format", &h.outputs), "output", "o", "text, json, svg or png, with =FILE to write a file; repeatable (default text)")
+	cmd.RunE = func(_ *cobra.Command, files []string) error {
+		metrics, err := h.chosen()
+		outputs, outputErr := parseOutputs(h.outputs, "text", trendFormats())
+		if faults := a.faults(set, err, outputErr, h.validate(files)); faults != nil {
+			return faults
+		}
+		if h.add != "" {
+			if err := h.append(files[0]); err != nil {
+				return err
+			}
+		}
+		entries, err := readHistories(files)
+		if err != nil {
+			return err
+		}
+		series := slices.DeleteFunc(trend.Build(entries, metrics, h.last, h.alpha), func(s trend.Series) bool {
+			return len(h.strategies) > 0 && !slices.Contains(h.strategies, s.Strategy)
+		})
+		if err := saveAll(outputs, series, a.stdout); err != nil {
+			return &exit{ExitFailure, err}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// usualMetrics are those that trend shows unless told otherwise.
+func usualMetrics() []string { return []string{compare.DefaultMetric, "wait_p99", "commands_per_acq"} }
+
+func trendFormats() map[string]writer[[]trend.Series] {
+	return map[string]writer[[]trend.Series]{
+		"text": func(w io.Writer, s []trend.Series, _ bool) error { return trend.WriteText(w, s) },
+		"json": func(w io.Writer, s []trend.Series, _ bool) error { return trend.WriteJSON(w, s) },
+		"svg":  func(w io.Writer, s []trend.Series, _ bool) error { return trend.WriteSVG(w, s) },
+		"png":  func(w io.Writer, s []trend.Series, _ bool) error { return trend.WritePNG(w, s) },
+	}
+}
+
+// chosen are the metrics to show, and every fault in their names.
+func (h *history) chosen() ([]compare.Metric, error) {
+	names := h.metrics
+	if len(names) == 0 {
+		names = usualMetrics()
+	}
+	var metrics []compare.Metric
+	var faults []error
+	for _, name := range names {
+		m, err := compare.ParseMetric(name)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--metric: %w", err))
+		}
+		metrics = append(metrics, m)
+	}
+	return metrics, errors.Join(faults...)
+}
+
+func (h *history) validate(files []string) error {
+	var faults []error
+	if h.last < 1 {
+		faults = append(faults, fmt.Errorf("--last must be at least 1, not %d", h.last))
+	}
+	switch {
+	case len(files) == 0:
+		faults = append(faults, errors.New("HISTORY is needed: files of JSON lines such as results/history/pubsub.jsonl"))
+	case h.add != "" && (len(files) > 1 || strings.ContainsAny(files[0], "*?[")):
+		faults = append(faults, errors.New("--add needs one HISTORY to add to"))
+	}
+	return errors.Join(faults...)
+}
+
+// append adds the reports' lines to a history, which it makes if there is none.
+func (h *history) append(file string) error {
+	side, err := readSide(h.add)
+	if err != nil {
+		return err
+	}
+	if _, err := readHistories([]string{file}); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // it is no history: it stays as it is
+	}
+	var lines strings.Builder
+	for _, report := range side.Reports {
+		commit := h.commit
+		if commit == "" {
+			commit = report.Tool.Version
+		}
+		if err := trend.Write(&lines, trend.Entries(report, commit)); err != nil {
+			return &exit{ExitFailure, err}
+		}
+	}
+	if lines.Len() == 0 {
+		return &exit{ExitInvalid, fmt.Errorf("--add: %s has no run that can be trusted", h.add)}
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err == nil {
+		_, err = io.WriteString(f, lines.String())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return &exit{ExitFailure, fmt.Errorf("add to the history: %w", err)}
+	}
+	return nil
+}
+
+// readHistories reads every file that the names and globs stand for.
+func readHistories(names []string) ([]trend.Entry, error) {
+	var entries []trend.Entry
+	var faults []error
+	for _, name := range names {
+		files := []string{name}
+		if matched, err := filepath.Glob(name); err == nil && len(matched) > 0 {
+			files = matched
+		}
+		for _, file := range files {
+			more, err := readHistory(file)
+			faults = append(faults, err)
+			entries = append(entries, more...)
+		}
+	}
+	return entries, errors.Join(faults...)
+}
+
+func readHistory(file string) ([]trend.Entry, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return trend.Read(f, file)
+}

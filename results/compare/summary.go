@@ -1,0 +1,39 @@
+package compare
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Medians are those of every metric over the runs of a strategy that can be
+// compared, by name, and the number of these runs.
+func (r Report) Medians(strategy string) (medians map[string]float64, runs int) {
+	usable := Side{Reports: []Report{r}}.runs(strategy)
+	medians = map[string]float64{}
+	for _, m := range Metrics() {
+		if s := sampleOf(m, usable); s.Median != nil {
+			medians[m.Name] = *s.Median
+		}
+	}
+	return medians, len(usable)
+}
+
+// Names are those of the strategies that ran.
+func (r Report) Names() []string { return Side{Reports: []Report{r}}.strategies() }
+
+// Conditions is a short name of the workload, the machine and the Redis of a
+// report: reports of the same name belong to one history. A new Go or a new kernel
+// is something that happens in a history and does not end it.
+func (r Report) Conditions() string {
+	all := conditions(r)
+	delete(all, "environment go")
+	delete(all, "environment kernel")
+	hash := sha256.New()
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(hash, "%s=%s\n", what, all[what])
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:8]
+}

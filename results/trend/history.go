@@ -1,0 +1,97 @@
+// Package trend keeps the history of a project's figures as JSON lines, and finds
+// where they began to be others.
+package trend
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/results/compare"
+)
+
+// Schema names the version of a line.
+const Schema = "lockbench/history/1"
+
+// Entry is a line of a history: one strategy in one report.
+type Entry struct {
+	Schema     string             `json:"schema"`
+	Time       time.Time          `json:"time"` // of the report's start
+	Commit     string             `json:"commit"`
+	Strategy   string             `json:"strategy"`
+	Conditions string             `json:"conditions"` // of workload, machine and Redis; equal ones can be compared
+	About      string             `json:"about"`      // the same for a reader
+	Runs       int                `json:"runs"`
+	Metrics    map[string]float64 `json:"metrics"` // medians, by the name of the metric
+}
+
+// Entries are the lines that a report adds to a history. Strategies without a run
+// that can be trusted add none.
+func Entries(r compare.Report, commit string) []Entry {
+	var entries []Entry
+	w := r.Workload
+	about := fmt.Sprintf("%d clients, %d keys, hold %v · Redis %s %s · %d × %s", w.Clients, w.Keys, w.Hold, r.Redis.Version, r.Redis.Source, r.Environment.CPUs, r.Environment.CPUModel)
+	for _, name := range r.Names() {
+		medians, runs := r.Medians(name)
+		if runs == 0 {
+			continue
+		}
+		entries = append(entries, Entry{
+			Schema: Schema, Time: r.Started.UTC(), Commit: commit, Strategy: name,
+			Conditions: r.Conditions(), About: about, Runs: runs, Metrics: medians,
+		})
+	}
+	return entries
+}
+
+// Write writes entries, one a line.
+func Write(w io.Writer, entries []Entry) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	for _, entry := range entries {
+		if err := encoder.Encode(entry); err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+	}
+	return nil
+}
+
+// Read reads what Write wrote. Every line that is no entry is an error that names
+// the file and the line; the others are returned all the same.
+func Read(r io.Reader, file string) ([]Entry, error) {
+	var entries []Entry
+	var faults []error
+	lines := bufio.NewReader(r)
+	for number := 1; ; number++ {
+		line, err := lines.ReadString('\n')
+		if text := strings.TrimSpace(line); text != "" {
+			entry, fault := parse(text)
+			if fault != nil {
+				faults = append(faults, fmt.Errorf("%s:%d: %w", file, number, fault))
+			} else {
+				entries = append(entries, entry)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return entries, errors.Join(faults...)
+		}
+		if err != nil {
+			return entries, errors.Join(append(faults, fmt.Errorf("read %s: %w", file, err))...)
+		}
+	}
+}
+
+func parse(line string) (Entry, error) {
+	var entry Entry
+	if err := json.Unmarshal([]byte(line), &entry); err != nil {
+		return entry, fmt.Errorf("not a line of a history: %w", err)
+	}
+	if entry.Schema != Schema {
+		return entry, fmt.Errorf("its schema is %q, this lockbench reads %q", entry.Schema, Schema)
+	}
+	return entry, nil
+}

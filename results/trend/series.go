@@ -1,0 +1,103 @@
+package trend
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/results/compare"
+)
+
+// Series is one metric of one strategy over time, under the same conditions.
+type Series struct {
+	Strategy   string         `json:"strategy"`
+	Conditions string         `json:"conditions"`
+	About      string         `json:"about"`
+	Metric     compare.Metric `json:"-"`
+	MetricName string         `json:"metric"`
+	Points     []Point        `json:"points"`
+	Changes    []Change       `json:"changes"`
+}
+
+// Point is what one report had.
+type Point struct {
+	Time   time.Time `json:"time"`
+	Commit string    `json:"commit"`
+	Value  float64   `json:"value"`
+}
+
+// Change is where a series began to be another.
+type Change struct {
+	At      int             `json:"at"`     // the index of the first point after it
+	Commit  string          `json:"commit"` // of that point
+	Before  float64         `json:"before"` // medians up to the neighbouring changes
+	After   float64         `json:"after"`
+	Delta   float64         `json:"delta"`   // after ÷ before − 1
+	Verdict compare.Verdict `json:"verdict"` // better or worse
+}
+
+// Build sorts a history into series of these metrics, in the order in which they
+// first occur, and finds their changes. Each series is of its latest points only,
+// as many as last says.
+func Build(history []Entry, metrics []compare.Metric, last int, alpha float64) []Series {
+	type key struct{ strategy, conditions, metric string }
+	index := map[key]int{}
+	var all []Series
+	entries := slices.Clone(history)
+	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Time.Compare(b.Time) })
+	for _, entry := range entries {
+		for _, m := range metrics {
+			value, known := entry.Metrics[m.Name]
+			if !known {
+				continue
+			}
+			k := key{entry.Strategy, entry.Conditions, m.Name}
+			i, begun := index[k]
+			if !begun {
+				i = len(all)
+				index[k] = i
+				all = append(all, Series{Strategy: entry.Strategy, Conditions: entry.Conditions, About: entry.About, Metric: m, MetricName: m.Name})
+			}
+			all[i].Points = append(all[i].Points, Point{entry.Time, entry.Commit, value})
+		}
+	}
+	for i := range all {
+		s := &all[i]
+		s.Points = s.Points[max(0, len(s.Points)-last):]
+		s.findChanges(alpha)
+	}
+	return all
+}
+
+// findChanges looks at logarithms, in which equal ratios are equally far.
+func (s *Series) findChanges(alpha float64) {
+	s.Changes = []Change{}
+	var values, logs []float64
+	for _, p := range s.Points {
+		values = append(values, p.Value)
+		logs = append(logs, math.Log(max(p.Value, s.Metric.Resolution)))
+	}
+	at := changePoints(logs, alpha)
+	segments := cut(values, at)
+	for i, first := range at {
+		before, after := median(segments[i]), median(segments[i+1])
+		if before == after {
+			continue
+		}
+		c := Change{At: first, Commit: s.Points[first].Commit, Before: before, After: after, Verdict: compare.Worse}
+		c.Delta = max(after, s.Metric.Resolution)/max(before, s.Metric.Resolution) - 1
+		if (after > before) == s.Metric.Higher {
+			c.Verdict = compare.Better
+		}
+		s.Changes = append(s.Changes, c)
+	}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}

@@ -1,0 +1,93 @@
+package trend
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	plotHeight = 8
+	plotWidth  = 90
+)
+
+// WriteText writes every series as a plot of characters with its changes below.
+func WriteText(w io.Writer, all []Series) error {
+	var b bytes.Buffer
+	about := ""
+	for i, s := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if s.About != about {
+			about = s.About
+			fmt.Fprintf(&b, "%s\n\n", about)
+		}
+		s.plot(&b)
+	}
+	if len(all) == 0 {
+		b.WriteString("nothing to show\n")
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write trend: %w", err)
+	}
+	return nil
+}
+
+// plot writes one series: ● a point, │ the first point of a change.
+func (s Series) plot(b *bytes.Buffer) {
+	shown := s.Points[max(0, len(s.Points)-plotWidth):]
+	skipped := len(s.Points) - len(shown)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, p := range shown {
+		low, high = min(low, p.Value), max(high, p.Value)
+	}
+	fmt.Fprintf(b, "%s %s · %s, %s to %s\n", s.Strategy, s.Metric.Label, counted(len(s.Points)), day(s.Points[0]), day(s.Points[len(s.Points)-1]))
+	rows := make([][]rune, plotHeight)
+	for i := range rows {
+		rows[i] = slices.Repeat([]rune{' '}, len(shown))
+	}
+	for _, c := range s.Changes {
+		if at := c.At - skipped; at >= 0 {
+			for _, row := range rows {
+				row[at] = '│'
+			}
+		}
+	}
+	for x, p := range shown {
+		y := plotHeight / 2
+		if high > low {
+			y = int(math.Round((high - p.Value) / (high - low) * (plotHeight - 1)))
+		}
+		rows[y][x] = '●'
+	}
+	for i, row := range rows {
+		scale := ""
+		switch i {
+		case 0:
+			scale = s.Metric.Write(high)
+		case plotHeight - 1:
+			scale = s.Metric.Write(low)
+		}
+		fmt.Fprintf(b, "%12s ┤%s\n", scale, strings.TrimRight(string(row), " "))
+	}
+	for _, c := range s.Changes {
+		p := s.Points[c.At]
+		fmt.Fprintf(b, "%12s  %s: %s → %s (%+.1f %%) since %s, %s\n", "", c.Verdict, s.Metric.Write(c.Before), s.Metric.Write(c.After), c.Delta*100, c.Commit, day(p))
+	}
+	if len(s.Changes) == 0 {
+		fmt.Fprintf(b, "%12s  no change\n", "")
+	}
+}
+
+func counted(reports int) string {
+	if reports == 1 {
+		return "1 report"
+	}
+	return fmt.Sprintf("%d reports", reports)
+}
+
+func day(p Point) string { return p.Time.UTC().Format("2006-01-02") }
