@@ -1,0 +1,178 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
+)
+
+const (
+	rounds    = 20 // of an A/A comparison and a slower head each
+	dear      = 10 // heads with a command more
+	resamples = 200
+	pairs     = 12
+	longest   = 2 * time.Minute
+)
+
+// What the builds are compared on: everybody at one lock, where the clock decides,
+// and a lock for everybody, where the number of commands hardly varies.
+var (
+	contended = []string{"-s", Strategy, "-c", "8", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
+	apart     = []string{"-s", Strategy, "-c", "8", "--keys", "64", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
+)
+
+// TestGate is the proof that the gate fires and does not cry wolf. It takes a
+// quarter of an hour and writes its protocol to the file that LOCKBENCH_GATE names.
+func TestGate(t *testing.T) {
+	file := os.Getenv("LOCKBENCH_GATE")
+	if file == "" {
+		t.Skip("takes a quarter of an hour: make gate")
+	}
+	g := newWorkshop(t)
+	base := g.build("base", Fault{})
+	same := g.build("same", Fault{})
+	dearer := g.build("dearer", Fault{Commands: 1})
+
+	var equal, slower, costly trials
+	for round := 1; round <= rounds; round++ {
+		aa := g.compare(base, same, contended)
+		equal.add(aa)
+		// As much slower as the comparison just made says it would have found.
+		effect := max(0.1, -*aa.primary().Detectable)
+		rate := *aa.primary().Base.Median
+		delay := time.Duration(effect / (1 - effect) / rate * float64(time.Second))
+		slow := g.compare(base, g.build(fmt.Sprintf("slower-%d", round), Fault{Delay: delay}), contended)
+		slow.injected = effect
+		slower.add(slow)
+		t.Logf("round %d: A/A %s %+.1f %%, would find %.1f %%; injected %.1f %%: %s %+.1f %%", round, aa.Verdict, *aa.primary().Delta*100,
+			-*aa.primary().Detectable*100, effect*100, slow.Verdict, *slow.primary().Delta*100)
+		if round <= dear {
+			costly.add(g.compare(base, dearer, apart))
+		}
+	}
+
+	p := newProtocol(g.first)
+	p.line("A/A, live", equal.worse(), len(equal), func(share float64) bool { return share <= 0.05 }, "at most 5 % alarms")
+	p.line("A/A, pairs drawn again", equal.resample(t, true), resamples, func(share float64) bool { return share <= 0.05 }, "at most 5 % alarms")
+	p.line("slower, live", slower.worse(), len(slower), func(share float64) bool { return share >= 0.9 }, "at least 90 % found")
+	p.line("slower, pairs drawn again", slower.resample(t, false), resamples, func(share float64) bool { return share >= 0.9 }, "at least 90 % found")
+	p.line("one command more, live", costly.by("commands_per_acq"), len(costly), func(share float64) bool { return share == 1 }, "always found")
+	p.line("one command more, pairs drawn again", costly.resample(t, false), resamples, func(share float64) bool { return share == 1 }, "always found")
+	p.describe(equal, slower, costly)
+	if err := os.WriteFile(file, p.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, failed := range p.failed {
+		t.Error(failed)
+	}
+}
+
+// workshop makes builds and compares them.
+type workshop struct {
+	t         *testing.T
+	dir       string
+	lockbench string
+	made      int
+	first     *results.Report // whose machine and workload the protocol names
+}
+
+func newWorkshop(t *testing.T) *workshop {
+	g := &workshop{t: t, dir: t.TempDir()}
+	g.lockbench = filepath.Join(g.dir, "lockbench")
+	g.do("go", "build", "-o", g.lockbench, "../../cmd/lockbench")
+	return g
+}
+
+func (g *workshop) do(name string, args ...string) {
+	g.t.Helper()
+	if said, err := exec.CommandContext(g.t.Context(), name, args...).CombinedOutput(); err != nil {
+		g.t.Fatalf("%s %v: %v\n%s", name, args, err, said)
+	}
+}
+
+// build makes a lockbench with that fault.
+func (g *workshop) build(name string, f Fault) string {
+	g.t.Helper()
+	file := filepath.Join(g.dir, name)
+	g.do("go", "build", "-o", file, "-ldflags", fmt.Sprintf("-X main.delay=%s -X main.commands=%d", f.Delay, f.Commands), "./lock")
+	return file
+}
+
+// trial is one comparison and the reports it was made of.
+type trial struct {
+	compare.Comparison
+	base, head compare.Side
+	took       time.Duration
+	injected   float64
+}
+
+// compare is lockbench ab, as anybody calls it.
+func (g *workshop) compare(base, head string, flags []string) trial {
+	g.t.Helper()
+	g.made++
+	runs, out := filepath.Join(g.dir, fmt.Sprintf("runs-%d", g.made)), filepath.Join(g.dir, fmt.Sprintf("out-%d.json", g.made))
+	args := []string{"ab", base, head, "-q", "--pairs", fmt.Sprint(pairs), "--seed", fmt.Sprint(g.made), "--keep", runs, "-o", "json=" + out, "--"}
+	cmd := exec.CommandContext(g.t.Context(), g.lockbench, append(args, flags...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	begun := time.Now()
+	err := cmd.Run()
+	tr := trial{took: time.Since(begun)}
+	if tr.took > longest {
+		g.t.Errorf("comparison %d took %v", g.made, tr.took)
+	}
+	content, readErr := os.ReadFile(out)
+	if readErr != nil {
+		g.t.Fatalf("comparison %d: %v\n%s", g.made, err, &said)
+	}
+	if err := json.Unmarshal(content, &tr.Comparison); err != nil {
+		g.t.Fatal(err)
+	}
+	want := map[compare.Verdict]int{compare.Worse: command.ExitRegression}[tr.Verdict]
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		g.t.Fatalf("comparison %d is %s and ended with %d, not %d\n%s", g.made, tr.Verdict, code, want, &said)
+	}
+	tr.base, tr.head = g.read(runs, "base"), g.read(runs, "head")
+	if g.first == nil {
+		g.first = tr.base.Reports[0].Report
+	}
+	return tr
+}
+
+func (g *workshop) read(dir, side string) compare.Side {
+	g.t.Helper()
+	s := compare.Side{Name: side}
+	for i := 1; i <= pairs; i++ {
+		file := filepath.Join(dir, fmt.Sprintf("%s-%03d.json", side, i))
+		content, err := os.ReadFile(file)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		report, err := results.ReadJSON(bytes.NewReader(content))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		s.Reports = append(s.Reports, compare.Report{File: filepath.Base(file), Report: report})
+	}
+	return s
+}
+
+// primary is the result on the primary metric.
+func (tr trial) primary() compare.Result {
+	for _, r := range tr.Strategies[0].Results {
+		if r.Metric == tr.Rules.Primary && r.Detectable != nil && *r.Detectable < 0 && !math.IsInf(*r.Detectable, 0) {
+			return r
+		}
+	}
+	panic("a comparison without its primary metric")
+}
