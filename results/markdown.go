@@ -14,7 +14,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	page.heading(r)
 	all := summarise(r)
 	if len(all) > 0 {
-		for _, g := range groups(r) {
+		for _, g := range groups(r, all) {
 			page.markdownGroup(g, all)
 		}
 	}

@@ -31,7 +31,8 @@ type TableOptions struct {
 func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	page := &page{paint: paint(opts.Color)}
 	page.heading(r)
-	all, tables := summarise(r), groups(r)
+	all := summarise(r)
+	tables := groups(r, all)
 	if len(all) == 0 {
 		tables = nil
 	}

@@ -11,9 +11,10 @@ import (
 
 // groups are the tables, in the order in which questions are asked: how fast,
 // who waits, is it fair, what does Redis pay, does it exclude.
-func groups(r *Report) []group {
+func groups(r *Report, summaries []summary) []group {
 	all := []group{
 		{"SPEED", speedColumns(r)},
+		{"RATIO to the first", ratioColumns(r, summaries)},
 		{"HERD one release", herdColumns(r)},
 		{"WAITING time", waitingColumns()},
 		{"FAIRNESS", fairnessColumns()},

@@ -137,6 +137,11 @@ func method(r *Report) string {
 	}
 	if r.Rounds > 1 {
 		how += " · medians of the valid runs, safety of all"
+		if r.Rounds < 6 {
+			how += " · ratios: median (smallest–largest) of the rounds; 95 % intervals take 6"
+		} else {
+			how += " · ratios: median of the rounds (its 95 % interval)"
+		}
 	}
 	return how
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,23 @@ func cases() map[string]*Report {
 			sampleRun("redsync", round+1, 212*factor, 1.4*factor))
 	}
 	rounds.Runs[4].Invalid = []string{"its books do not balance: a client's phases differ from the window by 0.31 %"}
+
+	sweep := sample()
+	for _, keys := range []int{1, 8} {
+		point := spec.Point{Label: "keys=" + strconv.Itoa(keys), Workload: sweep.Workload}
+		point.Workload.Keys = keys
+		sweep.Points = append(sweep.Points, point)
+	}
+	sweep.Rounds, sweep.Runs, sweep.Strategies = 2, nil, sweep.Strategies[:2]
+	for round := range 2 {
+		for i, point := range sweep.Points {
+			for _, name := range []string{"pubsub", "spin"} {
+				run := sampleRun(name, round+1, 400*float64(i+1+len(name)+round), 1)
+				run.Point = point.Label
+				sweep.Runs = append(sweep.Runs, run)
+			}
+		}
+	}
 
 	censored := sample()
 	waits := &censored.Runs[2].Waiting
@@ -81,7 +99,7 @@ func cases() map[string]*Report {
 	empty.Error, empty.Unreachable = "Redis unreachable: dial tcp 127.0.0.1:6390: connect: connection refused", true
 
 	return map[string]*Report{
-		"normal": sample(), "rounds": rounds, "censored": censored, "nils": nils, "invalid": invalid,
+		"normal": sample(), "rounds": rounds, "sweep": sweep, "censored": censored, "nils": nils, "invalid": invalid,
 		"broken": broken, "work": work, "interrupted": interrupted, "empty": empty,
 	}
 }
