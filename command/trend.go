@@ -50,7 +50,7 @@ func (a *app) trend() *cobra.Command {
 	set.VarP(listValue("format", &h.outputs), "output", "o", "text, json, svg or png, with =FILE to write a file; repeatable (default text)")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
-		outputs, outputErr := parseOutputs(h.outputs, "text", trendFormats())
+		outputs, outputErr := parseOutputs(h.outputs, "text", formats[[]trend.Series]{one: trendFormats()})
 		if faults := a.faults(set, err, outputErr, h.validate(files)); faults != nil {
 			return faults
 		}
