@@ -1,0 +1,105 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
+)
+
+// call is a script whose answer somebody waits for.
+type call struct {
+	home *home
+	lock string
+	sent time.Time
+	done chan struct{} // capacity 1
+
+	answer answer
+	grant  grant // if the answer is one to the caller
+	err    error
+}
+
+// Answer notes what was said, on the Line's goroutine.
+func (c *call) Answer(reply line.Reply) {
+	if c.err = reply.Err; c.err == nil {
+		c.answer = parseAnswer(reply.Text)
+		c.home.clock.learn(c.sent, c.answer.now)
+		if c.answer.status == 'G' {
+			c.grant, _ = parseGrant(c.answer.grant)
+		} else {
+			c.home.passed(c.lock, c.answer)
+		}
+		c.answer.grant = nil // it is only valid now
+	}
+	c.done <- struct{}{}
+}
+
+// do runs a script that may be run twice, until it is answered or ctx ends. What it
+// did then is not known.
+func (h *home) do(ctx context.Context, s *script, lock string, args ...string) (*call, error) {
+	c := &call{home: h, lock: lock, done: make(chan struct{}, 1)}
+	for {
+		if err := h.send(ctx, c, s, args); err != nil {
+			return nil, err
+		}
+		h.line.Flush()
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		switch {
+		case c.err == nil:
+			return c, nil
+		case errors.Is(c.err, line.ErrBroken):
+		case transient(c.err):
+			h.line.Break()
+		case strings.HasPrefix(c.err.Error(), "NOSCRIPT"):
+			h.line.Put(nil, "SCRIPT", "LOAD", s.source)
+		default:
+			return nil, c.err
+		}
+	}
+}
+
+// send puts the command once there is a connection.
+func (h *home) send(ctx context.Context, c *call, s *script, args []string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		if h.closed {
+			return strategies.ErrClosed
+		}
+		h.start()
+		if h.connection != 0 {
+			c.sent = time.Now()
+			h.run(c, s, c.lock, args...)
+			h.wake()
+			return nil
+		}
+		if h.fault != nil {
+			return h.fault
+		}
+		change := h.change
+		h.mu.Unlock()
+		var err error
+		select {
+		case <-change:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		h.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ready waits for a connection.
+func (h *home) ready(ctx context.Context) error {
+	_, err := h.do(ctx, probeScript, base(h.config.Prefix)+h.process+":probe")
+	return err
+}

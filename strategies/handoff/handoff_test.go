@@ -1,0 +1,14 @@
+package handoff_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	_ "github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) { trial.Conform(t, "handoff") }

@@ -1,0 +1,223 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+)
+
+const (
+	// beatEvery is how often a process with waiters tells that it lives; grants skip one
+	// that has not for beatLasts.
+	beatEvery = time.Second
+	beatLasts = 3 * time.Second
+	// outage is how long Redis may be out of reach before waiters are told.
+	outage = 2 * time.Second
+	// keepIdle is how long the state of a lock outlives its last use.
+	keepIdle = time.Hour
+)
+
+// home is where a process's waiters for the locks of one server are at home: one
+// connection, on which they queue and are told.
+type home struct {
+	config  strategies.Config
+	names   *owner.Names
+	process string
+	line    *line.Line
+	clock   clock
+	stop    context.CancelFunc
+	ctx     context.Context
+	done    sync.WaitGroup
+	nudge   chan struct{} // that the keeper has to look; capacity 1
+
+	mu         sync.Mutex
+	started    bool
+	closed     bool
+	connection int64         // its number, 0 while there is none
+	change     chan struct{} // closed when connection changes, or when an outage lasts
+	since      time.Time     // of the outage
+	fault      error         // of it, once it lasts; or a right that is missing
+	awake      bool          // the keeper looks again by itself
+	beat       time.Time     // when the last was sent
+	beating    int64         // on which connection
+	waiters    map[string]*waiter
+	locks      map[string]*lock
+	debts      map[string]*debt
+}
+
+// lock is one that somebody of this process waits for.
+type lock struct {
+	name    string
+	waiting int       // who wait here
+	queued  int       // those of them who were queued on this connection
+	check   time.Time // when to look whether the lease has run out
+	asked   time.Time // when Redis was last asked who is queued
+}
+
+func newHome(config strategies.Config, client func(context.Context) (*redis.Client, error)) *home {
+	names := owner.New()
+	ctx, stop := context.WithCancel(context.Background())
+	h := &home{
+		config:  config,
+		names:   names,
+		process: processOf(names.Next()),
+		ctx:     ctx,
+		stop:    stop,
+		nudge:   make(chan struct{}, 1),
+		change:  make(chan struct{}),
+		waiters: map[string]*waiter{},
+		locks:   map[string]*lock{},
+		debts:   map[string]*debt{},
+	}
+	h.line = line.New(client, base(config.Prefix)+h.process, h)
+	return h
+}
+
+// start connects. The caller holds mu.
+func (h *home) start() {
+	if !h.started && !h.closed {
+		h.started = true
+		h.since = time.Now()
+		h.line.Start()
+		h.done.Go(h.keep)
+	}
+}
+
+// close says that the process is no more, and hangs up.
+func (h *home) close() {
+	h.mu.Lock()
+	h.closed = true
+	gone := make(chan struct{})
+	told := h.connection != 0 && h.beating != 0 && h.line.Put(then(func(line.Reply) { close(gone) }), "DEL", base(h.config.Prefix)+h.process)
+	h.mu.Unlock()
+	if told {
+		h.line.Flush()
+		select {
+		case <-gone:
+		case <-time.After(time.Second):
+		}
+	}
+	h.stop()
+	h.line.Close()
+	h.done.Wait()
+}
+
+// then is a Call.
+type then func(line.Reply)
+
+// Answer calls it.
+func (f then) Answer(reply line.Reply) { f(reply) }
+
+// run puts a script. The caller holds mu, and flushes.
+func (h *home) run(call line.Call, s *script, lock string, args ...string) bool {
+	command := make([]string, 0, 16)
+	command = append(command, "EVALSHA", s.Hash(), "1", lock,
+		base(h.config.Prefix), "PUBLISH", h.process, strconv.FormatInt(h.connection, 10))
+	return h.line.Put(call, append(command, args...)...)
+}
+
+// live sends a heartbeat if it is time. The caller holds mu.
+func (h *home) live(now time.Time) {
+	if h.beating == h.connection && now.Sub(h.beat) < beatEvery {
+		return
+	}
+	again := h.beating == h.connection
+	h.beat, h.beating = now, h.connection
+	connection := h.connection
+	h.line.Put(then(func(reply line.Reply) {
+		// The last one has run out: others have taken this process for dead.
+		if again && reply.Kind == '_' {
+			h.wonder(connection)
+		}
+	}), "SET", base(h.config.Prefix)+h.process, strconv.FormatInt(h.connection, 10),
+		"PX", strconv.FormatInt(beatLasts.Milliseconds(), 10), "GET")
+}
+
+// Up finds everybody who waits a place in the queue, and pays what is owed.
+func (h *home) Up(connection int64) {
+	h.clock.forget()
+	h.mu.Lock()
+	h.connection, h.fault = connection, nil
+	close(h.change)
+	h.change = make(chan struct{})
+	for _, s := range scripts() {
+		h.line.Put(nil, "SCRIPT", "LOAD", s.source)
+	}
+	sent := time.Now()
+	h.run(then(func(reply line.Reply) { h.probed(connection, sent, reply) }), probeScript, base(h.config.Prefix)+h.process+":probe")
+	for _, d := range h.debts {
+		h.pay(d)
+	}
+	for _, l := range h.locks {
+		l.queued = 0
+	}
+	h.resume(sent, func(w *waiter) bool { return w.connection != connection })
+	h.mu.Unlock()
+	h.line.Flush()
+}
+
+// probed hears whether this process may do what it has to.
+func (h *home) probed(connection int64, sent time.Time, reply line.Reply) {
+	if reply.Err == nil {
+		h.clock.learn(sent, parseAnswer(reply.Text).now)
+		return
+	}
+	if reply.Err == line.ErrBroken { //nolint:errorlint // it is never wrapped
+		return
+	}
+	if transient(reply.Err) {
+		h.line.Break()
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fail(reply.Err)
+}
+
+// Down has waiters wait for another connection, but not for long.
+func (h *home) Down(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.connection != 0 {
+		h.connection = 0
+		h.since = time.Now()
+		return
+	}
+	_, refused := asRefusal(err)
+	if refused || time.Since(h.since) > outage {
+		h.fail(err)
+	}
+}
+
+// asRefusal says whether it is Redis that does not want us.
+func asRefusal(err error) (line.Error, bool) {
+	refusal, ok := errors.AsType[line.Error](err)
+	return refusal, ok && !transient(refusal)
+}
+
+// fail tells everybody. The caller holds mu.
+func (h *home) fail(err error) {
+	h.fault = err
+	close(h.change)
+	h.change = make(chan struct{})
+	for _, w := range h.waiters {
+		h.settle(w, outcome{err: err})
+	}
+}
+
+// Gone is for clusters.
+func (h *home) Gone(string) {}
+
+// Message takes a grant.
+func (h *home) Message(payload []byte) {
+	h.hand(payload)
+	h.line.Flush()
+}

@@ -1,0 +1,244 @@
+// Package line is one connection to Redis for many callers: their commands are
+// pipelined in the order in which they were given, messages arrive on the same
+// connection as RESP3 pushes, and whoever dialled it dials it again when it breaks.
+//
+// It never sends a command twice. What has become of those that were under way when
+// the connection broke is for the callers to ask.
+package line
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrBroken is the answer to commands that were under way when the connection broke.
+var ErrBroken = errors.New("connection broken")
+
+// Events are what happens on a Line. Its goroutine calls them one after the other;
+// they must not block.
+type Events interface {
+	// Up is called when a connection stands, with its number, from 1: nothing has
+	// been sent on it yet but the handshake.
+	Up(connection int64)
+	// Down is called when a connection has broken, after the commands under way were
+	// answered, and when a dial has failed.
+	Down(err error)
+	// Message is called for a message; payload is valid during the call.
+	Message(payload []byte)
+	// Gone is called when the server ends a subscription by itself.
+	Gone(channel string)
+}
+
+// Call hears the answer to a command, on the Line's goroutine; it must not block.
+type Call interface{ Answer(Reply) }
+
+// Line is one connection at a time.
+type Line struct {
+	client  func(context.Context) (*redis.Client, error) // whose options to dial by
+	channel string                                       // to subscribe to, "" for none
+	events  Events
+
+	ctx  context.Context
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	answered atomic.Int64 // replies and pushes read, ever
+
+	mu         sync.Mutex
+	started    bool
+	conn       net.Conn // nil while there is none
+	connection int64    // its number
+	out, spare []byte
+	writing    bool
+	calls      ring
+}
+
+// New returns a Line to where that client connects, which is asked anew for each
+// dial. It dials when it is first used.
+func New(client func(context.Context) (*redis.Client, error), channel string, events Events) *Line {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Line{client: client, channel: channel, events: events, ctx: ctx, stop: stop}
+}
+
+// Start has it dial, if it has not yet.
+func (l *Line) Start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.started && l.ctx.Err() == nil {
+		l.started = true
+		l.done.Go(l.serve)
+	}
+}
+
+// Close hangs up.
+func (l *Line) Close() {
+	l.stop()
+	l.Break()
+	l.done.Wait()
+}
+
+// Break ends the connection; another is dialled.
+func (l *Line) Break() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
+}
+
+// Put appends a command, to be sent by the next Flush. It says whether there is a
+// connection; if not, the call is never answered. A nil call wants no answer.
+func (l *Line) Put(call Call, args ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		return false
+	}
+	l.out = write(l.out, args)
+	l.calls.push(call)
+	return true
+}
+
+// Flush sends what was put. Whoever comes while somebody else writes leaves it to
+// them, so that what is put at the same time goes out together.
+func (l *Line) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for conn := l.conn; conn != nil && conn == l.conn && !l.writing && len(l.out) > 0; {
+		out := l.out
+		l.out, l.writing = l.spare[:0], true
+		l.mu.Unlock()
+		_, err := conn.Write(out)
+		l.mu.Lock()
+		l.spare, l.writing = out, false
+		if err != nil {
+			_ = conn.Close() // the reader sees to it
+			return
+		}
+	}
+}
+
+// Progress returns how much has been read, ever, and whether answers are awaited.
+func (l *Line) Progress() (answered int64, awaited bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answered.Load(), l.calls.n > 0
+}
+
+// serve dials and reads until the Line is closed.
+func (l *Line) serve() {
+	for failures := 0; l.ctx.Err() == nil; {
+		conn, reader, err := l.dial()
+		if err != nil {
+			if l.ctx.Err() == nil {
+				l.events.Down(err)
+				failures++
+				l.rest(failures)
+			}
+			continue
+		}
+		failures = 0
+		l.mu.Lock()
+		l.conn, l.out, l.calls = conn, l.out[:0], ring{}
+		l.connection++
+		number := l.connection
+		l.mu.Unlock()
+		if l.ctx.Err() == nil {
+			l.events.Up(number)
+			err = l.read(reader)
+		}
+		l.hangUp(err)
+	}
+}
+
+// hangUp answers what was under way.
+func (l *Line) hangUp(err error) {
+	l.mu.Lock()
+	_ = l.conn.Close()
+	l.conn = nil
+	calls := l.calls
+	l.calls = ring{}
+	l.mu.Unlock()
+	for calls.n > 0 {
+		if call := calls.pop(); call != nil {
+			call.Answer(Reply{Kind: '-', Err: ErrBroken})
+		}
+	}
+	if l.ctx.Err() == nil {
+		l.events.Down(err)
+	}
+}
+
+// rest waits longer after each failure, up to a second.
+func (l *Line) rest(failures int) {
+	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// read hands out answers and messages until the connection breaks.
+func (l *Line) read(r *bufio.Reader) error {
+	for {
+		reply, err := read(r, false)
+		if err != nil {
+			return err
+		}
+		l.answered.Add(1)
+		if reply.Kind == '>' {
+			l.pushed(reply)
+			continue
+		}
+		if call := l.pop(); call != nil {
+			call.Answer(reply)
+		}
+	}
+}
+
+func (l *Line) pop() Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls.pop()
+}
+
+// pushed takes a message, or the confirmation of a subscription, which stands where
+// the command's answer would.
+func (l *Line) pushed(reply Reply) {
+	if len(reply.Elements) < 3 {
+		return
+	}
+	channel := string(reply.Elements[1].Text)
+	switch string(reply.Elements[0].Text) {
+	case "message", "smessage":
+		l.events.Message(reply.Elements[2].Text)
+	case "ssubscribe", "subscribe", "unsubscribe":
+		if call := l.pop(); call != nil {
+			call.Answer(reply)
+		}
+	case "sunsubscribe":
+		l.mu.Lock()
+		_, own := l.calls.peek().(Unsubscribed)
+		l.mu.Unlock()
+		if own {
+			l.pop()
+		} else {
+			l.events.Gone(channel)
+		}
+	}
+}
+
+// Unsubscribed is the Call of a SUNSUBSCRIBE, which tells its confirmation from a
+// subscription that the server ends.
+type Unsubscribed struct{}
+
+// Answer does nothing.
+func (Unsubscribed) Answer(Reply) {}

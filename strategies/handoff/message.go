@@ -1,0 +1,94 @@
+package handoff
+
+import (
+	"bytes"
+	"strings"
+	"time"
+)
+
+// Grant is what the script that grants the lock tells its new owner, as text:
+// "id epoch first block expiry now lock".
+type grant struct {
+	id           string
+	fence, block int64 // the first of so many
+	expiry, now  int64 // Redis's clock, in ms
+	lock         string
+}
+
+// The fence's upper half is the second in which the lock was made, so that tokens
+// grow also when Redis has lost its data.
+const epochBits = 32
+
+// ttl is how long the lease lasts from when it was granted.
+func (g grant) ttl() time.Duration { return time.Duration(g.expiry-g.now) * time.Millisecond }
+
+func parseGrant(text []byte) (g grant, ok bool) {
+	id, rest, _ := bytes.Cut(text, space)
+	epoch, rest := digits(rest)
+	first, rest := digits(rest)
+	g.block, rest = digits(rest)
+	g.expiry, rest = digits(rest)
+	g.now, rest = digits(rest)
+	g.id, g.lock, g.fence = string(id), string(rest), epoch<<epochBits+first
+	return g, epoch > 0 && g.now > 0
+}
+
+// parseState reads the list's first element, "owner epoch count block expiry last",
+// as a grant to its owner.
+func parseState(text []byte, ttl time.Duration) grant {
+	owner, rest, _ := bytes.Cut(text, space)
+	epoch, rest := digits(rest)
+	count, rest := digits(rest)
+	g := grant{id: string(owner)}
+	g.block, rest = digits(rest)
+	g.expiry, _ = digits(rest)
+	g.fence = epoch<<epochBits + count - g.block + 1
+	g.now = g.expiry - ttl.Milliseconds()
+	return g
+}
+
+// answer is what a script returned: "status time expiry", and a grant to somebody of
+// this process if there is one. A status that ends with + has left work undone.
+type answer struct {
+	status      byte
+	more        bool
+	now, expiry int64
+	grant       []byte
+}
+
+func parseAnswer(text []byte) (a answer) {
+	status, rest, _ := bytes.Cut(text, space)
+	if len(status) > 0 {
+		a.status, a.more = status[0], len(status) > 1
+	}
+	a.now, rest = digits(rest)
+	a.expiry, a.grant = digits(rest)
+	return a
+}
+
+var space = []byte{' '}
+
+// digits reads a number and the space behind it.
+func digits(text []byte) (n int64, rest []byte) {
+	for i, d := range text {
+		if d < '0' || d > '9' {
+			if d == ' ' {
+				return n, text[i+1:]
+			}
+			return 0, nil
+		}
+		n = 10*n + int64(d-'0')
+	}
+	return n, nil
+}
+
+// transient are the answers of a server that will soon be able, or of one that is not
+// the right one any more.
+func transient(err error) bool {
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED"} {
+		if strings.HasPrefix(err.Error(), prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,14 @@
+-- Does to a key of its own what the other scripts do, so that a right that is missing
+-- shows at once.
+local scratch, heard = key, nil
+for _, command in ipairs({
+  {'RPUSH', scratch, 'a', 'b', 'c'}, {'LRANGE', scratch, 0, 1}, {'LINDEX', scratch, 0}, {'LSET', scratch, 0, 'a'},
+  {'LINSERT', scratch, 'BEFORE', 'b', 'd'}, {'LREM', scratch, 1, 'd'}, {'LPOP', scratch}, {'PEXPIRE', scratch, 1},
+  {'LTRIM', scratch, 9, -1}, {'GET', base .. process}, {publish, base .. process, ''},
+}) do
+  heard = redis.pcall(unpack(command))
+  if type(heard) == 'table' and heard.err then
+    return redis.error_reply(command[1] .. ' ' .. heard.err)
+  end
+end
+return reply('R')

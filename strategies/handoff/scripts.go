@@ -1,0 +1,43 @@
+package handoff
+
+import (
+	_ "embed" // the scripts
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed grant.lua
+	grantSource string
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed extend.lua
+	extendSource string
+	//go:embed return.lua
+	returnSource string
+	//go:embed probe.lua
+	probeSource string
+
+	acquireScript = newScript(acquireSource)
+	releaseScript = newScript(releaseSource)
+	extendScript  = newScript(extendSource)
+	returnScript  = newScript(returnSource)
+	probeScript   = newScript(probeSource)
+)
+
+// script is one that begins with grant.lua.
+type script struct {
+	*redis.Script
+	source string
+}
+
+func newScript(source string) *script {
+	source = grantSource + source
+	return &script{redis.NewScript(source), source}
+}
+
+func scripts() []*script {
+	return []*script{acquireScript, releaseScript, extendScript, returnScript, probeScript}
+}
