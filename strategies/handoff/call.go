@@ -74,9 +74,7 @@ func (h *home) send(ctx context.Context, c *call, s *script, args []string) erro
 			return strategies.ErrClosed
 		}
 		h.start()
-		if h.connection != 0 {
-			c.sent = time.Now()
-			h.run(c, s, c.lock, args...)
+		if c.sent = time.Now(); h.connection != 0 && h.run(c, s, c.lock, args...) {
 			h.wake()
 			return nil
 		}

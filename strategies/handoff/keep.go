@@ -21,8 +21,8 @@ const (
 func (h *home) keep() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	var answered int64
-	var silence time.Time
+	var answered int64     // when the keeper last looked
+	var silence time.Time // since when answers are awaited and none comes; zero if they come
 	for {
 		select {
 		case <-h.ctx.Done():
@@ -32,10 +32,13 @@ func (h *home) keep() {
 		}
 		now := time.Now()
 		read, awaited := h.line.Progress()
-		if !awaited || read != answered {
-			answered, silence = read, now
-		} else if now.Sub(silence) > h.patience() {
+		switch {
+		case !awaited || read != answered:
+			answered, silence = read, time.Time{}
+		case silence.IsZero():
 			silence = now
+		case now.Sub(silence) > h.patience():
+			silence = time.Time{}
 			h.line.Break()
 		}
 		timer.Reset(h.round(now, awaited))

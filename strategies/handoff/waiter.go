@@ -157,6 +157,7 @@ func (q *queued) Answer(reply line.Reply) {
 	if a.status == 'G' {
 		if g, ok := parseGrant(a.grant); ok {
 			h.give(outcome{grant: g, until: q.sent.Add(g.ttl() - drift(g.ttl()))})
+			h.line.Flush()
 		}
 		return
 	}
