@@ -8,10 +8,14 @@ local key, base, publish, process, connection = KEYS[1], ARGV[1], ARGV[2], ARGV[
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local two = redis.call('LRANGE', key, 0, 1)
-local owner, epoch, count, block, expiry, last = '-', time[1], math.floor(time[2] * 4294), 0, 0, '-'
+local owner, epoch, count, block, expiry, last
 if two[1] then
   owner, epoch, count, block, expiry, last = string.match(two[1], '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+end
+if owner then
   expiry = expiry + 0
+else
+  owner, epoch, count, block, expiry, last = '-', time[1], math.floor(time[2] * 4294), 0, 0, '-'
 end
 
 local function state()

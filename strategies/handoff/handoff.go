@@ -85,11 +85,21 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire queues until the lock is handed over or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	lease, err := l.AcquireBlock(ctx, key, 1)
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// AcquireBlock is Acquire that reserves n fencing tokens with the lease, for whoever
+// passes it on by itself.
+func (l *Locker) AcquireBlock(ctx context.Context, key string, n int64) (*Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
 	name := l.config.Key(key) + suffix
-	lease, err := l.acquire(ctx, name, 1)
+	lease, err := l.acquire(ctx, name, max(n, 1))
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
 	}
@@ -97,25 +107,34 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 }
 
 func (l *Locker) acquire(ctx context.Context, name string, block int64) (*Lease, error) {
-	h := l.home
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w, err := l.home.newWaiter(name, block)
+	if err != nil {
+		return nil, err
+	}
+	l.home.line.Flush()
+	return l.home.await(ctx, w)
+}
+
+// await returns the lease that a wait ends with. A grant that comes too late is given
+// back, and the wait begins anew.
+func (h *home) await(ctx context.Context, w *waiter) (*Lease, error) {
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		w, err := h.newWaiter(name, block)
-		if err != nil {
-			return nil, err
-		}
-		h.line.Flush()
 		select {
 		case o := <-w.told:
 			lease, err := h.taken(o)
 			if o.woken {
-				l.config.Probe.Wake(lease != nil)
+				h.config.Probe.Wake(lease != nil)
 			}
 			if lease != nil || err != nil {
 				return lease, err
 			}
+			if w, err = h.newWaiter(w.lock.name, w.block); err != nil {
+				return nil, err
+			}
+			h.line.Flush()
 		case <-ctx.Done():
 			h.abandon(ctx, w)
 			return nil, ctx.Err()

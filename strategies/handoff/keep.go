@@ -21,7 +21,7 @@ const (
 func (h *home) keep() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	var answered int64     // when the keeper last looked
+	var answered int64    // when the keeper last looked
 	var silence time.Time // since when answers are awaited and none comes; zero if they come
 	for {
 		select {

@@ -2,8 +2,8 @@
 -- shows at once.
 local scratch, heard = key, nil
 for _, command in ipairs({
-  {'RPUSH', scratch, 'a', 'b', 'c'}, {'LRANGE', scratch, 0, 1}, {'LINDEX', scratch, 0}, {'LSET', scratch, 0, 'a'},
-  {'LINSERT', scratch, 'BEFORE', 'b', 'd'}, {'LREM', scratch, 1, 'd'}, {'LPOP', scratch}, {'PEXPIRE', scratch, 1},
+  {'RPUSH', scratch, 'a', 'b', 'c'}, {'PEXPIRE', scratch, 1000}, {'LRANGE', scratch, 0, 1}, {'LINDEX', scratch, 0}, {'LSET', scratch, 0, 'a'},
+  {'LINSERT', scratch, 'BEFORE', 'b', 'd'}, {'LREM', scratch, 1, 'd'}, {'LPOP', scratch},
   {'LTRIM', scratch, 9, -1}, {'GET', base .. process}, {publish, base .. process, ''},
 }) do
   heard = redis.pcall(unpack(command))

@@ -3,7 +3,10 @@
 -- returns R (the lock was the caller's, or the caller was the last to release it) or N
 local id, leaves, queues = ARGV[5], ARGV[6], ARGV[7]
 if not two[1] then
-  return reply('N')
+  if queues == '' then
+    return reply('N')
+  end
+  redis.call('RPUSH', key, state())
 end
 if queues ~= '' then
   redis.call('RPUSH', key, queues)

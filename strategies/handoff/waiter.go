@@ -32,6 +32,11 @@ type outcome struct {
 // newWaiter has somebody wait, and puts the command that queues it. The caller
 // flushes.
 func (h *home) newWaiter(name string, block int64) (*waiter, error) {
+	return h.admit(name, block, h.enqueue)
+}
+
+// admit has somebody wait who is queued so, once there is a connection.
+func (h *home) admit(name string, block int64, enqueue func(*waiter, time.Time)) (*waiter, error) {
 	now := time.Now()
 	w := &waiter{
 		ttl: h.config.TTL, block: block, ticket: h.clock.estimate(now), told: make(chan outcome, 1),
@@ -50,7 +55,7 @@ func (h *home) newWaiter(name string, block int64) (*waiter, error) {
 	w.lock.waiting++
 	h.name(w)
 	if h.connection != 0 {
-		h.enqueue(w, now)
+		enqueue(w, now)
 	}
 	return w, nil
 }

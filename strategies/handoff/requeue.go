@@ -1,0 +1,95 @@
+package handoff
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+)
+
+// Fences are the tokens that are reserved for the lease: n from first on. The holder
+// may give them out, in order, while the lease is valid.
+func (held *Lease) Fences() (first, n int64) { return held.fence, held.block }
+
+// Turn is a place in the queue, taken by Requeue.
+type Turn struct {
+	home   *home
+	waiter *waiter
+}
+
+// Wait returns the next lease. When ctx ends the place is given up. It must be called
+// once, and the Locker not be closed before it has returned.
+func (t *Turn) Wait(ctx context.Context) (*Lease, error) {
+	name := t.waiter.lock.name
+	lease, err := t.home.await(ctx, t.waiter)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	}
+	return lease, nil
+}
+
+// Requeue releases the lock and takes the last place in its queue, in one script, with
+// n tokens to be reserved. Where others wait it costs one round trip less than Release
+// and Acquire; where nobody does, the Turn has its lease at once.
+//
+// With ErrNotHeld, which says that the lease had been lost, there is a Turn too. After
+// any other error there is none, and whether the lock is still held is not known:
+// Release tells.
+func (held *Lease) Requeue(ctx context.Context, n int64) (*Turn, error) {
+	if held.released {
+		return nil, strategies.ErrNotHeld
+	}
+	h := held.home
+	c := &call{home: h, lock: held.name, done: make(chan struct{}, 1)}
+	sent := false
+	w, err := h.admit(held.name, max(n, 1), func(w *waiter, now time.Time) {
+		h.config.Probe.Attempt()
+		h.live(now)
+		w.connection = h.connection
+		w.lock.queued++
+		c.sent, sent = now, true
+		h.run(c, releaseScript, held.name, held.id, "", w.entry)
+		h.wake()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("release %q: %w", held.name, err)
+	}
+	h.line.Flush()
+	if sent {
+		select {
+		case <-c.done:
+			err = c.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	a := c.answer
+	if !sent || err != nil && ctx.Err() == nil {
+		// Unsent, unheard or refused: the one may be repeated, the other is asked for.
+		if a, err = held.release(ctx); err == nil {
+			h.doubt(w)
+		}
+	}
+	if err != nil {
+		h.abandon(ctx, w)
+		return nil, fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+	}
+	held.released = true
+	t := &Turn{h, w}
+	if a.status != 'R' {
+		return t, strategies.ErrNotHeld
+	}
+	return t, nil
+}
+
+// doubt has Redis asked whether a waiter is queued.
+func (h *home) doubt(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.connection != 0 && h.waiters[w.id] == w && w.connection == h.connection {
+		h.resume(time.Now(), func(o *waiter) bool { return o == w })
+	}
+	h.line.Flush()
+}
