@@ -197,9 +197,9 @@ func TestLowerBoundsInPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, least := func(v float64) value { return value{v: v} }, func(v float64) value { return value{v, true} }
+	exact, least := func(v float64) results.Figure { return results.Figure{Value: v} }, func(v float64) results.Figure { return results.Figure{Value: v, AtLeast: true} }
 	for i, test := range []struct {
-		base, head value
+		base, head results.Figure
 		sign       int
 	}{
 		{exact(10), exact(20), 1},
@@ -214,7 +214,37 @@ func TestLowerBoundsInPairs(t *testing.T) {
 	}
 }
 
+func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
+	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
+	for _, s := range []Side{base, head} {
+		for _, report := range s.Reports {
+			report.Points = []spec.Point{{Label: "c=100"}, {Label: "c=200"}}
+			report.Runs[0].Point = "c=100"
+			slower := report.Runs[0]
+			slower.Point = "c=200"
+			if s.Name == "head" {
+				slower.Speed.PerSecond /= 2
+			}
+			report.Runs = append(report.Runs, slower)
+		}
+	}
+	for _, compare := range []method{Unpaired, Paired} {
+		c := do(t, compare, base, head)
+		if len(c.Strategies) != 2 || c.Strategies[0].Verdict != Same || c.Strategies[1].Name != "spin c=200" || c.Strategies[1].Verdict != Worse {
+			t.Errorf("%s", c.Headline())
+		}
+	}
+	head.Reports[0].Points = head.Reports[0].Points[:1]
+	if found := Differences(base, head); len(found) != 1 || found[0].What != "workload points" {
+		t.Errorf("another sweep: %v", found)
+	}
+}
+
 func TestParseMetric(t *testing.T) {
+	const all = 17
+	if known := len(Metrics()); known != all {
+		t.Errorf("%d of %d metrics are known to results", known, all)
+	}
 	for _, m := range Metrics() {
 		if got, err := ParseMetric(m.Name); err != nil || got.Name != m.Name {
 			t.Errorf("%s: %v", m.Name, err)

@@ -7,6 +7,7 @@ package compare
 import (
 	"math"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
@@ -89,13 +90,13 @@ type Strategy struct {
 
 // Result is one metric of one strategy.
 type Result struct {
-	Metric    string  `json:"metric"`
-	Label     string  `json:"label"`
-	Unit      Unit    `json:"unit"`
-	Higher    bool    `json:"higher_is_better"`
-	Threshold float64 `json:"threshold"`
-	Base      Sample  `json:"base"`
-	Head      Sample  `json:"head"`
+	Metric    string       `json:"metric"`
+	Label     string       `json:"label"`
+	Unit      results.Unit `json:"unit"`
+	Higher    bool         `json:"higher_is_better"`
+	Threshold float64      `json:"threshold"`
+	Base      Sample       `json:"base"`
+	Head      Sample       `json:"head"`
 
 	// Delta is head ÷ base − 1. Without pairs it is that of the medians, with pairs
 	// the Hodges–Lehmann estimate of theirs. Low and High bound it at 1 − alpha;

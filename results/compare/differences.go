@@ -87,6 +87,13 @@ func conditions(r Report) map[string]string {
 			}
 		}
 	}
+	if len(r.Points) > 0 {
+		var labels []string
+		for _, point := range r.Points {
+			labels = append(labels, point.Label)
+		}
+		all["workload points"] = strings.Join(labels, "; ")
+	}
 	if r.Redis.Source == "address" {
 		all["redis host"] = host(r.Redis.Address)
 	}

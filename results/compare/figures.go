@@ -23,15 +23,15 @@ func (r Result) figure(s Sample) string {
 // Write writes a value of the metric in its unit.
 func (m Metric) Write(v float64) string { return write(m.Unit, v, false) }
 
-func write(unit Unit, v float64, atLeast bool) string {
+func write(unit results.Unit, v float64, atLeast bool) string {
 	switch unit {
-	case Nanoseconds:
+	case results.Nanoseconds:
 		return (&results.Bound{NS: int64(math.Round(v)), AtLeast: atLeast}).String()
-	case Share:
-		return significant(v*100) + " %"
-	case PerSecond:
+	case results.Percent:
+		return significant(v) + " %"
+	case results.PerSecond:
 		return significant(v) + "/s"
-	case Bytes:
+	case results.Bytes:
 		return significant(v) + " B"
 	}
 	return significant(v)

@@ -10,7 +10,7 @@ import (
 func Glance(base, head Side, rules Rules) string {
 	primary := rules.ordered()[0]
 	var parts []string
-	for _, name := range base.strategies() {
+	for _, name := range base.titles() {
 		r := newResult(primary, rules, base.runs(name), head.runs(name))
 		if r == nil {
 			parts = append(parts, name+" nothing that can be compared")

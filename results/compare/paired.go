@@ -70,7 +70,7 @@ func (s Side) rounds(strategy string, reports int) [][]results.Run {
 
 // newTest collects the pairs; nil where the metric is in none.
 func newTest(m Metric, rules Rules, strategy string, base, head [][]results.Run) *test {
-	var before, after []value
+	var before, after []results.Figure
 	var ratios []float64
 	for i := range base {
 		b, h := medianValue(m, base[i]), medianValue(m, head[i])
@@ -84,7 +84,7 @@ func newTest(m Metric, rules Rules, strategy string, base, head [][]results.Run)
 	}
 	return &test{
 		Result: Result{
-			Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher, Threshold: rules.threshold(m),
+			Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher(), Threshold: rules.threshold(m),
 			Base: newSample(before), Head: newSample(after),
 		},
 		strategy: strategy, ratios: ratios,
@@ -92,19 +92,19 @@ func newTest(m Metric, rules Rules, strategy string, base, head [][]results.Run)
 }
 
 // medianValue is that of a report's runs, of which there is usually one.
-func medianValue(m Metric, runs []results.Run) *value {
+func medianValue(m Metric, runs []results.Run) *results.Figure {
 	s := sampleOf(m, runs)
 	if s.Median == nil {
 		return nil
 	}
-	return &value{*s.Median, s.AtLeast}
+	return &results.Figure{Value: *s.Median, AtLeast: s.AtLeast}
 }
 
 // logRatio is that of the head to the base, 0 where lower bounds leave open which
 // of the two is larger.
-func logRatio(m Metric, base, head value) float64 {
-	ratio := math.Log(m.measurable(head.v) / m.measurable(base.v))
-	undecided := base.atLeast && (head.atLeast || ratio > 0) || head.atLeast && ratio < 0
+func logRatio(m Metric, base, head results.Figure) float64 {
+	ratio := math.Log(m.measurable(head.Value) / m.measurable(base.Value))
+	undecided := base.AtLeast && (head.AtLeast || ratio > 0) || head.AtLeast && ratio < 0
 	if undecided {
 		return 0
 	}

@@ -34,12 +34,15 @@ func why(r results.Run) string {
 	return ""
 }
 
-// runs are those of a strategy that can be compared, in the order of the reports.
-func (s Side) runs(strategy string) []results.Run {
+// title is what a run is compared under: its strategy, and in a sweep its point.
+func title(r results.Run) string { return strings.TrimSpace(r.Strategy + " " + r.Point) }
+
+// runs are those of a title that can be compared, in the order of the reports.
+func (s Side) runs(name string) []results.Run {
 	var runs []results.Run
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
-			if run.Strategy == strategy && why(run) == "" {
+			if title(run) == name && why(run) == "" {
 				runs = append(runs, run)
 			}
 		}
@@ -47,8 +50,8 @@ func (s Side) runs(strategy string) []results.Run {
 	return runs
 }
 
-// strategies are the names of those that ran, in the order of the reports.
-func (s Side) strategies() []string {
+// titles are those of all runs, in the order in which they were asked for.
+func (s Side) titles() []string {
 	var names []string
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -57,10 +60,15 @@ func (s Side) strategies() []string {
 	}
 	for _, report := range s.Reports {
 		for _, strategy := range report.Strategies {
-			add(strategy.Name)
+			if len(report.Points) == 0 {
+				add(strategy.Name)
+			}
+			for _, point := range report.Points {
+				add(strings.TrimSpace(strategy.Name + " " + point.Label))
+			}
 		}
 		for _, run := range report.Runs {
-			add(run.Strategy)
+			add(title(run))
 		}
 	}
 	return names
@@ -72,7 +80,7 @@ func (s Side) leftOut() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			if reason := why(run); reason != "" {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Strategy, run.Round, reason))
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, title(run), run.Round, reason))
 			}
 		}
 	}
@@ -86,7 +94,7 @@ func (s Side) broken() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			for _, claim := range run.Safety.Broken {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Strategy, run.Round, claim))
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, title(run), run.Round, claim))
 			}
 		}
 	}
@@ -121,7 +129,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	for _, side := range []Side{base, head} {
 		c.Notes = append(c.Notes, side.bound()...)
 	}
-	before, after := base.strategies(), head.strategies()
+	before, after := base.titles(), head.titles()
 	var both []string
 	for _, name := range before {
 		if slices.Contains(after, name) {

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Medians are those of every metric over the runs of a strategy that can be
+// Medians are those of every metric over the runs of a strategy, in a sweep at one
+// point, that can be
 // compared, by name, and the number of these runs.
 func (r Report) Medians(strategy string) (medians map[string]float64, runs int) {
 	usable := Side{Reports: []Report{r}}.runs(strategy)
@@ -21,8 +22,8 @@ func (r Report) Medians(strategy string) (medians map[string]float64, runs int) 
 	return medians, len(usable)
 }
 
-// Names are those of the strategies that ran.
-func (r Report) Names() []string { return Side{Reports: []Report{r}}.strategies() }
+// Names are those of the strategies that ran, in a sweep at each point.
+func (r Report) Names() []string { return Side{Reports: []Report{r}}.titles() }
 
 // Conditions is a short name of the workload, the machine and the Redis of a
 // report: reports of the same name belong to one history. A new Go or a new kernel

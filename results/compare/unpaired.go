@@ -61,7 +61,7 @@ func (r Rules) ordered() []Metric {
 // newResult is a metric's two samples; nil where neither side knows it.
 func newResult(m Metric, rules Rules, base, head []results.Run) *Result {
 	r := &Result{
-		Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher, Threshold: rules.threshold(m),
+		Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher(), Threshold: rules.threshold(m),
 		Base: sampleOf(m, base), Head: sampleOf(m, head), Verdict: NotEnough,
 	}
 	if r.Base.N == 0 && r.Head.N == 0 {
@@ -71,20 +71,20 @@ func newResult(m Metric, rules Rules, base, head []results.Run) *Result {
 }
 
 func sampleOf(m Metric, runs []results.Run) Sample {
-	var values []value
+	var values []results.Figure
 	for _, run := range runs {
-		if v := m.of(run); v != nil {
+		if v := m.Of(run); v != nil {
 			values = append(values, *v)
 		}
 	}
 	return newSample(values)
 }
 
-func newSample(values []value) Sample {
+func newSample(values []results.Figure) Sample {
 	s := Sample{N: len(values), Values: []float64{}}
 	for _, v := range values {
-		s.Values = append(s.Values, v.v)
-		s.AtLeast = s.AtLeast || v.atLeast
+		s.Values = append(s.Values, v.Value)
+		s.AtLeast = s.AtLeast || v.AtLeast
 	}
 	if s.N > 0 {
 		s.Median = new(medianOf(s.Values))

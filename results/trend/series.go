@@ -86,7 +86,7 @@ func (s *Series) findChanges(alpha float64) {
 		}
 		c := Change{At: first, Commit: s.Points[first].Commit, Before: before, After: after, Verdict: compare.Worse}
 		c.Delta = max(after, s.Metric.Resolution)/max(before, s.Metric.Resolution) - 1
-		if (after > before) == s.Metric.Higher {
+		if (after > before) == s.Metric.Higher() {
 			c.Verdict = compare.Better
 		}
 		s.Changes = append(s.Changes, c)
