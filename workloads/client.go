@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // control is how the clients of a run are stopped.
@@ -71,7 +72,7 @@ func (r *run) start(ctx context.Context) {
 			instance: r.instances[id%len(r.instances)],
 			record:   r.recorder.Client(id),
 			waiter:   measure.NewWaiter(id),
-			random:   rand.New(rand.NewPCG(uint64(w.Seed), uint64(r.Round)<<32|uint64(id))),
+			random:   clientRandom(w, r.Round, id),
 		}
 		r.clients[id] = c
 		r.control.running.Go(func() {
@@ -97,6 +98,12 @@ func (r *run) start(ctx context.Context) {
 	for range r.clients {
 		begin <- now
 	}
+}
+
+// clientRandom is a client's own source in a round: what it draws does not depend
+// on who runs when.
+func clientRandom(w spec.Spec, round, id int) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
 
 // turn is one go of the loop. It takes and returns the instant since which the

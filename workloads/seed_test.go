@@ -1,0 +1,63 @@
+package workloads
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// The same seed is the same sequence of keys, holds and arrivals, in this version
+// and the next.
+func TestASeedIsASequence(t *testing.T) {
+	var draft spec.Draft
+	for name, value := range map[string]string{
+		"clients": "2", "keys": "16", "key-dist": "zipf:0.99", "hold": "lognormal:2ms,0.8", "think": "exp:1ms", "rate": "1000/s", "seed": "42",
+	} {
+		if err := draft.Give(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	points, err := draft.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := points[0].Workload
+	var drawn strings.Builder
+	a := newArrivals(w, 0, 0, uint64(w.Seed)+1)
+	chooser := w.KeyDist.Over(w.Keys)
+	for id := range w.Clients {
+		random := clientRandom(w, 1, id)
+		for range 8 {
+			fmt.Fprintf(&drawn, "client %d: key %d, hold %v, think %v\n", id, chooser.Choose(random), w.Hold.Draw(random), w.Think.Draw(random))
+		}
+	}
+	for range 8 {
+		fmt.Fprintf(&drawn, "arrival at %v\n", time.Duration(a.take()))
+	}
+	golden := filepath.Join("testdata", "seed.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(drawn.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), drawn.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if clientRandom(w, 2, 0).Uint64() == clientRandom(w, 1, 0).Uint64() {
+		t.Error("two rounds draw alike")
+	}
+}
