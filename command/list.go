@@ -51,6 +51,9 @@ func listAll(w io.Writer) error {
 	for _, s := range strategies.All() {
 		fmt.Fprintf(columns, "%s\t%s\t%s\n", s.Info.Name, claims(s.Info), s.Info.Summary)
 	}
+	for _, w := range strategies.Wrappers() {
+		fmt.Fprintf(columns, "%s:NAME\t%s\t%s\n", w.Name, w.Claims, w.Summary)
+	}
 	return columns.Flush() // which has the errors of what was written before
 }
 

@@ -14,12 +14,14 @@ import (
 type Strategy struct {
 	Info    Info
 	options optionSet
-	open    func(Config, any) (Locker, error)
+	info    func(options any) Info // under these options
+	open    func(c Config, options any) (Locker, error)
 }
 
 var registry struct {
 	sync.RWMutex
-	byName map[string]Strategy
+	byName   map[string]Strategy
+	wrappers map[string]Wrapper
 }
 
 // Register makes a strategy known by info.Name. defaults are its typed options
@@ -30,23 +32,41 @@ func Register[O any, L Locker](info Info, defaults O, open func(Config, O) (L, e
 	s := newStrategy(info, defaults, open)
 	registry.Lock()
 	defer registry.Unlock()
+	claim(info.Name)
 	if registry.byName == nil {
 		registry.byName = map[string]Strategy{}
-	}
-	if _, taken := registry.byName[info.Name]; taken {
-		panic(fmt.Sprintf("strategies: %q registered twice", info.Name))
 	}
 	registry.byName[info.Name] = s
 }
 
-func newStrategy[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
-	if info.Name == "" || strings.ContainsAny(info.Name, ",=: ") {
-		panic(fmt.Sprintf("strategies: malformed name %q", info.Name))
+// claim panics on a name that is taken; the registry is locked.
+func claim(name string) {
+	_, strategy := registry.byName[name]
+	_, wrapper := registry.wrappers[name]
+	if strategy || wrapper {
+		panic(fmt.Sprintf("strategies: %q registered twice", name))
 	}
+}
+
+// checkName panics on a name that a list could not be parsed with.
+func checkName(name string) {
+	if name == "" || strings.ContainsAny(name, ",=: ") {
+		panic(fmt.Sprintf("strategies: malformed name %q", name))
+	}
+}
+
+func newStrategy[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
+	checkName(info.Name)
 	return Strategy{
 		Info:    info,
 		options: newOptionSet(defaults),
-		open:    func(c Config, o any) (Locker, error) { return open(c, o.(O)) },
+		info: func(o any) Info {
+			if r, ok := o.(Refiner); ok {
+				return r.Refine(info)
+			}
+			return info
+		},
+		open: func(c Config, o any) (Locker, error) { return open(c, o.(O)) },
 	}
 }
 
@@ -71,14 +91,19 @@ func All() []Strategy {
 	return all
 }
 
-// Lookup finds a strategy by name; an unknown name's error suggests the nearest
-// known one.
+// Lookup finds a strategy by name, also one in a wrapper; an unknown name's error
+// suggests the nearest known one.
 func Lookup(name string) (Strategy, error) {
 	registry.RLock()
 	s, ok := registry.byName[name]
 	registry.RUnlock()
 	if ok {
 		return s, nil
+	}
+	if w, inner, ok := cutWrapper(name); ok {
+		if s, err := Lookup(inner); err == nil {
+			return w.around(s)
+		}
 	}
 	err := fmt.Errorf("unknown strategy %q", name)
 	if near := nearest(name); near != "" {
@@ -91,9 +116,17 @@ func Lookup(name string) (Strategy, error) {
 // nothing is close.
 func nearest(name string) string {
 	best, distance := "", len(name)/2+1
+	consider := func(known string) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), known); d < distance {
+			best, distance = known, d
+		}
+	}
 	for _, s := range All() {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), s.Info.Name); d < distance {
-			best, distance = s.Info.Name, d
+		consider(s.Info.Name)
+		for _, w := range Wrappers() {
+			if w.fits(s.Info) == nil {
+				consider(w.Name + ":" + s.Info.Name)
+			}
 		}
 	}
 	return best

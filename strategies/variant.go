@@ -130,12 +130,7 @@ type Refiner interface {
 }
 
 // Info is what the strategy says of itself under these options.
-func (v Variant) Info() Info {
-	if r, ok := v.decoded.(Refiner); ok {
-		return r.Refine(v.Strategy.Info)
-	}
-	return v.Strategy.Info
-}
+func (v Variant) Info() Info { return v.Strategy.info(v.decoded) }
 
 // Open makes one instance's Locker.
 func (v Variant) Open(config Config) (Locker, error) {

@@ -8,6 +8,7 @@ import (
 	_ "github.com/lockbench/lockbench/strategies/blpop"             // blpop
 	_ "github.com/lockbench/lockbench/strategies/fair"              // fair
 	_ "github.com/lockbench/lockbench/strategies/fenced"            // fenced
+	_ "github.com/lockbench/lockbench/strategies/gated"             // gated:NAME
 	_ "github.com/lockbench/lockbench/strategies/handoff"           // handoff
 	_ "github.com/lockbench/lockbench/strategies/local"             // local
 	_ "github.com/lockbench/lockbench/strategies/noop"              // noop

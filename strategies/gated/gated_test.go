@@ -1,0 +1,149 @@
+package gated_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gated"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+	_ "github.com/lockbench/lockbench/strategies/peers/redsync"
+	_ "github.com/lockbench/lockbench/strategies/pubsub"
+	_ "github.com/lockbench/lockbench/strategies/semaphore"
+	_ "github.com/lockbench/lockbench/strategies/spin"
+)
+
+func TestConformance(t *testing.T) {
+	trial.Conform(t, "gated:spin:base=2ms", "gated:redsync:delay=5ms")
+}
+
+func TestWhatItSaysOfItself(t *testing.T) {
+	v := trial.Variant(t, "gated:pubsub:watchdog=false")
+	info := v.Info()
+	if v.Name() != "gated:pubsub:watchdog=false" || info.Name != "gated:pubsub" {
+		t.Errorf("it is called %q, its strategy %q", v.Name(), info.Name)
+	}
+	if want := (strategies.Claims{Exclusion: true, Recovery: true}); info.Claims != want {
+		t.Errorf("it claims %v, want %v", info.Claims, want)
+	}
+	if !trial.Variant(t, "gated:redsync").Info().BlackBox {
+		t.Error("a black box is none any more behind a gate")
+	}
+}
+
+func TestRefusesWhatIsNoMutex(t *testing.T) {
+	for list, want := range map[string]string{
+		"gated:sipn":                `unknown strategy "gated:sipn", did you mean "gated:spin"?`,
+		"gatet:spin":                `did you mean "gated:spin"?`,
+		"gated":                     `unknown strategy "gated"`,
+		"gated:":                    `unknown strategy "gated:"`,
+		"gated:semaphore:permits=8": "gated:semaphore: it has 4 holders at a time",
+		"gated:spin:bass=1ms":       `strategy gated:spin: no option "bass"`,
+	} {
+		_, err := strategies.ParseVariants(list)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want: %s", list, err, want)
+		}
+	}
+}
+
+// Of a hundred waiters of a process Redis hears one.
+func TestOneAtATimeGoesToRedis(t *testing.T) {
+	const waiters, tries = 100, 20
+	server := redistest.Start(t)
+	holder := trial.Start(t, server, "spin", time.Minute)
+	p := trial.Start(t, server, "gated:spin:backoff=fixed,base=1ms", time.Minute)
+	lease := holder.Acquire(t, "key")
+	done := make(chan error)
+	for range waiters {
+		go func() {
+			next, err := p.Locker.Acquire(t.Context(), "key")
+			if err == nil {
+				err = next.Release(t.Context())
+			}
+			done <- err
+		}()
+	}
+	trial.Eventually(t, "some tries", func() bool { return p.Counts().Attempts >= tries })
+	trial.Release(t, lease)
+	outside := server.Client(t)
+	trial.Eventually(t, "the first is served", func() bool { return outside.Exists(t.Context(), "trial:key").Val() == 0 || p.Counts().Useful > 0 })
+	waited := p.Counts().Attempts
+	for range waiters {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	// Nobody else wants the lock: whoever is let through gets it at his first try.
+	if n := p.Counts().Attempts - waited; n > waiters {
+		t.Errorf("%d waiters made %d tries after the first was served", waiters, n)
+	}
+}
+
+// The gate is in the order of arrival.
+func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
+	const waiters = 20
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "gated:spin", time.Minute)
+	lease := p.Acquire(t, "key")
+	order := make(chan int, waiters)
+	for n := range waiters {
+		entered := make(chan struct{})
+		go func() {
+			close(entered)
+			next, err := p.Locker.Acquire(t.Context(), "key")
+			if err != nil {
+				t.Error(err)
+				order <- -1
+				return
+			}
+			order <- n
+			if err := next.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-entered
+		gated.AwaitWaiters(t, p.Locker, "key", n+1)
+	}
+	trial.Release(t, lease)
+	for want := range waiters {
+		if got := <-order; got != want {
+			t.Fatalf("waiter %d was served when it was %d's turn", got, want)
+		}
+	}
+}
+
+func TestCancelledWaitersLeaveNothing(t *testing.T) {
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "gated:spin", time.Minute)
+	lease := p.Acquire(t, "key")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	for n := range 10 {
+		go func() {
+			_, err := p.Locker.Acquire(ctx, "key")
+			done <- err
+		}()
+		gated.AwaitWaiters(t, p.Locker, "key", n+1)
+	}
+	calls := locktest.Calls(t, server.Client(t), func() {
+		cancel()
+		for range 10 {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("a cancelled wait returned %v", err)
+			}
+		}
+	})
+	if calls["set"] > 0 {
+		t.Errorf("waiters in the gate asked Redis: %v", calls)
+	}
+	trial.Release(t, lease)
+	if n := gated.Gates(p.Locker); n != 0 {
+		t.Errorf("%d gates are left of keys that nobody wants", n)
+	}
+}
