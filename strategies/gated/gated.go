@@ -19,12 +19,16 @@ package gated
 
 import (
 	"context"
+	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/lockbench/lockbench/strategies"
 )
+
+//go:embed gated.go
+var source string
 
 func init() {
 	strategies.RegisterWrapper(strategies.Wrapper{
@@ -50,6 +54,7 @@ func fits(info strategies.Info) error {
 
 func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
+	info.Doc = strategies.PackageComment(source) + "\n" + info.Doc
 	info.Claims.FIFO, info.Claims.Reentrant = false, false
 	return info
 }

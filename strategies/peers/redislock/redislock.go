@@ -23,6 +23,7 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
+	_ "embed" // the package comment
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -37,10 +38,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
+//go:embed redislock.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "redislock",
 		Summary:  "bsm/redislock: MSETNX in a script, polled every 100 ms",
+		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,

@@ -24,6 +24,7 @@ package redsync
 import (
 	"context"
 	cryptorand "crypto/rand"
+	_ "embed" // the package comment
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -42,10 +43,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
+//go:embed redsync.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:     "redsync",
 		Summary:  "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
+		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,

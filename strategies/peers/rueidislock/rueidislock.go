@@ -29,6 +29,7 @@ package rueidislock
 
 import (
 	"context"
+	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"sync"
@@ -38,10 +39,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed rueidislock.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "rueidislock",
 		Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
 		Capacity:    1,
 		Nodes:       1,
