@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,10 +93,10 @@ func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
 	p := trial.Start(t, server, "gated:spin", time.Minute)
 	lease := p.Acquire(t, "key")
 	order := make(chan int, waiters)
+	var all sync.WaitGroup
+	defer all.Wait()
 	for n := range waiters {
-		entered := make(chan struct{})
-		go func() {
-			close(entered)
+		all.Go(func() {
 			next, err := p.Locker.Acquire(t.Context(), "key")
 			if err != nil {
 				t.Error(err)
@@ -106,8 +107,7 @@ func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
 			if err := next.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
-		}()
-		<-entered
+		})
 		gated.AwaitWaiters(t, p.Locker, "key", n+1)
 	}
 	trial.Release(t, lease)

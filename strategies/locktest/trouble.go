@@ -69,11 +69,12 @@ func restartedServer(s *stage) {
 	if s.fixture.Restart == nil {
 		s.Skip("the servers cannot be restarted")
 	}
-	both := s.several(2, longTTL)
-	lease := s.fill(both[0], "key")[0]
+	// The holder lives, so those of its own process may go on waiting for it.
+	all := s.several(3, longTTL)
+	lease := s.fill(all[2], "key")[0]
 	var waiting []*waiter
 	for n := range 4 {
-		waiting = append(waiting, s.waiter(both[n%2], "key"))
+		waiting = append(waiting, s.waiter(all[n%2], "key"))
 	}
 	waiting[3].parked()
 	s.disturb(s.fixture.Restart)
@@ -84,7 +85,7 @@ func restartedServer(s *stage) {
 		}
 	}
 	_ = lease.Release(context.Background()) // not held, or a broken connection
-	for _, i := range both {
+	for _, i := range all {
 		s.recovers(i)
 		s.release(s.fill(i, "key")...)
 	}
