@@ -10,7 +10,7 @@ import (
 )
 
 // show prints what would be done.
-func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report]) error {
+func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thresholds []string) error {
 	var names, places []string
 	for _, v := range plan.Strategies {
 		names = append(names, v.Name())
@@ -58,6 +58,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report]) error
 		{"floors", floors},
 		{"redis", shown(plan.Redis)},
 		{"output", strings.Join(places, ", ")},
+		{"thresholds", strings.Join(thresholds, ", ")},
 		{"expected", duration(plan)},
 	} {
 		if line[1] == "" {

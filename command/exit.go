@@ -12,14 +12,15 @@ import (
 )
 
 // The exit codes, strongest first where several would fit: an error (104, 113)
-// goes before 105, that before 111, that before 110, that before 112.
+// goes before 105, that before 111, that before 110, that before
+// 112, that before 99.
 const (
 	// ExitOK says that everything was measured and nothing was found wrong.
 	ExitOK = 0
 	// ExitFailure says that something went wrong that has no code of its own, such
 	// as an output file that could not be written after the run.
 	ExitFailure = 1
-	// ExitThreshold is reserved for a threshold that was crossed.
+	// ExitThreshold says that a threshold was crossed, or that it cannot be told.
 	ExitThreshold = 99
 	// ExitConfig says that flags, environment or plan are wrong, or that a limit
 	// of the server or of this machine is too small for them.
@@ -104,6 +105,12 @@ func judge(r *results.Report) error {
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(broken))}
 	case len(invalid) > 0:
 		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: %s", names(invalid))}
+	case len(r.Crossed()) > 0:
+		var crossed []error
+		for _, v := range r.Crossed() {
+			crossed = append(crossed, fmt.Errorf("a threshold was crossed: %s", v))
+		}
+		return &exit{ExitThreshold, errors.Join(crossed...)}
 	default:
 		return nil
 	}

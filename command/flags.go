@@ -19,6 +19,7 @@ type flags struct {
 	file       string // workload file, or preset
 	rounds     int
 	outputs    []string
+	thresholds []string
 	quiet      bool
 	redis      lockbench.RedisOptions
 	noFloors   bool
@@ -61,6 +62,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 	toggle(&f.noFloors, "no-floors", "", "do not measure first what this machine can do at best")
 
 	add(listValue("format", &f.outputs), "output", "o", strings.Join(reportFormats(nil).names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
+	add(listValue("limit", &f.thresholds), "threshold", "", "limit that a figure must keep, else exit code 99: 'wait:p(99)<50ms', 'wait{strategy:pubsub}:p(99)<50ms', "+
+		"'redis_cpu_per_acq<80us', 'violations==0'; metrics are in docs/FORMATS.md; repeatable")
 	toggle(&f.quiet, "quiet", "q", "no progress on standard error")
 	toggle(&f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
 	f.given.set = set

@@ -43,7 +43,7 @@ func (a *app) run(name string) *cobra.Command {
 			a.say("warning: %s", warning)
 		}
 		if f.dryRun {
-			return a.show(plan, outputs)
+			return a.show(plan, outputs, f.thresholds)
 		}
 		return a.measure(cmd.Context(), f, plan, outputs)
 	}
@@ -63,6 +63,8 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 		faults = append(faults, each(f.given.readWorkload(f.file, &f.workload))...)
 	}
 	plan, err := f.plan()
+	faults = append(faults, each(err)...)
+	_, err = parseThresholds(f.thresholds, plan)
 	faults = append(faults, each(err)...)
 	outputs, err := parseOutputs(f.outputs, "table", reportFormats(titles(plan)))
 	faults = append(faults, each(err)...)
@@ -93,6 +95,8 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 		return outcome(ctx, nil, err)
 	}
 	revision(&report.Tool)
+	thresholds, _ := parseThresholds(f.thresholds, plan) // their faults have been named
+	report.Thresholds = results.Judge(report, thresholds)
 	if err := saveAll(outputs, report, a.stdout); err != nil {
 		return &exit{ExitFailure, err}
 	}

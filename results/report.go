@@ -38,6 +38,8 @@ type Report struct {
 	// what an outside observer's INFO before and after would show.
 	Server *ServerDelta `json:"server_total,omitempty"`
 
+	Thresholds []Verdict `json:"thresholds,omitempty"` // that it was held against, see Judge
+
 	Warnings    []string `json:"warnings,omitempty"`
 	Interrupted bool     `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
 	Error       string   `json:"error,omitempty"`       // what ended it early

@@ -52,6 +52,7 @@ func (p *page) notes(r *Report, all []summary) {
 	for _, warning := range r.Warnings {
 		p.entry("warning", "%s", warning)
 	}
+	p.thresholds(r)
 	if len(all) > 0 {
 		p.entry("read", "%s", method(r))
 		p.entry("", "%s", signs(figures))

@@ -94,13 +94,22 @@ func cases() map[string]*Report {
 	interrupted.Warnings = []string{"--hold 40s is longer than --ttl 30s: leases run out while they are held, so locks without a watchdog will overlap"}
 	interrupted.LeftOut = []LeftOut{{"redlock", "it needs 3 independent Redis nodes, there is 1"}}
 
+	judged := sample()
+	for _, expression := range []string{"acq_per_s>400", "wake_ups_per_acq{strategy:redsync}<2", "violations==0"} {
+		threshold, err := ParseThreshold(expression)
+		if err != nil {
+			panic(err)
+		}
+		judged.Thresholds = append(judged.Thresholds, Judge(judged, []Threshold{threshold})...)
+	}
+
 	empty := sample()
 	empty.Runs, empty.Floors = nil, nil
 	empty.Error, empty.Unreachable = "Redis unreachable: dial tcp 127.0.0.1:6390: connect: connection refused", true
 
 	return map[string]*Report{
 		"normal": sample(), "rounds": rounds, "sweep": sweep, "censored": censored, "nils": nils, "invalid": invalid,
-		"broken": broken, "work": work, "interrupted": interrupted, "empty": empty,
+		"broken": broken, "work": work, "interrupted": interrupted, "empty": empty, "thresholds": judged,
 	}
 }
 

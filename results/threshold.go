@@ -1,0 +1,239 @@
+package results
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Threshold is a limit that a figure must keep, in k6's grammar:
+//
+//	wait:p(99)<50ms                      of every strategy
+//	wait{strategy:pubsub}:p(99)<50ms     of one, or of all variants of one
+//	redis_cpu_per_acq<80us
+//	violations==0
+//
+// A metric that is a distribution of durations takes one of the aggregations avg,
+// min, med, max, p(N) and count; the others are single figures.
+type Threshold struct {
+	Expression string // as it was written
+	Strategy   string // that it is about; "" for every one
+
+	metric   Metric
+	operator string
+	limit    float64 // in the metric's unit
+}
+
+// operators, those first that others begin with.
+var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
+
+// ParseThreshold reads one and names every fault in it.
+func ParseThreshold(text string) (Threshold, error) {
+	t := Threshold{Expression: strings.TrimSpace(text)}
+	rest := t.Expression
+	end := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	if end < 0 {
+		end = len(rest)
+	}
+	if end == 0 {
+		return t, fmt.Errorf("%q is not of the form METRIC[{strategy:NAME}][:AGGREGATION]<LIMIT", text)
+	}
+	name := rest[:end]
+	rest = rest[end:]
+
+	var faults []error
+	if selector, ok := strings.CutPrefix(rest, "{"); ok {
+		inside, after, closed := strings.Cut(selector, "}")
+		tag, value, _ := strings.Cut(inside, ":")
+		value = strings.TrimSpace(value)
+		if !closed {
+			return t, fmt.Errorf("%q: the { is not closed", text)
+		}
+		if strings.TrimSpace(tag) != "strategy" || value == "" {
+			faults = append(faults, fmt.Errorf("%q: {%s} is not of the form {strategy:NAME}", text, inside))
+		}
+		t.Strategy, rest = value, after
+	}
+	at := strings.IndexAny(rest, "<>=!")
+	if at < 0 {
+		return t, errors.Join(append(faults, fmt.Errorf("%q has no operator (%s)", text, strings.Join(operators, " ")))...)
+	}
+	aggregation, rest := strings.TrimSpace(rest[:at]), rest[at:]
+	operator := slices.IndexFunc(operators, func(o string) bool { return strings.HasPrefix(rest, o) })
+	if operator < 0 {
+		return t, errors.Join(append(faults, fmt.Errorf("%q has no operator (%s)", text, strings.Join(operators, " ")))...)
+	}
+	t.operator = operators[operator]
+
+	var err error
+	if t.metric, err = aggregated(name, aggregation); err != nil {
+		return t, errors.Join(append(faults, fmt.Errorf("%q: %w", text, err))...)
+	}
+	if t.limit, err = parseLimit(strings.TrimSpace(strings.TrimPrefix(rest, t.operator)), t.metric.Unit); err != nil {
+		faults = append(faults, fmt.Errorf("%q: %w", text, err))
+	}
+	return t, errors.Join(faults...)
+}
+
+// Matches says whether the threshold is about a strategy of that name: itself, or
+// a variant of it.
+func (t Threshold) Matches(strategy string) bool {
+	return t.Strategy == "" || t.Strategy == strategy || strings.HasPrefix(strategy, t.Strategy+":")
+}
+
+// distributionMetrics are the metrics that take an aggregation.
+func distributionMetrics() map[string]func(Run) Distribution {
+	return map[string]func(Run) Distribution{
+		"wait":            func(r Run) Distribution { return r.Waiting.PerAcquisition },
+		"wait_per_client": func(r Run) Distribution { return r.Waiting.PerClient },
+		"service":         func(r Run) Distribution { return r.Waiting.Service },
+		"handoff":         func(r Run) Distribution { return r.Speed.Handoff },
+		"hold":            func(r Run) Distribution { return r.Speed.Hold },
+		"release":         func(r Run) Distribution { return r.Speed.Release },
+	}
+}
+
+// ThresholdMetrics are the names that a threshold may begin with: distributions,
+// which take an aggregation, and single figures, which do not.
+func ThresholdMetrics() (distributions, single []string) {
+	for name := range distributionMetrics() {
+		distributions = append(distributions, name)
+	}
+	slices.Sort(distributions)
+	for _, m := range Metrics() {
+		single = append(single, m.Name)
+	}
+	return distributions, single
+}
+
+// nearestMetric is the one that was probably meant.
+func nearestMetric(name string) string {
+	distributions, single := ThresholdMetrics()
+	return slices.MinFunc(append(distributions, single...), func(a, b string) int {
+		return cmp.Compare(levenshtein.ComputeDistance(name, a), levenshtein.ComputeDistance(name, b))
+	})
+}
+
+// aggregated is the metric of a name and an aggregation with its colon, which may
+// be empty.
+func aggregated(name, aggregation string) (Metric, error) {
+	of, distribution := distributionMetrics()[name]
+	aggregation, given := strings.CutPrefix(aggregation, ":")
+	aggregation = strings.TrimSpace(aggregation)
+	if !distribution {
+		m, known := FindMetric(name)
+		switch {
+		case !known:
+			return m, fmt.Errorf("there is no metric %s, did you mean %s? (docs/FORMATS.md lists them)", name, nearestMetric(name))
+		case given || aggregation != "":
+			return m, fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
+		}
+		return m, nil
+	}
+	m := Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
+	share, percentile := strings.CutPrefix(aggregation, "p(")
+	switch {
+	case !given:
+		return m, fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
+	case aggregation == "count":
+		m.Unit = Number
+		m.value = func(r Run) *Figure { return &Figure{Value: float64(of(r).Count)} }
+	case aggregation == "avg":
+		m.value = func(r Run) *Figure { return of(r).mean() }
+	case aggregation == "min":
+		m.value = func(r Run) *Figure { return of(r).least() }
+	case aggregation == "med":
+		m.value = timed(func(r Run) *Bound { return of(r).P50 })
+	case aggregation == "max":
+		m.value = timed(func(r Run) *Bound { return of(r).Max })
+	case percentile && strings.HasSuffix(share, ")"):
+		p, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(share, ")")), 64)
+		if err != nil || !(p > 0 && p <= 100) {
+			return m, fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", strings.TrimSuffix(share, ")"))
+		}
+		m.value = timed(func(r Run) *Bound { return of(r).percentile(p) })
+	default:
+		return m, fmt.Errorf("there is no aggregation %q (avg, min, med, max, p(N), count)", aggregation)
+	}
+	return m, nil
+}
+
+// mean is a lower bound when some durations were not seen to their end.
+func (d Distribution) mean() *Figure {
+	if d.MeanNS == nil {
+		return nil
+	}
+	return &Figure{Value: *d.MeanNS, AtLeast: d.Censored > 0}
+}
+
+// least is the shortest; nil without the histograms.
+func (d Distribution) least() *Figure {
+	ended, _, err := d.Histograms()
+	if err != nil || ended == nil {
+		return nil
+	}
+	return &Figure{Value: float64(ended.Min())}
+}
+
+// percentile is nil where it is not in the report and there are no histograms.
+func (d Distribution) percentile(p float64) *Bound {
+	switch p {
+	case 50:
+		return d.P50
+	case 90:
+		return d.P90
+	case 95:
+		return d.P95
+	case 99:
+		return d.P99
+	case 99.9:
+		return d.P999
+	}
+	s, err := d.Survival()
+	if err != nil {
+		return nil
+	}
+	return s.Quantile(p / 100)
+}
+
+// parseLimit reads a limit in a metric's unit.
+func parseLimit(text string, unit Unit) (float64, error) {
+	number := func(text string) (float64, bool) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+	}
+	switch unit {
+	case Nanoseconds:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("the limit is to be a duration such as 500us, 50ms or 2s, not %q", text)
+		}
+		return float64(d), nil
+	case PerSecond:
+		text = strings.TrimSuffix(text, "/s")
+	case Percent:
+		text = strings.TrimSuffix(text, "%")
+	case Bytes:
+		for _, u := range octets {
+			if digits, ok := strings.CutSuffix(text, strings.TrimSpace(u.name)); ok {
+				if x, ok := number(digits); ok {
+					return x * u.from, nil
+				}
+				break
+			}
+		}
+	}
+	x, ok := number(text)
+	if !ok {
+		example := map[Unit]string{PerSecond: " such as 800/s", Percent: " such as 5%", Bytes: " such as 2KB"}[unit]
+		return 0, fmt.Errorf("the limit is to be a number%s, not %q", example, text)
+	}
+	return x, nil
+}

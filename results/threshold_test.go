@@ -1,0 +1,205 @@
+package results
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+func judged(t *testing.T, r *Report, expression string) []Verdict {
+	t.Helper()
+	threshold, err := ParseThreshold(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Judge(r, []Threshold{threshold})
+}
+
+func TestThresholds(t *testing.T) {
+	r := recorded()
+	r.Runs[0].Safety.Overlaps = 2 // of spin
+	for _, test := range []struct {
+		expression string
+		passed     map[string]bool
+	}{
+		{"acq_per_s>400", map[string]bool{"spin": true, "pubsub": true, "redsync": false}},
+		{"acq_per_s > 411/s", map[string]bool{"spin": false, "pubsub": true, "redsync": false}},
+		{"acq_per_s>=411", map[string]bool{"spin": true, "pubsub": true, "redsync": false}},
+		{"acq_per_s{strategy:spin}<=411", map[string]bool{"spin": true}},
+		{"violations==0", map[string]bool{"spin": false, "pubsub": true, "redsync": true}},
+		{"violations === 0", map[string]bool{"spin": false, "pubsub": true, "redsync": true}},
+		{"violations{ strategy : pubsub } != 0", map[string]bool{"pubsub": false}},
+		{"redis_cpu_per_acq<600us", map[string]bool{"spin": true, "pubsub": true, "redsync": false}},
+		{"bytes_out_per_acq<=1.21KB", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"bytes_out_per_acq<1210", map[string]bool{"spin": false, "pubsub": false, "redsync": false}},
+		{"utilisation>60%", map[string]bool{"spin": true, "pubsub": true, "redsync": false}},
+		{"wait:count>0", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"handoff:min>1us", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"handoff:p(99)<1ms", map[string]bool{"spin": false, "pubsub": false, "redsync": false}},
+		{"handoff:p(0.5)<1ms", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"release:p(97.5) < 1s", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"hold:avg>1ms", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"release:max<10s", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"wait:med<10s", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+		{"wait_p50<10s", map[string]bool{"spin": true, "pubsub": true, "redsync": true}},
+	} {
+		got := map[string]bool{}
+		for _, v := range judged(t, r, test.expression) {
+			got[v.Strategy] = v.Passed
+			if v.Value == nil || v.Why != "" {
+				t.Errorf("%s: %s", test.expression, v)
+			}
+		}
+		if diff := cmp.Diff(test.passed, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.expression, diff)
+		}
+	}
+}
+
+func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
+	r := recorded()
+	r.Strategies = append(r.Strategies, Strategy{Name: "late"})
+	r.LeftOut = []LeftOut{{"redlock", "it needs 3 nodes"}}
+	for i := range r.Runs {
+		if r.Runs[i].Strategy == "pubsub" {
+			r.Runs[i].Invalid = []string{"books"}
+		}
+	}
+	for _, test := range []struct {
+		expression, strategy string
+		passed               bool
+		why                  string
+	}{
+		{"wake_ups_per_acq<5", "redsync", false, "the figure is not known"},
+		{"wake_ups_per_acq<5", "spin", true, ""},
+		{"wake_ups_per_acq<5", "pubsub", false, "no run of it can be trusted"},
+		{"wake_ups_per_acq<5", "late", false, "it was not measured"},
+		{"violations==0", "pubsub", true, ""}, // safety is counted over all runs
+		{"violations{strategy:redlock}==0", "redlock", false, "nothing that it is about was measured"},
+		// p99 of spin's waits is at least 5.2 s.
+		{"wait:p(99)<5s", "spin", false, ""},
+		{"wait:p(99)<50s", "spin", false, "only a lower bound is known"},
+		{"wait:p(99)>5s", "spin", true, ""},
+		{"wait:p(99)>50s", "spin", false, "only a lower bound is known"},
+		{"wait:p(99)==50s", "spin", false, "only a lower bound is known"},
+		{"wait:p(99)!=5s", "spin", true, ""},
+		{"wait:avg<1h", "spin", false, "only a lower bound is known"},
+	} {
+		found := false
+		for _, v := range judged(t, r, test.expression) {
+			if v.Strategy != test.strategy {
+				continue
+			}
+			found = true
+			if v.Passed != test.passed || v.Why != test.why {
+				t.Errorf("%s: passed %v, %q; want %v, %q", test.expression, v.Passed, v.Why, test.passed, test.why)
+			}
+		}
+		if !found {
+			t.Errorf("%s: nothing is said of %s", test.expression, test.strategy)
+		}
+	}
+}
+
+func TestThresholdsHoldAtEveryPointOfASweep(t *testing.T) {
+	r := recorded()
+	r.Points = []spec.Point{{Label: "clients=10", Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
+	for i := range r.Runs {
+		r.Runs[i].Point = "clients=10"
+	}
+	got := map[string]string{}
+	for _, v := range judged(t, r, "acq_per_s{strategy:spin}>1") {
+		got[v.Strategy] = v.Why
+	}
+	if diff := cmp.Diff(map[string]string{"spin clients=10": "", "spin clients=20": "it was not measured"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestThresholdsOfVariants(t *testing.T) {
+	for _, test := range []struct {
+		selector, name string
+		want           bool
+	}{
+		{"", "spin", true},
+		{"{strategy:spin}", "spin", true},
+		{"{strategy:spin}", "spin:backoff=fixed,base=5ms", true},
+		{"{strategy:spin:backoff=fixed,base=5ms}", "spin:backoff=fixed,base=5ms", true},
+		{"{strategy:spin:backoff=fixed,base=5ms}", "spin", false},
+		{"{strategy:spin}", "spinner", false},
+	} {
+		threshold, err := ParseThreshold("violations" + test.selector + "==0")
+		if err != nil || threshold.Matches(test.name) != test.want {
+			t.Errorf("%s: %s: %v %v", test.selector, test.name, threshold.Matches(test.name), err)
+		}
+	}
+}
+
+func TestThresholdFaults(t *testing.T) {
+	for expression, want := range map[string]string{
+		"":                                   "is not of the form",
+		"<50ms":                              "is not of the form",
+		"wait:p(99)":                         "has no operator",
+		"wait:p(99)=50ms":                    "has no operator",
+		"wait<50ms":                          "wait needs an aggregation",
+		"wait:p99<50ms":                      `there is no aggregation "p99"`,
+		"wait:p(101)<50ms":                   "above 0 and up to 100",
+		"wait:p(0)<50ms":                     "above 0 and up to 100",
+		"wait:p(NaN)<50ms":                   "above 0 and up to 100",
+		"wait:p(99)<50":                      "is to be a duration such as",
+		"wait:p(99)<":                        "is to be a duration such as",
+		"wait:p(99)<<50ms":                   "is to be a duration such as",
+		"waits:p(99)<50ms":                   "there is no metric waits",
+		"violations:max==0":                  "is a single figure",
+		"violations==none":                   "is to be a number",
+		"violations==Inf":                    "is to be a number",
+		"acq_per_s>800/m":                    "such as 800/s",
+		"bytes_in_per_acq<2kilo":             "such as 2KB",
+		"wait{strategy:spin:p(99)<50ms":      "the { is not closed",
+		"wait{clients:5}:p(99)<50ms":         "is not of the form {strategy:NAME}",
+		"wait{strategy:}:p(99)<50ms":         "is not of the form {strategy:NAME}",
+		"wait{strategy:a}{strategy:b}:avg<1": "is a",
+	} {
+		if expression == "wait{strategy:a}{strategy:b}:avg<1" {
+			want = "needs an aggregation"
+		}
+		if _, err := ParseThreshold(expression); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v does not say %q", expression, err, want)
+		}
+	}
+	// Several faults at once.
+	if _, err := ParseThreshold("wait{x:y}:p(99)<5"); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzParseThreshold(f *testing.F) {
+	for _, seed := range []string{
+		"wait:p(99)<50ms", "wait{strategy:pubsub}:p(99.9) >= 50ms", "redis_cpu_per_acq<80us", "violations==0", "violations === 0",
+		"handoff{strategy:spin:backoff=fixed,base=5ms}:avg!=1s", "bytes_in_per_acq<2KB", "utilisation>5%", "acq_per_s>800/s", "x{", "{}", "wait:p()<",
+	} {
+		f.Add(seed)
+	}
+	report := recorded()
+	f.Fuzz(func(t *testing.T, text string) {
+		threshold, err := ParseThreshold(text)
+		if err != nil {
+			return
+		}
+		if math.IsNaN(threshold.limit) || math.IsInf(threshold.limit, 0) {
+			t.Fatalf("%q has the limit %v", text, threshold.limit)
+		}
+		// What was understood is understood again, and can be judged.
+		again, err := ParseThreshold(threshold.Expression)
+		if err != nil || again.limit != threshold.limit || again.operator != threshold.operator || again.metric.Name != threshold.metric.Name || again.Strategy != threshold.Strategy {
+			t.Fatalf("%q is understood as %+v, then as %+v: %v", text, threshold, again, err)
+		}
+		if len(Judge(report, []Threshold{threshold})) == 0 {
+			t.Fatalf("%q judges nothing", text)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict is how a strategy did under a threshold.
+type Verdict struct {
+	Threshold string  `json:"threshold"`
+	Strategy  string  `json:"strategy"` // of a sweep with its point; "" if it was about none that was measured
+	Value     *Figure `json:"value"`    // in Unit; nil where it could not be had
+	Unit      Unit    `json:"unit"`
+	Passed    bool    `json:"passed"`
+	Why       string  `json:"why,omitempty"` // it cannot be told, which is not passed
+}
+
+// Judge holds a report against thresholds: each strategy, of a sweep at each
+// point, by the median of its valid runs, and of what is counted for safety by
+// the sum of all. A figure that is not known passes nothing.
+func Judge(r *Report, thresholds []Threshold) []Verdict {
+	var verdicts []Verdict
+	measured := summarise(r)
+	for _, t := range thresholds {
+		about := false
+		for _, s := range measured {
+			if t.Matches(s.Name) {
+				about = true
+				verdicts = append(verdicts, t.judge(s))
+			}
+		}
+		for _, s := range unmeasured(r, measured) {
+			if t.Matches(s.Name) {
+				about = true
+				verdicts = append(verdicts, Verdict{Threshold: t.Expression, Strategy: s.title(), Unit: t.metric.Unit, Why: "it was not measured"})
+			}
+		}
+		if !about {
+			verdicts = append(verdicts, Verdict{Threshold: t.Expression, Strategy: t.Strategy, Unit: t.metric.Unit, Why: "nothing that it is about was measured"})
+		}
+	}
+	return verdicts
+}
+
+// unmeasured are the strategies, of a sweep at each point, that were to run and
+// did not come to it.
+func unmeasured(r *Report, measured []summary) []summary {
+	points := []string{""}
+	if len(r.Points) > 0 {
+		points = nil
+		for _, point := range r.Points {
+			points = append(points, point.Label)
+		}
+	}
+	var missing []summary
+	for _, strategy := range r.Strategies {
+		for _, point := range points {
+			s := summary{Strategy: strategy, point: point}
+			if !slices.ContainsFunc(measured, func(done summary) bool { return done.title() == s.title() }) {
+				missing = append(missing, s)
+			}
+		}
+	}
+	return missing
+}
+
+func (t Threshold) judge(s summary) Verdict {
+	v := Verdict{Threshold: t.Expression, Strategy: s.title(), Unit: t.metric.Unit, Value: t.metric.over(s)}
+	switch {
+	case s.suspect && !t.metric.total:
+		v.Why = "no run of it can be trusted"
+	case v.Value == nil:
+		v.Why = "the figure is not known"
+	case !v.Value.AtLeast:
+		v.Passed = t.holds(v.Value.Value)
+	default:
+		// The true figure is anything from here on.
+		switch above := v.Value.Value > t.limit; t.operator {
+		case ">", ">=":
+			v.Passed = above || t.operator == ">=" && v.Value.Value == t.limit
+		case "!=":
+			v.Passed = above
+		}
+		if !v.Passed && v.Value.Value <= t.limit {
+			v.Why = "only a lower bound is known"
+		}
+	}
+	return v
+}
+
+func (t Threshold) holds(x float64) bool {
+	switch t.operator {
+	case "<":
+		return x < t.limit
+	case "<=":
+		return x <= t.limit
+	case ">":
+		return x > t.limit
+	case ">=":
+		return x >= t.limit
+	case "!=":
+		return x != t.limit
+	default: // == and ===
+		return x == t.limit
+	}
+}
+
+// Crossed are the verdicts that are not passed.
+func (r *Report) Crossed() []Verdict {
+	var crossed []Verdict
+	for _, v := range r.Thresholds {
+		if !v.Passed {
+			crossed = append(crossed, v)
+		}
+	}
+	return crossed
+}
+
+// String says which threshold, of what, and the figure.
+func (v Verdict) String() string {
+	text := v.Threshold
+	if v.Strategy != "" {
+		text = v.Strategy + ": " + text
+	}
+	if v.Value != nil {
+		text += " (" + v.Value.in(v.Unit) + ")"
+	}
+	if v.Why != "" {
+		text += ", " + v.Why
+	}
+	return text
+}
+
+// in writes a figure of a unit as tables do.
+func (f Figure) in(u Unit) string {
+	text := significant(f.Value)
+	switch u {
+	case Nanoseconds:
+		text = nanoseconds(f.Value)
+	case PerSecond:
+		text = number(f.Value) + "/s"
+	case Percent:
+		text = percent(f.Value)
+	case Bytes:
+		text = sized(f.Value)
+	}
+	if f.AtLeast {
+		return "≥ " + text
+	}
+	return text
+}
+
+// thresholds tell how each came out.
+func (p *page) thresholds(r *Report) {
+	for _, v := range r.Thresholds {
+		label := "passed"
+		if !v.Passed {
+			label = "! CROSSED"
+		}
+		p.entry(label, "%s", fmt.Sprint(v))
+	}
+}
