@@ -98,6 +98,6 @@ func (h *home) send(ctx context.Context, c *call, s *script, args []string) erro
 
 // ready waits for a connection.
 func (h *home) ready(ctx context.Context) error {
-	_, err := h.do(ctx, probeScript, base(h.config.Prefix)+h.process+":probe")
+	_, err := h.do(ctx, probeScript, h.own()+":probe")
 	return err
 }

@@ -8,6 +8,7 @@
 // an acquisition costs two round trips and one message, whatever the number of
 // waiters. All of it goes over one connection of the process (RESP3), on which
 // grants arrive as pushes; a grant to the releaser's own process comes with the reply.
+// In a cluster it is one connection for each hash tag in use.
 //
 // It guarantees exclusion while a lease is valid, service in the order in which Redis
 // took the requests, tokens that grow, and that a dead holder's lock goes to the next
@@ -19,18 +20,16 @@
 // What breaks it: a holder that works on past ValidUntil; a failover to a replica that
 // had not seen the grant, which may hand the lock out twice (the tokens tell, unless the
 // replica had not seen the counter either); a clock of Redis that jumps, by as much as
-// it jumps. It needs Redis 6.2 and these rights: the commands in the scripts, EVALSHA,
-// SCRIPT LOAD, RPUSHX, SET, DEL, SUBSCRIBE, on keys PREFIX*, channels PREFIX*.
+// it jumps. All processes need the same Prefix. It needs Redis 6.2, for a cluster 7.0,
+// and these rights: the commands in the scripts, EVALSHA, SCRIPT LOAD, RPUSHX, SET, DEL,
+// SUBSCRIBE, on keys PREFIX* and channels PREFIX* (in a cluster both also {PREFIX*).
 package handoff
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
@@ -43,7 +42,6 @@ func init() {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
-		NoCluster:   "not yet",
 		Persistent:  []string{"{key}" + suffix},
 		Connections: strategies.Connections{PerInstance: 1},
 	}, Options{}, New)
@@ -56,8 +54,7 @@ type Options struct{}
 // Preparer.
 type Locker struct {
 	config strategies.Config
-	home   *home
-	closed atomic.Bool
+	homes  *homes
 }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
@@ -65,22 +62,35 @@ func New(config strategies.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	client, ok := config.Nodes[0].Client.(*redis.Client)
-	if !ok {
-		return nil, fmt.Errorf("handoff: it needs a *redis.Client, not a %T", config.Nodes[0].Client)
+	homes, err := newHomes(config)
+	if err != nil {
+		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	return &Locker{
-		config: config,
-		home:   newHome(config, func(context.Context) (*redis.Client, error) { return client, nil }),
-	}, nil
+	return &Locker{config, homes}, nil
 }
 
 // Prepare connects, and sees that all rights are there.
-func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if err := l.home.ready(ctx); err != nil {
-		return fmt.Errorf("connect: %w", err)
+func (l *Locker) Prepare(ctx context.Context, keys []string) error {
+	if l.homes.cluster == nil {
+		keys = []string{""}
+	}
+	for _, key := range keys {
+		h, _, err := l.at(key)
+		if err != nil {
+			return err
+		}
+		if err := h.ready(ctx); err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
 	}
 	return nil
+}
+
+// at is the lock's name and where its waiters are.
+func (l *Locker) at(key string) (*home, string, error) {
+	name := nameIn(l.config.Key(key), l.homes.cluster != nil)
+	h, err := l.homes.of(name)
+	return h, name, err
 }
 
 // Acquire queues until the lock is handed over or ctx ends.
@@ -95,27 +105,27 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 // AcquireBlock is Acquire that reserves n fencing tokens with the lease, for whoever
 // passes it on by itself.
 func (l *Locker) AcquireBlock(ctx context.Context, key string, n int64) (*Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+	h, name, err := l.at(key)
+	if err != nil {
+		return nil, err
 	}
-	name := l.config.Key(key) + suffix
-	lease, err := l.acquire(ctx, name, max(n, 1))
+	lease, err := h.acquire(ctx, name, max(n, 1))
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
 	}
 	return lease, nil
 }
 
-func (l *Locker) acquire(ctx context.Context, name string, block int64) (*Lease, error) {
+func (h *home) acquire(ctx context.Context, name string, block int64) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w, err := l.home.newWaiter(name, block)
+	w, err := h.newWaiter(name, block)
 	if err != nil {
 		return nil, err
 	}
-	l.home.line.Flush()
-	return l.home.await(ctx, w)
+	h.line.Flush()
+	return h.await(ctx, w)
 }
 
 // await returns the lease that a wait ends with. A grant that comes too late is given
@@ -187,10 +197,10 @@ func (h *home) abandon(ctx context.Context, w *waiter) {
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+	h, name, err := l.at(key)
+	if err != nil {
+		return nil, err
 	}
-	h, name := l.home, l.config.Key(key)+suffix
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, err)
 	}
@@ -227,8 +237,6 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 
 // Close hangs up. Leases can still be released.
 func (l *Locker) Close() error {
-	if !l.closed.Swap(true) {
-		l.home.close()
-	}
+	l.homes.close()
 	return nil
 }

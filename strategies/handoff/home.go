@@ -25,10 +25,12 @@ const (
 	keepIdle = time.Hour
 )
 
-// home is where a process's waiters for the locks of one server are at home: one
-// connection, on which they queue and are told.
+// home is where a process's waiters for the locks of one server are, or of one hash
+// slot of a cluster: one connection, on which they queue and are told.
 type home struct {
 	config  strategies.Config
+	base    string // of the channels and heartbeats of all processes
+	publish string // PUBLISH or SPUBLISH
 	names   *owner.Names
 	process string
 	line    *line.Line
@@ -62,11 +64,13 @@ type lock struct {
 	asked   time.Time // when Redis was last asked who is queued
 }
 
-func newHome(config strategies.Config, client func(context.Context) (*redis.Client, error)) *home {
+func newHome(config strategies.Config, base, publish string, client func(context.Context) (*redis.Client, error)) *home {
 	names := owner.New()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &home{
 		config:  config,
+		base:    base,
+		publish: publish,
 		names:   names,
 		process: processOf(names.Next()),
 		ctx:     ctx,
@@ -77,9 +81,16 @@ func newHome(config strategies.Config, client func(context.Context) (*redis.Clie
 		locks:   map[string]*lock{},
 		debts:   map[string]*debt{},
 	}
-	h.line = line.New(client, base(config.Prefix)+h.process, h)
+	subscribe := "SUBSCRIBE"
+	if publish == "SPUBLISH" {
+		subscribe = "SSUBSCRIBE"
+	}
+	h.line = line.New(client, h, subscribe, h.own())
 	return h
 }
+
+// own is the process's channel and heartbeat.
+func (h *home) own() string { return h.base + h.process }
 
 // start connects. The caller holds mu.
 func (h *home) start() {
@@ -96,7 +107,7 @@ func (h *home) close() {
 	h.mu.Lock()
 	h.closed = true
 	gone := make(chan struct{})
-	told := h.connection != 0 && h.beating != 0 && h.line.Put(then(func(line.Reply) { close(gone) }), "DEL", base(h.config.Prefix)+h.process)
+	told := h.connection != 0 && h.beating != 0 && h.line.Put(then(func(line.Reply) { close(gone) }), "DEL", h.own())
 	h.mu.Unlock()
 	if told {
 		h.line.Flush()
@@ -120,7 +131,7 @@ func (f then) Answer(reply line.Reply) { f(reply) }
 func (h *home) run(call line.Call, s *script, lock string, args ...string) bool {
 	command := make([]string, 0, 16)
 	command = append(command, "EVALSHA", s.Hash(), "1", lock,
-		base(h.config.Prefix), "PUBLISH", h.process, strconv.FormatInt(h.connection, 10))
+		h.base, h.publish, h.process, strconv.FormatInt(h.connection, 10))
 	return h.line.Put(call, append(command, args...)...)
 }
 
@@ -137,7 +148,7 @@ func (h *home) live(now time.Time) {
 		if again && reply.Kind == '_' {
 			h.wonder(connection)
 		}
-	}), "SET", base(h.config.Prefix)+h.process, strconv.FormatInt(h.connection, 10),
+	}), "SET", h.own(), strconv.FormatInt(h.connection, 10),
 		"PX", strconv.FormatInt(beatLasts.Milliseconds(), 10), "GET")
 }
 
@@ -152,7 +163,7 @@ func (h *home) Up(connection int64) {
 		h.line.Put(nil, "SCRIPT", "LOAD", s.source)
 	}
 	sent := time.Now()
-	h.run(then(func(reply line.Reply) { h.probed(connection, sent, reply) }), probeScript, base(h.config.Prefix)+h.process+":probe")
+	h.run(then(func(reply line.Reply) { h.probed(connection, sent, reply) }), probeScript, h.own()+":probe")
 	for _, d := range h.debts {
 		h.pay(d)
 	}
@@ -213,8 +224,8 @@ func (h *home) fail(err error) {
 	}
 }
 
-// Gone is for clusters.
-func (h *home) Gone(string) {}
+// Gone has it look for the server that has the slot now.
+func (h *home) Gone() { h.line.Break() }
 
 // Message takes a grant.
 func (h *home) Message(payload []byte) {

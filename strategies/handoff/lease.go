@@ -61,7 +61,7 @@ func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, 
 		return answer{}, err
 	}
 	h := held.home
-	all := []any{base(h.config.Prefix), "PUBLISH", h.process, "0"}
+	all := []any{h.base, h.publish, h.process, "0"}
 	for _, arg := range args {
 		all = append(all, arg)
 	}

@@ -85,7 +85,7 @@ func digits(text []byte) (n int64, rest []byte) {
 // transient are the answers of a server that will soon be able, or of one that is not
 // the right one any more.
 func transient(err error) bool {
-	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED"} {
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"} {
 		if strings.HasPrefix(err.Error(), prefix) {
 			return true
 		}

@@ -61,8 +61,8 @@ func (l *Line) greet(ctx context.Context, conn net.Conn, r *bufio.Reader, option
 	if options.DB != 0 {
 		commands = append(commands, []string{"SELECT", strconv.Itoa(options.DB)})
 	}
-	if l.channel != "" {
-		commands = append(commands, []string{"SUBSCRIBE", l.channel})
+	if len(l.subscribe) > 0 {
+		commands = append(commands, l.subscribe)
 	}
 	for _, command := range commands {
 		if _, err := conn.Write(write(nil, command)); err != nil {

@@ -32,8 +32,9 @@ type Events interface {
 	Down(err error)
 	// Message is called for a message; payload is valid during the call.
 	Message(payload []byte)
-	// Gone is called when the server ends a subscription by itself.
-	Gone(channel string)
+	// Gone is called when the server ends the subscription, as it does when it gives the
+	// slot away.
+	Gone()
 }
 
 // Call hears the answer to a command, on the Line's goroutine; it must not block.
@@ -41,9 +42,9 @@ type Call interface{ Answer(Reply) }
 
 // Line is one connection at a time.
 type Line struct {
-	client  func(context.Context) (*redis.Client, error) // whose options to dial by
-	channel string                                       // to subscribe to, "" for none
-	events  Events
+	client    func(context.Context) (*redis.Client, error) // whose options to dial by
+	events    Events
+	subscribe []string // the command
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -61,10 +62,10 @@ type Line struct {
 }
 
 // New returns a Line to where that client connects, which is asked anew for each
-// dial. It dials when it is first used.
-func New(client func(context.Context) (*redis.Client, error), channel string, events Events) *Line {
+// dial; subscribe is the command by which it then listens. It dials once started.
+func New(client func(context.Context) (*redis.Client, error), events Events, subscribe ...string) *Line {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Line{client: client, channel: channel, events: events, ctx: ctx, stop: stop}
+	return &Line{client: client, events: events, subscribe: subscribe, ctx: ctx, stop: stop}
 }
 
 // Start has it dial, if it has not yet.
@@ -210,35 +211,15 @@ func (l *Line) pop() Call {
 	return l.calls.pop()
 }
 
-// pushed takes a message, or the confirmation of a subscription, which stands where
-// the command's answer would.
+// pushed takes a message, or the end of the subscription.
 func (l *Line) pushed(reply Reply) {
 	if len(reply.Elements) < 3 {
 		return
 	}
-	channel := string(reply.Elements[1].Text)
 	switch string(reply.Elements[0].Text) {
 	case "message", "smessage":
 		l.events.Message(reply.Elements[2].Text)
-	case "ssubscribe", "subscribe", "unsubscribe":
-		if call := l.pop(); call != nil {
-			call.Answer(reply)
-		}
 	case "sunsubscribe":
-		l.mu.Lock()
-		_, own := l.calls.peek().(Unsubscribed)
-		l.mu.Unlock()
-		if own {
-			l.pop()
-		} else {
-			l.events.Gone(channel)
-		}
+		l.events.Gone()
 	}
 }
-
-// Unsubscribed is the Call of a SUNSUBSCRIBE, which tells its confirmation from a
-// subscription that the server ends.
-type Unsubscribed struct{}
-
-// Answer does nothing.
-func (Unsubscribed) Answer(Reply) {}

@@ -18,14 +18,6 @@ func (r *ring) push(call Call) {
 	r.n++
 }
 
-// peek returns the first, nil if there is none.
-func (r *ring) peek() Call {
-	if r.n == 0 {
-		return nil
-	}
-	return r.calls[r.head]
-}
-
 // pop removes the first.
 func (r *ring) pop() Call {
 	if r.n == 0 {
