@@ -51,12 +51,12 @@ func (c *clock) until(server int64, received time.Time, most time.Duration) time
 	return at
 }
 
-// estimate is about what Redis's clock shows, in ms.
+// estimate is about what Redis's clock shows, in µs.
 func (c *clock) estimate(now time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server == 0 {
-		return now.UnixMilli()
+		return now.UnixMicro()
 	}
-	return c.server + now.Sub(c.before).Milliseconds()
+	return 1000*c.server + now.Sub(c.before).Microseconds()
 }

@@ -80,7 +80,8 @@ func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	_ = lease.Release(t.Context())
 }
 
-// Whoever waits keeps the place over a break of every connection, and over several.
+// Whoever waits keeps the place over a break of every connection, and over several;
+// no release comes in between here, which would skip who is not back yet.
 func TestPlacesOutliveBreaks(t *testing.T) {
 	const waiters = 9
 	server := redistest.Start(t)
@@ -94,6 +95,9 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 		if err := q.server.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
 			t.Fatal(err)
 		}
+		trial.Eventually(t, "both are back", func() bool {
+			return len(q.server.PubSubChannels(t.Context(), "trial:handoff:*").Val()) == 2
+		})
 	}
 	for n := range waiters {
 		trial.Release(t, lease)
@@ -111,6 +115,8 @@ func TestSkippedProcessGetsItsPlaceBack(t *testing.T) {
 	lease := a.Acquire(t, "key")
 	q.join(0, b)
 	q.join(1, b)
+	// A process knows Redis's clock, and so its tickets, to within a round trip.
+	time.Sleep(300 * time.Millisecond)
 	q.join(2, a)
 	waiting := q.server.LRange(t.Context(), list, 1, 2).Val()
 	q.server.Del(t.Context(), channelOf(waiting[0][:36]+":1")) // as if it had been stopped

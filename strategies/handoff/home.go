@@ -50,6 +50,7 @@ type home struct {
 	awake      bool          // the keeper looks again by itself
 	beat       time.Time     // when the last was sent
 	beating    int64         // on which connection
+	ticket     int64         // the latest
 	waiters    map[string]*waiter
 	locks      map[string]*lock
 	debts      map[string]*debt
@@ -144,8 +145,11 @@ func (h *home) live(now time.Time) {
 	h.beat, h.beating = now, h.connection
 	connection := h.connection
 	h.line.Put(then(func(reply line.Reply) {
-		// The last one has run out: others have taken this process for dead.
-		if again && reply.Kind == '_' {
+		switch {
+		case reply.Err != nil && transient(reply.Err):
+			h.line.Break()
+		case again && reply.Kind == '_':
+			// The last one has run out: others have taken this process for dead.
 			h.wonder(connection)
 		}
 	}), "SET", h.own(), strconv.FormatInt(h.connection, 10),

@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ type waiter struct {
 	ttl        time.Duration
 	block      int64
 	id, entry  string // entry is how it stands in the queue
-	ticket     int64  // about when it came, by Redis's clock in ms
+	ticket     int64  // about when it came, by Redis's clock in µs; no two of a home are equal
 	connection int64  // on which it was queued last; 0 for none
 	told       chan outcome
 }
@@ -39,10 +40,12 @@ func (h *home) newWaiter(name string, block int64) (*waiter, error) {
 func (h *home) admit(name string, block int64, enqueue func(*waiter, time.Time)) (*waiter, error) {
 	now := time.Now()
 	w := &waiter{
-		ttl: h.config.TTL, block: block, ticket: h.clock.estimate(now), told: make(chan outcome, 1),
+		ttl: h.config.TTL, block: block, told: make(chan outcome, 1),
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.ticket = max(h.ticket+1, h.clock.estimate(now))
+	w.ticket = h.ticket
 	if h.fault != nil {
 		return nil, h.fault
 	}
@@ -239,10 +242,5 @@ func (h *home) heard(l *lock, a answer) {
 
 // byTicket orders waiters as they came.
 func byTicket(waiters []*waiter) {
-	slices.SortStableFunc(waiters, func(a, b *waiter) int {
-		if a.ticket != b.ticket {
-			return int(a.ticket - b.ticket)
-		}
-		return strings.Compare(a.id, b.id)
-	})
+	slices.SortFunc(waiters, func(a, b *waiter) int { return cmp.Compare(a.ticket, b.ticket) })
 }
