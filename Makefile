@@ -8,7 +8,7 @@ EACH ?= 30s
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race)
 
-.PHONY: help build demo test bench lint soak redis
+.PHONY: help build demo test bench lint peers soak redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 		$(GO) vet ./... && unformatted=$$(gofmt -l .) && \
 		if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi; \
 	fi
+
+peers: redis ## docs/PEERS.md: our locks beside other libraries', for hours; PEERS=-quick is a look in minutes
+	$(GO) run ./internal/peercompare $(PEERS)
 
 soak: redis ## every strategy for EACH (30s), then with 10,000 clients
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// page is Markdown under way.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// row is one of a table.
+func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
+
+// header begins a table; its columns after the left ones are figures.
+func (p *page) header(left int, titles ...string) {
+	p.row(titles...)
+	rule := make([]string, len(titles))
+	for i := range rule {
+		rule[i] = "---:"
+		if i < left {
+			rule[i] = "---"
+		}
+	}
+	p.row(rule...)
+}
+
+// write is the whole page.
+func write(all []measured, versions []string) string {
+	p := &page{}
+	p.line("# Beside the peers\n")
+	p.line("Written by `make peers`; every figure is from its runs. How each is defined stands in [METRICS.md](METRICS.md).\n")
+	p.conditions(all[0], versions)
+	byName := map[string]measured{}
+	for _, m := range all {
+		byName[m.name] = m
+	}
+	p.targets(byName)
+	for _, m := range all {
+		p.scenario(m)
+	}
+	p.sweep(byName)
+	return p.String()
+}
+
+func (p *page) conditions(m measured, versions []string) {
+	r := m.reports[0]
+	p.line("- Machine: %d × %s, %s/%s, %s", r.Environment.CPUs, cmp.Or(r.Environment.CPUModel, "CPU"), r.Environment.OS, r.Environment.Arch, r.Environment.Go)
+	p.line("- Redis %s, %s, %s network; began %s", r.Redis.Version, r.Redis.Source, r.Redis.Network, r.Started.UTC().Format("2006-01-02 15:04 MST"))
+	if len(versions) > 0 {
+		p.line("- Peers: %s", strings.Join(versions, ", "))
+	}
+	p.line("- Each peer at its documented defaults and `tuned=true` (`lockbench list redsync` says how and why). `gated:` is the same behind a mutex for each process.")
+	p.line("- Rounds are interleaved: every strategy once a round, in an order of its own, after a warm-up of %v. Ratios are taken within a round, to the best peer *of that round*.\n",
+		time.Duration(r.Workload.Warmup))
+}
+
+func (p *page) targets(all map[string]measured) {
+	p.line("## Targets\n")
+	p.line("The interval has the true median in it with 98 %% or more: with 11 rounds from the second-smallest to the second-largest, with 15 from the third; below 7 it is all rounds. " +
+		"A target is met when the interval's worse end meets it, or the median where it says *median*.\n")
+	p.header(4, "", "", "scenario", "target", "median", "interval", "rounds", "", "best peers (rounds)")
+	for _, t := range targets() {
+		values, best := t.values(all)
+		if len(values) == 0 {
+			continue
+		}
+		i := summarise(values)
+		p.row("`"+t.ours+"`", t.what, t.scenario, t.wanted(), ratio(i.median), ratio(i.low)+" – "+ratio(i.high), strconv.Itoa(i.n), t.verdict(i), counted(best))
+	}
+	p.line("")
+}
+
+func (t target) wanted() string {
+	if math.IsNaN(t.limit) {
+		return "–"
+	}
+	sign := "≥"
+	if t.figure.better < 0 {
+		sign = "≤"
+	}
+	if t.byMedian {
+		return "median " + sign + " " + ratio(t.limit)
+	}
+	return sign + " " + ratio(t.limit)
+}
+
+// scenario is the medians of everybody.
+func (p *page) scenario(m measured) {
+	w := m.reports[0].Workload
+	p.line("## %s\n", m.title)
+	p.line("`%s`: %d clients, %d instances, 1 key; %d rounds of %v. %s\n", m.name, w.Clients, w.Instances, len(m.rounds), time.Duration(w.Duration), m.windowNote())
+	if m.left > 0 {
+		p.line("Left out, as they could not be trusted: %d of %d runs.\n", m.left, m.left+m.kept())
+	}
+	p.header(1, "", "acq/s", "utilisation", "p99 wait per client", "turns max − min", "Jain", "Redis CPU/acq", "commands/acq", "round trips/acq")
+	for _, strategy := range m.strategies {
+		if !m.has(strategy) {
+			continue
+		}
+		middle := func(show func(float64) string, f func(results.Run) *float64) string {
+			return median(m, strategy, show, f)
+		}
+		p.row("`"+strategy+"`",
+			middle(significant, func(r results.Run) *float64 { return &r.Speed.PerSecond }),
+			middle(percent, func(r results.Run) *float64 { return &r.Speed.Utilisation }),
+			p99Cell(m, strategy),
+			middle(significant, func(r results.Run) *float64 {
+				v := float64(r.Fairness.TurnsMax - r.Fairness.TurnsMin)
+				return &v
+			}),
+			middle(significant, func(r results.Run) *float64 { return r.Fairness.Jain }),
+			middle(func(s float64) string { return duration(s * 1e9) }, func(r results.Run) *float64 { return r.Server.Window.CPUPerAcquisition() }),
+			middle(significant, func(r results.Run) *float64 { return perAcquisition(r, calls) }),
+			middle(significant, func(r results.Run) *float64 { return perAcquisition(r, roundTrips) }))
+	}
+	p.line("")
+	p.labels(m)
+}
+
+// windowNote compares the window with the longest p99.
+func (m measured) windowNote() string {
+	least, open := math.Inf(1), 0
+	for i, r := range m.rounds {
+		for _, run := range r {
+			if wait := run.Waiting.PerClient.P99; wait != nil && wait.AtLeast {
+				open++
+			} else if wait != nil && wait.NS > 0 {
+				least = min(least, float64(m.reports[i].Workload.Duration)/float64(wait.NS))
+			}
+		}
+	}
+	note := ""
+	if !math.IsInf(least, 1) {
+		note = fmt.Sprintf("The window is at least %s times the p99 of every run", significant(least))
+	}
+	if open > 0 {
+		if note == "" {
+			note = "Every run's p99 is beyond the window"
+		} else {
+			note += fmt.Sprintf(", but for %d whose p99 lies beyond it (≥)", open)
+		}
+	}
+	if note == "" {
+		return ""
+	}
+	return note + "."
+}
+
+func p99Cell(m measured, strategy string) string {
+	atLeast := ""
+	for _, r := range m.rounds {
+		if run, ok := r[strategy]; ok && run.Waiting.PerClient.P99 != nil && run.Waiting.PerClient.P99.AtLeast {
+			atLeast = "≥ " // of some round, so that the median may be more too
+		}
+	}
+	values := p99.values(m, strategy)
+	if len(values) == 0 {
+		return "–"
+	}
+	return atLeast + duration(summarise(values).median)
+}
+
+func median(m measured, strategy string, show func(float64) string, of func(results.Run) *float64) string {
+	var values []float64
+	for _, r := range m.rounds {
+		if run, ok := r[strategy]; ok {
+			if v := of(run); v != nil {
+				values = append(values, *v)
+			}
+		}
+	}
+	if len(values) == 0 {
+		return "–"
+	}
+	return show(summarise(values).median)
+}
+
+func calls(d *results.ServerDelta) *int64      { return d.Calls }
+func roundTrips(d *results.ServerDelta) *int64 { return d.RoundTrips }
+
+func perAcquisition(r results.Run, of func(*results.ServerDelta) *int64) *float64 {
+	if r.Server.Window == nil {
+		return nil
+	}
+	return r.Server.Window.PerAcquisition(of(r.Server.Window))
+}
+
+// labels are what a reader should know of the runs.
+func (p *page) labels(m measured) {
+	count, runs := map[string]int{}, 0
+	for _, r := range m.rounds {
+		for _, run := range r {
+			runs++
+			for _, label := range run.Labels {
+				count[label]++
+			}
+		}
+	}
+	if len(count) > 0 {
+		p.line("Labels, of %d runs: %s.\n", runs, counted(count))
+	}
+}
+
+// libraries are the peers' versions in this build.
+func libraries() []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var versions []string
+	for _, module := range info.Deps {
+		switch module.Path {
+		case "github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis":
+			versions = append(versions, module.Path+" "+module.Version)
+		}
+	}
+	return versions
+}
