@@ -130,9 +130,9 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 // machine impatience may find too much of a broken locker, and a fault may hide: then
 // it looks again, with more patience. A correct lock has to pass at once.
 func (s subject) judge(t *testing.T) {
-	fixture := s.fixture(t)
 	var wrong []string
 	for _, patience := range s.patience() {
+		fixture := s.fixture(t) // the last look may have left servers dead
 		fixture.Patience = patience
 		found := locktest.Check(t, func(*testing.T) locktest.Fixture { return fixture }, s.info)
 		for _, f := range found {

