@@ -8,7 +8,7 @@ EACH ?= 30s
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race)
 
-.PHONY: help build demo test bench lint peers soak redis
+.PHONY: help build demo test bench lint peers soak gate redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -43,3 +43,6 @@ peers: redis ## docs/PEERS.md: our locks beside other libraries', for hours; PEE
 
 soak: redis ## every strategy for EACH (30s), then with 10,000 clients
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
+
+gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
+	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds the base and the head and compares them. The verdict is left to
+# verdict.sh, so that it can be commented on first.
+set -euo pipefail
+
+: "${PACKAGE:?}" "${FLAGS:?}" "${BASE:?is no pull request: name a base}" "${PAIRS:?}" "${THRESHOLD:?}" "${COUNT_THRESHOLD:?}" "${METRIC:?}"
+work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/lockbench-ab.XXXXXX")
+
+git cat-file -e "$BASE^{commit}" 2>/dev/null || git fetch --quiet --depth 1 origin "$BASE"
+git worktree add --quiet --detach "$work/source" "$BASE"
+trap 'git worktree remove --force "$work/source"' EXIT
+go build -o "$work/head" "$PACKAGE"
+# The package may be named from a folder below the repository's.
+(cd "$work/source/$(git rev-parse --show-prefix)" && go build -o "$work/base" "$PACKAGE")
+
+mkdir "$work/out"
+read -ra flags <<<"$FLAGS"
+code=0
+"$work/head" ab "$work/base" "$work/head" --pairs "$PAIRS" --threshold "$THRESHOLD" --count-threshold "$COUNT_THRESHOLD" --metric "$METRIC" \
+	--keep "$work/out/runs" --output text --output "markdown=$work/out/comparison.md" --output "json=$work/out/comparison.json" -- "${flags[@]}" || code=$?
+
+if [ -f "$work/out/comparison.md" ]; then
+	cat "$work/out/comparison.md" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
+else
+	echo "lockbench ab ended with $code and compared nothing" >&2
+	exit "$code"
+fi
+{
+	echo "code=$code"
+	echo "directory=$work/out"
+} >>"${GITHUB_OUTPUT:-/dev/stdout}"
