@@ -104,7 +104,11 @@ func (s Side) broken() []string {
 func (s Side) build() Build {
 	var versions []string
 	for _, report := range s.Reports {
-		versions = append(versions, report.Tool.Version)
+		version := report.Tool.Version
+		if commit := report.Tool.Commit; commit != "" && !strings.Contains(version, commit[:min(len(commit), 7)]) {
+			version += " " + commit[:min(len(commit), 12)]
+		}
+		versions = append(versions, version)
 	}
 	slices.Sort(versions)
 	return Build{Name: s.Name, Version: strings.Join(slices.Compact(versions), ", "), Reports: len(s.Reports)}
