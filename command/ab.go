@@ -24,7 +24,7 @@ type ab struct {
 }
 
 func (a *app) ab() *cobra.Command {
-	f := &ab{gate: newGate(), redis: lockbench.RedisOptions{Address: "auto"}, pairs: 12, seed: 1}
+	f := &ab{gate: newGate(), redis: lockbench.RedisOptions{Address: "auto"}, pairs: 14, seed: 1}
 	cmd := &cobra.Command{
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Say whether one build is better or worse than another, by taking turns",

@@ -20,7 +20,7 @@ const (
 	rounds    = 20 // of an A/A comparison and a slower head each
 	dear      = 10 // heads with a command more
 	resamples = 200
-	pairs     = 12
+	pairs     = 14
 	longest   = 2 * time.Minute
 )
 
