@@ -27,6 +27,9 @@ test: redis ## go vet and every test, with the race detector
 	@test -n "$(RACE)" || echo "make test: no C compiler, so no race detector: install gcc" >&2
 	$(GO) vet ./...
 	$(GO) test $(RACE) -timeout 10m ./...
+ifdef RACE
+	$(GO) test -run Pollaczek ./internal/selfcheck # three million customers, too many for the race detector
+endif
 
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...

@@ -62,3 +62,37 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 }
+
+func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
+	check := func(verdicts ...results.Finding) *results.Selfcheck {
+		s := &results.Selfcheck{}
+		for _, v := range verdicts {
+			s.Checks = append(s.Checks, results.Check{Name: string(v), Verdict: v})
+		}
+		return s
+	}
+	stopped := func(s *results.Selfcheck) *results.Selfcheck { s.Interrupted = true; return s }
+	for _, test := range []struct {
+		name      string
+		cancelled bool
+		found     *results.Selfcheck
+		err       error
+		want      int
+	}{
+		{"all pass", false, check(results.Pass, results.Pass), nil, ExitOK},
+		{"nothing refuted", false, check(results.Pass, results.Inconclusive), nil, ExitOK},
+		{"one failed", false, check(results.Fail, results.Inconclusive), nil, ExitInvalid},
+		{"one failed, and the server stays", false, check(results.Fail), errors.New("cannot remove it"), ExitInvalid},
+		{"the server stays", false, check(results.Pass), errors.New("cannot remove it"), ExitFailure},
+		{"interrupted", true, stopped(check(results.Fail)), nil, ExitInterrupted},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if test.cancelled {
+			cancel()
+		}
+		if got := exitCode(ctx, proven(ctx, test.found, test.err)); got != test.want {
+			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
+		}
+		cancel()
+	}
+}

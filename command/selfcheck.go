@@ -1,0 +1,85 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+func (a *app) selfcheck() *cobra.Command {
+	plan := lockbench.SelfcheckPlan{Redis: lockbench.RedisOptions{Address: "auto"}}
+	var outputs []string
+	quiet := false
+	cmd := &cobra.Command{
+		Use:   "selfcheck",
+		Short: "Have lockbench prove on this machine that it measures right",
+		Long: "Measure cases whose answer is known from elsewhere, in about two minutes: queues by Lindley's\n" +
+			"recursion and the server's clock, a stalled server, a starved client, a lock that lets in two,\n" +
+			"somebody else's INFO, and a strategy against itself. docs/VALIDITY.md explains each.\n" +
+			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
+			"the machine was too restless, or the check could not be carried out there.",
+		Example:            "  lockbench selfcheck\n  lockbench selfcheck --only queueing,audit -o table -o json=selfcheck.json",
+		Args:               cobra.NoArgs,
+		ValidArgsFunction:  cobra.NoFileCompletions,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Var(listValue("check", &plan.Only), "only", "checks to carry out, of "+strings.Join(lockbench.SelfcheckNames(), ", ")+"; repeatable (default all)")
+	registerRedis(flags, &plan.Redis)
+	flags.Var(textValue("image", &plan.Redis.Image), "image", "container image of Redis")
+	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
+	flags.VarP(switchValue(&quiet), "quiet", "q", "no progress on standard error")
+	flags.Lookup("quiet").NoOptDefVal = "true"
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := source{set: flags}
+		given.readEnvironment()
+		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
+		places, err := parseOutputs(outputs, "table", selfcheckFormats())
+		if faults := a.faults(flags, err, plan.Validate()); faults != nil {
+			return faults
+		}
+		if !quiet {
+			plan.Progress = func(what string) { a.say("%s", what) }
+		}
+		found, err := lockbench.Selfcheck(cmd.Context(), plan)
+		if found == nil {
+			return err
+		}
+		if err := saveAll(places, found, a.stdout); err != nil {
+			return &exit{ExitFailure, err}
+		}
+		return proven(cmd.Context(), found, err)
+	}
+	return cmd
+}
+
+func selfcheckFormats() formats[*results.Selfcheck] {
+	return formats[*results.Selfcheck]{one: map[string]writer[*results.Selfcheck]{
+		"table": func(w io.Writer, s *results.Selfcheck, color bool) error {
+			return results.WriteSelfcheckTable(w, s, results.TableOptions{Color: color})
+		},
+		"json": func(w io.Writer, s *results.Selfcheck, _ bool) error { return results.WriteSelfcheckJSON(w, s) },
+	}}
+}
+
+// proven says what to think of the checks: nil when none failed.
+func proven(ctx context.Context, s *results.Selfcheck, err error) error {
+	switch failed := s.With(results.Fail); {
+	case s.Interrupted && ctx.Err() != nil:
+		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
+	case len(failed) > 0:
+		return &exit{ExitInvalid, errors.Join(fmt.Errorf("checks that failed: %s", strings.Join(failed, ", ")), err)}
+	case err != nil:
+		return &exit{ExitFailure, err}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,106 @@
+package selfcheck
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// anchor is an Observer that asks the server for its TIME at the beginning and at
+// the end of every hold, so that recorded holds can be compared with a clock that
+// nobody here reads or writes.
+type anchor struct {
+	records
+	ctx    context.Context
+	server redis.UniversalClient
+	began  []asked // by client
+	ended  []asked
+
+	mu       sync.Mutex
+	brackets []bracket
+}
+
+// asked is one question for the time.
+type asked struct {
+	server int64 // what it said, ns since 1970
+	trip   int64 // ns until it was here
+	failed bool
+}
+
+// bracket is a hold as recorded and as the server saw it.
+type bracket struct {
+	recorded int64 // ns
+	inside   int64 // ns of the server's clock between the two questions' answers
+	trips    int64 // ns, both questions'
+}
+
+func newAnchor(ctx context.Context, server redis.UniversalClient, clients int) *anchor {
+	return &anchor{ctx: ctx, server: server, began: make([]asked, clients), ended: make([]asked, clients)}
+}
+
+// Holding asks at the beginning.
+func (a *anchor) Holding(client int) { a.began[client] = a.ask() }
+
+// Releasing asks at the end.
+func (a *anchor) Releasing(client int) { a.ended[client] = a.ask() }
+
+func (a *anchor) ask() asked {
+	before := time.Now()
+	now, err := a.server.Time(a.ctx).Result()
+	return asked{server: now.UnixNano(), trip: int64(time.Since(before)), failed: err != nil}
+}
+
+// Acquired keeps the record and what the server said of it.
+func (a *anchor) Acquired(one workloads.Acquisition) {
+	a.records.Acquired(one)
+	from, to := a.began[one.Client], a.ended[one.Client]
+	if from.failed || to.failed {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.brackets = append(a.brackets, bracket{one.Released - one.Granted, to.server - from.server, from.trip + to.trip})
+}
+
+// anchored is what the server's clock says of many holds.
+type anchored struct {
+	compared, of int
+	percent      float64 // by which the recorded holds are longer than the server's
+}
+
+// compare holds the recorded ones against the server's clock. It saw each from
+// somewhere in the first question's trip to somewhere in the second's. The two
+// trips are alike, so that on average half of both is missing:
+//
+//	hold ≈ TIME₂ − TIME₁ + (trip₁ + trip₂) ÷ 2
+//
+// as in NTP (RFC 5905 §8). As there, only the shorter trips are used, the shorter
+// half: a long one may have been long on one way only.
+func compare(brackets []bracket) anchored {
+	result := anchored{of: len(brackets), percent: math.NaN()}
+	if len(brackets) == 0 {
+		return result
+	}
+	trips := make([]int64, len(brackets))
+	for i, b := range brackets {
+		trips[i] = b.trips
+	}
+	slices.Sort(trips)
+	most := trips[len(trips)/2]
+	var recorded, seen float64
+	for _, b := range brackets {
+		if b.trips <= most {
+			result.compared++
+			recorded += float64(b.recorded)
+			seen += float64(b.inside) + float64(b.trips)/2
+		}
+	}
+	result.percent = (recorded/seen - 1) * 100
+	return result
+}

@@ -1,0 +1,100 @@
+package selfcheck
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// prediction is what a queue's starts, holds and handoffs say its waits must
+// have been, beside what was recorded. All times are nanoseconds.
+type prediction struct {
+	customers int
+	recorded  float64 // sum of the waits
+	predicted float64 // the same by the recursion
+	occupied  float64 // sum of holds and handoffs
+	span      float64 // first start → last release
+	overtook  int     // customers granted before one that had started earlier
+}
+
+// off is |ΣW − ΣŴ| ÷ ΣŴ in percent.
+func (p prediction) off() float64 { return math.Abs(p.recorded-p.predicted) / p.predicted * 100 }
+
+// load is the share of the time in which the lock was held or handed over, in
+// percent: the utilisation of queueing theory.
+func (p prediction) load() float64 { return p.occupied / p.span * 100 }
+
+// service is how long a customer kept the lock from others, on average, in
+// seconds.
+func (p prediction) service() float64 { return p.occupied / float64(p.customers) / 1e9 }
+
+// lindley predicts the waits of one key's customers from when each started, how
+// long each held, and how long each handoff took (D. V. Lindley, The theory of
+// queues with a single server, Math. Proc. Camb. Phil. Soc. 48, 1952). In the
+// order of the grants, a customer that starts while its forerunner holds gets
+// the lock when that one's predicted hold ends and the handoff is over:
+//
+//	W(n+1) = max(0, W(n) + S(n) + H(n+1) − (A(n+1) − A(n)))
+//
+// One that starts when the lock is free gets it after what its acquire was
+// measured to take. Where prediction and record do not agree whether the lock was
+// free there is no such measurement, and the average of those who were served
+// like that stands in: the recursion must not follow the record where it is off.
+func lindley(acquired []workloads.Acquisition) prediction {
+	ordered := slices.Clone(acquired)
+	slices.SortFunc(ordered, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
+	p := prediction{customers: len(ordered)}
+	if len(ordered) == 0 {
+		return p
+	}
+	unhindered, handoff := means(ordered)
+
+	var free float64 // when the forerunner's hold ends, as predicted
+	latest := ordered[0].Asked
+	for i, a := range ordered {
+		asked, queued := float64(a.Asked), a.Handoff >= 0
+		overhead, granted := unhindered, 0.0
+		if i > 0 && asked < free {
+			overhead = handoff
+			if queued {
+				overhead = float64(a.Handoff)
+			}
+			granted = free + overhead
+		} else {
+			if !queued {
+				overhead = float64(a.Granted - a.Asked)
+			}
+			granted = asked + overhead
+		}
+		hold := float64(a.Released - a.Granted)
+		free = granted + hold
+
+		p.predicted += granted - asked
+		p.recorded += float64(a.Granted - a.Asked)
+		p.occupied += hold + overhead
+		if a.Asked < latest {
+			p.overtook++
+		}
+		latest = max(latest, a.Asked)
+	}
+	p.span = float64(ordered[len(ordered)-1].Released - ordered[0].Asked)
+	return p
+}
+
+// means are those of an acquire that was kept from the lock by nobody, and of the
+// handoffs.
+func means(acquired []workloads.Acquisition) (unhindered, handoff float64) {
+	var free, handed float64
+	for _, a := range acquired {
+		if a.Handoff >= 0 {
+			handoff += float64(a.Handoff)
+			handed++
+		} else {
+			unhindered += float64(a.Granted - a.Asked)
+			free++
+		}
+	}
+	return unhindered / max(1, free), handoff / max(1, handed)
+}

@@ -1,0 +1,48 @@
+//go:build !race
+
+package selfcheck
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// TestLocalIsPollaczekAndKhinchines has a million customers pass the real engine,
+// its arrivals, its recorder and the lock local. Their mean wait must be
+//
+//	W = λ·E[S²] ÷ (2·(1 − λ·E[S]))
+//
+// (F. Pollaczek 1930, A. Khinchine 1932). With the race detector it would take
+// minutes; there TestInVirtualTimeEveryWaitIsLindleys covers the same ground.
+func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
+	const customers, within = 1_000_000, 0.05
+	for _, queue := range []struct {
+		name   string
+		load   float64
+		hold   string
+		square float64 // E[S²] ÷ E[S]²
+	}{
+		{"M/M/1", 0.5, "exp:1ms", 2},
+		{"M/G/1", 0.7, "uniform:0s,2ms", 4.0 / 3},
+		{"M/D/1", 0.9, "1ms", 1},
+	} {
+		t.Run(queue.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const mean = float64(time.Millisecond)
+				run := inVirtualTime(t, nil, func(w *spec.Spec) {
+					w.Hold, w.Rate, w.Iterations = dist(t, queue.hold), spec.Rate(queue.load*1e9/mean), customers
+				})
+				want := queue.load * mean * queue.square / (2 * (1 - queue.load))
+				got := *run.Waiting.PerAcquisition.MeanNS
+				t.Logf("mean wait at %v: %.0f ns, by the formula %.0f ns: %+.2f %%", queue.load, got, want, (got/want-1)*100)
+				if run.Speed.Acquisitions < customers-1 || math.Abs(got/want-1) > within {
+					t.Errorf("mean wait of %d customers at %v: %.0f ns, by the formula %.0f ns", run.Speed.Acquisitions, queue.load, got, want)
+				}
+			})
+		})
+	}
+}
