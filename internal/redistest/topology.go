@@ -37,7 +37,7 @@ func StartTopology(t testing.TB, topology string) *Topology {
 func (top *Topology) Nodes(t testing.TB) []strategies.Node {
 	t.Helper()
 	const pool = 64
-	nodes, err := top.Server.Connect(t.Context(), "lockbench:test:clients", pool)
+	nodes, err := top.Server.Connect(t.Context(), "lockbench:test:clients", pool, nil)
 	if err != nil {
 		t.Fatalf("connect to the test's Redis: %v", err)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// clients reads a reply to CLIENT LIST, one connection's fields at a time.
-func clients(list string) iter.Seq[map[string]string] {
+// Clients reads a reply to CLIENT LIST, one connection's fields at a time.
+func Clients(list string) iter.Seq[map[string]string] {
 	return func(yield func(map[string]string) bool) {
 		for line := range strings.Lines(list) {
 			client := map[string]string{}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // A cluster takes two seconds to serve, so all that is asked of one is asked of
@@ -22,6 +26,7 @@ func TestCluster(t *testing.T) {
 	}
 	t.Run("keys", func(t *testing.T) { clusterKeys(t, s) })
 	t.Run("channels", func(t *testing.T) { clusterChannels(t, s) })
+	t.Run("bus", func(t *testing.T) { clusterBus(t, s) })
 	t.Run("addresses", func(t *testing.T) { clusterAddresses(t, s) })
 	t.Run("sweep", func(t *testing.T) { clusterSweep(t, s) })
 	t.Run("restart", func(t *testing.T) { clusterRestart(t, s) })
@@ -30,7 +35,7 @@ func TestCluster(t *testing.T) {
 func clusterKeys(t *testing.T, s *Server) {
 	ctx := t.Context()
 	const mark, name = "lockbench:{r1:", "lockbench:r1:clients"
-	nodes, err := s.Connect(ctx, name, 4)
+	nodes, err := s.Connect(ctx, name, 4, nil)
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("%d nodes, %v; want one for the whole cluster", len(nodes), err)
 	}
@@ -84,11 +89,11 @@ func clusterKeys(t *testing.T, s *Server) {
 	}
 }
 
-// A message reaches the subscribers of the whole cluster, one to a shard those of
-// its shard only.
+// A message goes to all nodes and reaches the subscribers of the whole cluster, one
+// to a shard those of its shard only.
 func clusterChannels(t *testing.T, s *Server) {
 	ctx := t.Context()
-	nodes, err := s.Connect(ctx, "lockbench:r1:clients", 1)
+	nodes, err := s.Connect(ctx, "lockbench:r1:clients", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,17 +115,82 @@ func clusterChannels(t *testing.T, s *Server) {
 	if want := []string{"mark:plain", "mark:shard"}; err != nil || !slices.Equal(left.Channels, want) {
 		t.Errorf("channels %v, %v; want %v", left.Channels, err, want)
 	}
+	before, err := s.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := client.Publish(ctx, "mark:plain", "p").Err(); err != nil {
+		t.Fatal(err)
+	}
+	between, err := s.Read(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := client.SPublish(ctx, "mark:shard", "s").Err(); err != nil {
 		t.Fatal(err)
+	}
+	after, err := s.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what     string
+		from, to results.Reading
+		want     int64
+	}{{"PUBLISH", before, between, 2}, {"SPUBLISH", between, after, 0}} {
+		if n := test.to.Since(test.from, 0).BusPublished; n == nil || *n != test.want {
+			t.Errorf("%s made %v messages between the nodes, want %d", test.what, n, test.want)
+		}
 	}
 	if m, err := plain.ReceiveMessage(ctx); err != nil || m.Payload != "p" {
 		t.Errorf("message %v, %v", m, err)
 	}
 	if m, err := sharded.ReceiveMessage(ctx); err != nil || m.Payload != "s" {
 		t.Errorf("sharded message %v, %v", m, err)
+	}
+}
+
+// clusterBus: what is published to everybody is received twice as bytes too, in time.
+func clusterBus(t *testing.T, s *Server) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells what a socket has received")
+	}
+	ctx := t.Context()
+	nodes, err := s.Connect(ctx, "lockbench:r3:clients", 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := nodes[0].Client
+	defer client.Close()
+	const size = 1 << 20
+	before, err := s.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.BusReceived == nil {
+		t.Fatal("the nodes' sockets are not to be seen")
+	}
+	if err := client.Publish(ctx, "plain", strings.Repeat("p", size)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		after, err := s.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := after.Since(before, 0)
+		reached := 0
+		for _, node := range d.Nodes {
+			if *node.BusReceived >= size {
+				reached++
+			}
+		}
+		if reached == 2 && *d.BusReceived >= 2*size && *d.BusReceived < 3*size {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a message of 1 MiB: %d bytes received, it reached %d other nodes of 2", *d.BusReceived, reached)
+		}
 	}
 }
 

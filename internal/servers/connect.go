@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -29,18 +28,25 @@ const (
 // with command pools of that size, already filled: one client a node for
 // independent nodes, where a minority may be down; one on the primary, which
 // follows a promotion; one on a whole cluster, with a pool to each of its nodes.
-// The caller closes the clients.
-func (s *Server) Connect(ctx context.Context, name string, pool int) ([]strategies.Node, error) {
+// Every connection, those that a strategy dials by itself too, takes the detour if
+// there is one. The caller closes the clients.
+func (s *Server) Connect(ctx context.Context, name string, pool int, detour strategies.Through) ([]strategies.Node, error) {
 	t := s.newTraffic()
+	if detour == nil {
+		detour = func(dial strategies.Dialer) strategies.Dialer { return dial }
+	}
 	var at []*node
 	var nodes []strategies.Node
 	if s.topology.Kind == Clustered {
 		at = s.nodes[:1]
-		nodes = append(nodes, dialed(s.clusterOptions(t, name, pool)))
+		options := s.clusterOptions(t, name, pool)
+		options.Dialer = detour(options.Dialer)
+		nodes = append(nodes, dialed(options))
 	} else {
 		at = s.primaries()
 		for _, n := range at {
 			options := n.clientOptions(t, name, pool, s.slots)
+			options.Dialer = detour(options.Dialer)
 			if s.topology.Kind == Replicated {
 				options.Dialer = s.toPrimary(options.Dialer)
 			}
@@ -68,16 +74,6 @@ func (s *Server) Connect(ctx context.Context, name string, pool int) ([]strategi
 
 func dialed(options *redis.UniversalOptions) strategies.Node {
 	return strategies.Node{Client: redis.NewUniversalClient(options), Options: options}
-}
-
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// toPrimary dials the node that is the primary at that moment, whatever the
-// address, as a name that follows a failover would.
-func (s *Server) toPrimary(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dial(ctx, network, s.primary.Load().addr())
-	}
 }
 
 // clusterOptions are those of a client of the whole cluster. It follows no

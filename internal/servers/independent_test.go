@@ -17,7 +17,7 @@ func TestIndependentNodes(t *testing.T) {
 		t.Errorf("%d independent nodes of %+v", s.Independent(), s.Describe())
 	}
 	connect := func() []strategies.Node {
-		nodes, err := s.Connect(ctx, "lockbench:test:clients", 2)
+		nodes, err := s.Connect(ctx, "lockbench:test:clients", 2, nil)
 		if err != nil || len(nodes) != 5 {
 			t.Fatalf("%d nodes, %v", len(nodes), err)
 		}

@@ -64,3 +64,14 @@ func (i info) commands() map[string]int64 {
 	}
 	return calls
 }
+
+// published is how many messages a node of a cluster has sent to others for PUBLISH
+// and SPUBLISH; nil where CLUSTER INFO has not told. A kind of message that was
+// never sent is left out there.
+func (i info) published() *int64 {
+	if i.integer("cluster_stats_messages_sent") == nil {
+		return nil
+	}
+	sum := value(i.integer("cluster_stats_messages_publish_sent")) + value(i.integer("cluster_stats_messages_publishshard_sent"))
+	return &sum
+}

@@ -23,7 +23,7 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 		if err != nil {
 			return unreachable("list the subscribers of", n, err)
 		}
-		for client := range clients(list) {
+		for client := range Clients(list) {
 			for _, count := range []string{"sub", "psub", "ssub"} {
 				n, _ := strconv.ParseInt(client[count], 10, 64)
 				sum.Add(n)
@@ -44,7 +44,7 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var mu sync.Mutex
 	var left results.Leftovers
-	pattern := "*" + escapeGlob(mark) + "*"
+	pattern := "*" + EscapeGlob(mark) + "*"
 	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		here, err := n.leftovers(ctx, pattern, name, s.roleOf(n) != replica)
 		if err != nil {
@@ -87,13 +87,45 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 	if err != nil && !refused(err) {
 		return left, unreachable("list the connections of", n, err)
 	}
-	for client := range clients(list) {
+	for client := range Clients(list) {
 		if client["name"] == name {
 			left.Connections = append(left.Connections, fmt.Sprintf("connection %s from %s, last command %s, age %s s",
 				client["id"], client["addr"], client["cmd"], client["age"]))
 		}
 	}
 	return left, nil
+}
+
+// Connected lists the CLIENT names of all connections that begin so, each once.
+func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
+	var mu sync.Mutex
+	var names []string
+	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		list, err := n.observer.ClientList(ctx).Result()
+		if err != nil {
+			return unreachable("list the connections of", n, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for client := range Clients(list) {
+			if strings.HasPrefix(client["name"], prefix) {
+				names = append(names, client["name"])
+			}
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// RunIDs are Redis's own names of the processes that the nodes are, each another
+// after every start; "" where a node does not say.
+func (s *Server) RunIDs() []string {
+	var ids []string
+	for _, n := range s.nodes {
+		ids = append(ids, n.runID)
+	}
+	return ids
 }
 
 // Remove deletes keys, on every node that may have them.
@@ -171,7 +203,7 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]
 	return slices.Compact(keys), iterator.Err()
 }
 
-// escapeGlob makes Redis's patterns take a text literally.
-func escapeGlob(text string) string {
+// EscapeGlob makes Redis's patterns take a text literally.
+func EscapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -32,15 +32,15 @@ type Options struct {
 // joined, each naming its flag.
 func (o Options) Validate() error {
 	_, topology := ParseTopology(o.Topology)
-	if o.started() {
+	if o.Started() {
 		return topology
 	}
 	_, addresses := o.addresses()
 	return errors.Join(addresses, topology)
 }
 
-// started says whether lockbench starts the Redis itself.
-func (o Options) started() bool {
+// Started says whether lockbench starts the Redis itself.
+func (o Options) Started() bool {
 	switch o.Address {
 	case "", "auto", "container", "process":
 		return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -18,12 +19,18 @@ import (
 // it is an error only where the others cannot do without it.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
+	var bus map[netip.AddrPort]int64
+	if s.nodes[0].mode == "cluster" {
+		bus = received()
+	}
 	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
-		fields, err := readInfo(ctx, n.observer, "server", "clients", "memory", "stats", "cpu", "commandstats")
+		fields, err := n.counters(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: read the counters of %s: %w", ErrUnreachable, n.addr(), err)
 		}
-		n.ledger.enter(fields["run_id"], reading(fields))
+		counted := reading(fields)
+		counted.BusReceived = n.busBytes(bus)
+		n.ledger.enter(fields["run_id"], counted)
 		return nil
 	})
 	if err != nil {
@@ -71,14 +78,34 @@ func (s *Server) roleOf(n *node) string {
 	}
 }
 
-// readInfo asks for several sections in one pipeline; versions before 7 take
-// only one in a command. A section that is refused is left out.
+// counters are everything that a node counts.
+func (n *node) counters(ctx context.Context) (info, error) {
+	pipe := n.observer.Pipeline()
+	replies := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
+	if n.mode == "cluster" {
+		replies = append(replies, pipe.ClusterInfo(ctx))
+	}
+	return sent(ctx, pipe, replies)
+}
+
+// readInfo asks for several sections in one pipeline. A section that is refused is
+// left out.
 func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (info, error) {
 	pipe := client.Pipeline()
-	replies := make([]*redis.StringCmd, len(sections))
-	for i, section := range sections {
-		replies[i] = pipe.Info(ctx, section)
+	return sent(ctx, pipe, infos(ctx, pipe, sections...))
+}
+
+// infos asks for them one by one: versions before 7 take only one in a command.
+func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*redis.StringCmd {
+	var replies []*redis.StringCmd
+	for _, section := range sections {
+		replies = append(replies, pipe.Info(ctx, section))
 	}
+	return replies
+}
+
+// sent sends the pipeline and reads its replies' fields.
+func sent(ctx context.Context, pipe redis.Pipeliner, replies []*redis.StringCmd) (info, error) {
 	_, err := pipe.Exec(ctx)
 	if err != nil && !refused(err) {
 		return nil, err
@@ -101,6 +128,8 @@ func reading(fields info) results.Reading {
 		Evictions: value(fields.integer("evicted_keys")),
 		Clients:   value(fields.integer("connected_clients")),
 		Memory:    value(fields.integer("used_memory")),
+
+		BusPublished: fields.published(),
 	}
 }
 
@@ -122,6 +151,9 @@ func add(a, b results.Reading) results.Reading {
 		Evictions: a.Evictions + b.Evictions,
 		Clients:   a.Clients + b.Clients,
 		Memory:    a.Memory + b.Memory,
+
+		BusPublished: plus(a.BusPublished, b.BusPublished),
+		BusReceived:  plus(a.BusReceived, b.BusReceived),
 	}
 	if a.Commands != nil && b.Commands != nil {
 		sum.Commands = maps.Clone(a.Commands)

@@ -25,6 +25,7 @@ type Server struct {
 	// primary is the node that takes the commands of a replicated topology; nil in
 	// others.
 	primary atomic.Pointer[node]
+	failing sync.RWMutex // held by a failover
 	// cluster reaches the keys of a cluster wherever they are; nil for others.
 	cluster *redis.ClusterClient
 

@@ -77,7 +77,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 	if how.networking != "host" && (wanted.Kind == Replicated || wanted.Kind == Clustered) {
 		return errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
 	}
-	others, err := several(ctx, wanted.servers()-1, func() (*Container, error) { return d.run(ctx, image, options, how) })
+	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return d.run(ctx, image, options, how) })
 	if err != nil {
 		return errors.Join(err, s.giveUp(ctx))
 	}
@@ -89,7 +89,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 }
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
-	processes, err := several(ctx, wanted.servers(), func() (*Process, error) {
+	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
 		return startProcessOn(ctx, wanted.picker(), options.RunID, s.pin.serverCPUs(), wanted.settings()...)
 	})
 	if err != nil {

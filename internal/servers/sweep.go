@@ -34,7 +34,7 @@ func Sweep(ctx context.Context, options Options) (Swept, error) {
 	} else {
 		swept.add(sweepContainers(ctx, d))
 	}
-	if options.started() {
+	if options.Started() {
 		return swept, ctx.Err()
 	}
 	s := &Server{slots: make(chan struct{}, dialsAtOnce)}

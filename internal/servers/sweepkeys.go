@@ -48,7 +48,7 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 	if err != nil {
 		return skipped("whose run lives cannot be told", err)
 	}
-	for client := range clients(list) {
+	for client := range Clients(list) {
 		if name, ok := strings.CutPrefix(client["name"], "lockbench:"); ok {
 			run, _, _ := strings.Cut(name, ":")
 			delete(byRun, run)

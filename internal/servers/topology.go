@@ -84,9 +84,9 @@ func (t Topology) String() string {
 	return fmt.Sprintf("%s:%d", t.Kind, t.Count)
 }
 
-// servers is how many Redis servers it takes.
-func (t Topology) servers() int {
-	switch t.Kind {
+// Servers is how many Redis servers it takes.
+func (t Topology) Servers() int {
+	switch t = t.usual(); t.Kind {
 	case Independent, Clustered:
 		return t.Count
 	case Replicated:

@@ -40,8 +40,8 @@ func TestUsualTopology(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := parsed.usual(); got.String() != want.topology || got.servers() != want.servers {
-			t.Errorf("%q usually is %v of %d servers, want %s of %d", text, got, got.servers(), want.topology, want.servers)
+		if got := parsed.usual(); got.String() != want.topology || got.Servers() != want.servers {
+			t.Errorf("%q usually is %v of %d servers, want %s of %d", text, got, got.Servers(), want.topology, want.servers)
 		}
 	}
 }
