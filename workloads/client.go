@@ -95,9 +95,11 @@ func (r *run) start(ctx context.Context) {
 	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
 	r.chooser = w.KeyDist.Over(w.Keys)
 	r.herd = newHerd(r)
+	r.disturbance = r.disturb(ctx)
 	for range r.clients {
 		begin <- now
 	}
+	r.disturbance.start()
 }
 
 // clientRandom is a client's own source in a round: what it draws does not depend
@@ -114,6 +116,7 @@ func (c *client) turn(thinking int64) (int64, bool) {
 	if r.herd != nil {
 		r.herd.wait(c)
 	}
+	r.disturbance.standBack()
 	// Looked at before the clock: once true the window has ended, so that what
 	// is booked up to now covers all of it.
 	stopping := r.control.stopping.Load()
@@ -212,6 +215,8 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.herd != nil {
 		r.herd.granted(c, granted)
 	}
+	r.disturbance.granted(key, granted, grant)
+	r.disturbance.detain(key)
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
@@ -237,6 +242,9 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	}
 	switch {
 	case err == nil:
+		if r.disturbance != nil {
+			audit.Freed(done)
+		}
 	case errors.Is(err, strategies.ErrNotHeld):
 		audit.Lost()
 	default:

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,6 +52,9 @@ func (r *run) drain() {
 			r.stuck = append(r.stuck, c.id)
 		}
 	}
+	if len(r.stuck) == 0 {
+		r.errors.add(errors.New("the victim of a fault did not come back"))
+	}
 	r.recorder.Drop(r.stuck)
 }
 
@@ -64,7 +68,13 @@ func (r *run) verify(ctx context.Context) []string {
 	}
 	// Before the pools are closed: a client that closes takes its subscriptions
 	// with it.
-	left := r.settle(ctx, "", r.undeclared)
+	var left []string
+	r.closing = r.last(ctx)
+	if r.closing {
+		left = r.settle(ctx, "", r.undeclared)
+	} else {
+		r.unseen = true // among what the others still use
+	}
 	r.closeNodes()
 	for _, connection := range r.settle(ctx, r.name, func(l Leftovers) []string { return l.Connections }) {
 		left = append(left, "connection "+connection)
@@ -115,9 +125,10 @@ func (r *run) settle(ctx context.Context, name string, pick func(Leftovers) []st
 	}
 }
 
-// cleanUp deletes every key of the run, declared or not.
+// cleanUp deletes every key of the run, declared or not. Those of a shared run are
+// the last generator's to delete: the others' clients may still hold them.
 func (r *run) cleanUp(ctx context.Context) {
-	if !r.remote() || r.dead.Load() {
+	if !r.remote() || r.dead.Load() || !r.closing && !r.last(ctx) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

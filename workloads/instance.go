@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,11 +28,11 @@ type instance struct {
 
 // open prepares every instance: connections, scripts, subscriptions.
 func (r *run) open(ctx context.Context) error {
-	for range r.Workload.Instances {
+	for number := range r.Workload.Instances {
 		i := &instance{probe: &strategies.Probe{}}
 		r.instances = append(r.instances, i)
 		if r.remote() {
-			nodes, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize())
+			nodes, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize(), r.detour(number))
 			if err != nil {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
 			}
@@ -42,6 +43,14 @@ func (r *run) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// detour is the way of an instance to Redis.
+func (r *run) detour(instance int) strategies.Through {
+	if r.Faults == nil {
+		return nil
+	}
+	return r.Faults.Detour(instance)
 }
 
 func (r *run) openLocker(ctx context.Context, i *instance) error {
@@ -65,6 +74,9 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	}
 	if i.atomic, _ = locker.(strategies.Incrementer); i.atomic != nil && r.Workload.Work != spec.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
+	}
+	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.InClients }) {
+		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
 	if p, ok := locker.(strategies.Preparer); ok {
 		if err := p.Prepare(ctx, r.keys); err != nil {

@@ -40,7 +40,14 @@ type Job struct {
 	Order   int    // from 1, within the round
 	Phase   func(name string)
 
+	// Generator tells this process's part in the run from that of others which
+	// share its session, and so its keys; "" if it is alone.
+	Generator string
+	// Start is when the clients begin to warm up; zero is as soon as they can.
+	Start time.Time
+
 	Observer Observer // nil will do
+	Faults   Faults   // nil will do for a workload that has none but those of clients
 
 	// misread is what the clock is taken to show at the start of a release; nil but
 	// in a test, which plants a fault here.
@@ -66,6 +73,14 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	if err := j.Workload.Load(); err != nil {
 		return nil, err
 	}
+	for _, f := range j.Workload.Faults {
+		if j.Faults == nil && f.Kind().Place != spec.InClients {
+			return nil, fmt.Errorf("there is nothing that could bring about %s", f.Name)
+		}
+	}
+	if len(j.Workload.Faults) > 0 && j.Strategy.Info().Nodes == 0 {
+		return nil, fmt.Errorf("%w: it lives in the process, and faults are of Redis and its clients", ErrUnsupported)
+	}
 	return newRun(j).carryOut(ctx)
 }
 
@@ -82,6 +97,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	}
 	idle := r.idleCPU(ctx)
 
+	late := r.awaitStart(ctx)
 	r.start(always)
 	window, failure := r.observe(ctx)
 	r.stop()
@@ -108,6 +124,9 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 		result.Invalid = append(result.Invalid, "it ended early: "+result.Failure)
 		err = errors.Join(failure, err)
 	}
+	if late > 0 {
+		result.Labels = append(result.Labels, fmt.Sprintf("begun %v late", late.Round(time.Millisecond)))
+	}
 	return result, err
 }
 
@@ -128,18 +147,21 @@ type run struct {
 	chooser   spec.Chooser
 	timeline  timeline
 	herd      *herd // nil without
-	clients   []*client
-	turn      func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
-	control   control
-	errors    errorCounts
-	readings  atomic.Int64   // of the counters
-	done      []atomic.Int64 // increments, by key
-	refused   atomic.Int64   // increments that the resource refused a stale token
-	uncertain atomic.Int64   // increments that may or may not have been made
-	stuck     []int
-	lost      *int64      // updates
-	unseen    bool        // what is left on the servers could not be seen
-	dead      atomic.Bool // the servers have stopped answering
+	// disturbance is nil without faults.
+	disturbance *disturbance
+	clients     []*client
+	turn        func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
+	control     control
+	errors      errorCounts
+	readings    atomic.Int64   // of the counters
+	done        []atomic.Int64 // increments, by key
+	refused     atomic.Int64   // increments that the resource refused a stale token
+	uncertain   atomic.Int64   // increments that may or may not have been made
+	stuck       []int
+	lost        *int64      // updates
+	unseen      bool        // what is left on the servers could not be seen
+	closing     bool        // nobody else takes part in the run any more
+	dead        atomic.Bool // the servers have stopped answering
 }
 
 func newRun(j Job) *run {
@@ -149,6 +171,9 @@ func newRun(j Job) *run {
 		turn: (*client).turn,
 		name: fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
 		sign: fmt.Sprintf("{%s:%d:", j.Session, j.Number),
+	}
+	if j.Generator != "" {
+		r.name = r.crowd() + j.Generator
 	}
 	r.done = make([]atomic.Int64, j.Workload.Keys)
 	for i := range j.Workload.Keys {

@@ -61,6 +61,10 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o.peak) })
 	}
 	r.window.Close()
+	r.disturbance.end()
+	if r.disturbance.halted() { // nobody could look
+		_ = r.undisturbed() // asked for again below
+	}
 	o.partial = err != nil
 	if o.opened != nil {
 		o.closed = r.look(always)
@@ -69,10 +73,23 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 			err = errors.Join(r.stillThere(always), err)
 		}
 	}
+	if failure := r.undisturbed(); failure != nil {
+		err, o.partial = errors.Join(err, failure), true
+	}
 	if errors.Is(err, errInterrupted) && !r.dead.Load() {
 		err = nil
 	}
 	return o, err
+}
+
+// undisturbed waits until what was going wrong is over.
+func (r *run) undisturbed() error {
+	failure := r.disturbance.wait()
+	if failure != nil {
+		r.dead.Store(true)
+		return fmt.Errorf("%w: %w", ErrServerGone, failure)
+	}
+	return nil
 }
 
 // sampling is how often the counters are looked at meanwhile: seldom enough to
@@ -110,6 +127,9 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 
 // sample looks for peaks and adds to the timeline.
 func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
+	if r.disturbance.halted() {
+		return
+	}
 	reading := r.read(ctx)
 	r.mark(reading)
 	if !r.remote() {
@@ -144,12 +164,15 @@ const lifeless = 30 * time.Second
 // alive looks after a run whose clients have met errors: are the servers there,
 // and is there any progress?
 func (r *run) alive(ctx context.Context, p *pulse) error {
-	if grants := r.grants(); grants > p.grants {
+	if grants := r.grants(); grants > p.grants || r.disturbance.halted() {
 		*p = pulse{grants, time.Now()}
 	}
 	select {
 	case <-r.control.trouble:
 	default:
+		return nil
+	}
+	if r.disturbance.halted() {
 		return nil
 	}
 	if silent := time.Since(p.at); silent > lifeless {

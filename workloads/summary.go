@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
@@ -37,12 +38,16 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	if result.Waiting, err = r.recorder.Waiting(); err != nil {
 		return result, err
 	}
+	if r.shared() { // the next lease on a key may have been another process's
+		result.Speed.Handoff = results.Distribution{}
+	}
 	if result.Herd, err = r.herd.summary(); err != nil {
 		return result, err
 	}
 	if o.closed != nil {
 		r.between(result, *o.opened, *o.closed, idle)
 	}
+	result.Faults = r.disturbance.report()
 	result.Invalid = r.invalid(result, o)
 	result.Labels = r.labels(result)
 	return result, nil
@@ -144,6 +149,9 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if result.Speed.Acquisitions == 0 && len(result.Errors) > 0 {
 		why = append(why, "it had errors and not one acquisition: "+result.Errors[0].Error)
 	}
+	if !o.partial {
+		why = append(why, r.disturbance.absent()...)
+	}
 	if n := result.Safety.Stuck; n > 0 {
 		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
 	}
@@ -212,10 +220,16 @@ func (r *run) labels(result *results.Run) []string {
 	case idle != nil && *idle < barelyIdle:
 		labels = append(labels, "generator-bound")
 	}
+	if slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.OnNetwork }) {
+		labels = append(labels, "through proxies")
+	}
 	if r.behind(result) {
 		labels = append(labels, fmt.Sprintf("overloaded: %v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))
 	}
-	if whole := result.Server.Whole; whole != nil && whole.Foreign != nil && *whole.Foreign > foreignLimit {
+	if r.shared() {
+		labels = append(labels, results.PartOfASession)
+	}
+	if whole := result.Server.Whole; !r.shared() && whole != nil && whole.Foreign != nil && *whole.Foreign > foreignLimit {
 		labels = append(labels, fmt.Sprintf("foreign traffic %.1f%%", *whole.Foreign))
 	}
 	if ran := time.Duration(result.WindowNS); result.Partial && ran > 0 {

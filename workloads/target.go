@@ -10,9 +10,9 @@ import (
 // Target is the Redis a run is driven against: one node or several.
 type Target interface {
 	// Connect opens one application instance's own clients, one a node, under
-	// that CLIENT name and with command pools of that size, already filled. The
-	// caller closes the clients.
-	Connect(ctx context.Context, name string, pool int) ([]strategies.Node, error)
+	// that CLIENT name and with command pools of that size, already filled. detour
+	// is put behind whatever dials; nil is none. The caller closes the clients.
+	Connect(ctx context.Context, name string, pool int, detour strategies.Through) ([]strategies.Node, error)
 	// Ping says whether all nodes answer.
 	Ping(ctx context.Context) error
 	// Read takes one reading of the nodes' counters.
@@ -23,6 +23,8 @@ type Target interface {
 	// Leftovers names the keys and channels that contain mark, and the connections
 	// whose CLIENT name is name.
 	Leftovers(ctx context.Context, mark, name string) (Leftovers, error)
+	// Connected lists the CLIENT names on the servers that begin so, each once.
+	Connected(ctx context.Context, prefix string) ([]string, error)
 	// Remove deletes keys.
 	Remove(ctx context.Context, keys []string) error
 }

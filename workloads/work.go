@@ -111,9 +111,9 @@ func (u unguarded) write(ctx context.Context, n int64) error {
 }
 
 // lostUpdates compares each counter with the increments made; nil where there
-// are none to compare, or it cannot be told which were made.
+// are none to compare, or it cannot be told which were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.Workload.Work != spec.WorkCounter || r.uncertain.Load() > 0 || r.dead.Load() || r.instances[0].closed {
+	if r.Workload.Work != spec.WorkCounter || r.shared() || r.uncertain.Load() > 0 || r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -21,6 +21,7 @@ type Key struct {
 	arrivals   arrivals
 	turns      turnTaking
 	releasedAt int64 // start of the last release if somebody was waiting then and nobody has got the key since; else none
+	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
 	gone       holder // the holder that released last
 	grants     int64
@@ -67,7 +68,7 @@ const (
 // NewKey watches a key that so many may hold at a time. Who of the clients
 // comes back when is followed too, unless clients is 0.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
-	return &Key{window: window, capacity: capacity, ttl: ttl, turns: newTurnTaking(clients), releasedAt: none, gone: holder{released: none}}
+	return &Key{window: window, capacity: capacity, ttl: ttl, turns: newTurnTaking(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
 }
 
 // Arrive notes a client that begins to wait.
@@ -85,7 +86,7 @@ func (k *Key) Leave(w *Waiter) (bypassed int64) {
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
 	k.arrivals.giveUp(w)
 	if k.arrivals.waiting == 0 {
-		k.releasedAt = none // whoever comes next has not been kept waiting
+		k.releasedAt, k.freedAt = none, none // whoever comes next has not been kept waiting
 	}
 	return bypassed
 }
@@ -98,6 +99,8 @@ type Grant struct {
 	Overtook bool  // an earlier arrival was still waiting
 	Bypassed int64 // later arrivals that got the lock while this one waited
 	Return   int64 // grants since this client's last one, itself included; 0 if there was none
+	// Idle is the time since Freed was called, negative where Handoff is or it was not.
+	Idle int64
 }
 
 // Enter notes a waiting client's lease, in hand since the instant now.
@@ -113,14 +116,17 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.arrivals.before(w)
-	grant := Grant{Handoff: none, Overtook: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
+	grant := Grant{Handoff: none, Idle: none, Overtook: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)
 	k.grants++
 	grant.Return = k.turns.take(w.client, k.grants, k.window.Contains(now))
 	if k.releasedAt != none && now >= k.releasedAt && (k.capacity == 0 || len(k.holders) < k.capacity) {
 		grant.Handoff = now - k.releasedAt
+		if k.freedAt != none {
+			grant.Idle = now - k.freedAt
+		}
 	}
-	k.releasedAt = none
+	k.releasedAt, k.freedAt = none, none
 	k.admit(h)
 	if fenced != nil {
 		k.fence(h, fenced.FencingToken())
@@ -211,6 +217,41 @@ func (k *Key) become(state overlap, now int64) {
 func (k *Key) Exit(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.remove(w, now)
+	if k.arrivals.waiting > 0 {
+		k.releasedAt = now
+	}
+}
+
+// Freed notes that a client's release has succeeded, at the instant now.
+func (k *Key) Freed(now int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.releasedAt != none && len(k.holders) < max(k.capacity, 1) {
+		k.freedAt = max(now, k.releasedAt)
+	}
+}
+
+// Idle is for how long the key has been free although somebody waits for it who
+// did so when it was released; negative if that is not so.
+func (k *Key) Idle(now int64) int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.freedAt == none || k.arrivals.waiting == 0 {
+		return none
+	}
+	return now - k.freedAt
+}
+
+// Vanish notes that a holder is no more, at the instant now, and has not released.
+func (k *Key) Vanish(w *Waiter, now int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(w, now)
+}
+
+// remove takes a holder out.
+func (k *Key) remove(w *Waiter, now int64) {
 	last := len(k.holders) - 1
 	k.gone = k.holders[w.place]
 	k.gone.released = now
@@ -221,10 +262,7 @@ func (k *Key) Exit(w *Waiter, now int64) {
 	if k.state != exclusive && len(k.holders) <= k.capacity {
 		k.become(exclusive, now)
 	}
-	k.releasedAt = none
-	if k.arrivals.waiting > 0 {
-		k.releasedAt = now
-	}
+	k.releasedAt, k.freedAt = none, none
 }
 
 // Lost notes a release that found its lease gone.
@@ -246,16 +284,8 @@ func Audit(keys []*Key) results.Safety {
 	var sum results.Safety
 	for _, k := range keys {
 		k.mu.Lock()
-		s := k.safety
+		sum.Add(k.safety)
 		k.mu.Unlock()
-		sum.Overlaps += s.Overlaps
-		sum.OverlapNS += s.OverlapNS
-		sum.Late += s.Late
-		sum.LateNS += s.LateNS
-		sum.MaxHolders = max(sum.MaxHolders, s.MaxHolders)
-		sum.FencedLeases += s.FencedLeases
-		sum.FencingRegression += s.FencingRegression
-		sum.LostLeases += s.LostLeases
 	}
 	return sum
 }

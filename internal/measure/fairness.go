@@ -6,9 +6,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// enoughTurns a client, on average, make Jain's index say more than chance.
-const enoughTurns = 20
-
 // Fairness summarises how the turns were shared among the clients, over the
 // window and at close range.
 func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
@@ -45,10 +42,7 @@ func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
 		median := returns.ValueAtQuantile(50)
 		f.Return = &median
 	}
-	if n := float64(len(r.clients)); sum >= enoughTurns*n {
-		jain := sum * sum / (n * squares)
-		f.Jain = &jain
-	}
+	f.Jain = results.Jain(float64(len(r.clients)), sum, squares)
 	return f, nil
 }
 
@@ -70,11 +64,16 @@ func (t *turnTaking) take(client int, n int64, inside bool) int64 {
 	if len(t.last) == 0 {
 		return 0
 	}
-	last := t.last[client]
-	t.last[client] = n
+	var last int64
+	stranger := client >= len(t.last) // who takes part for once only
+	if !stranger {
+		last = t.last[client]
+		t.last[client] = n
+	}
 	switch {
 	case !inside:
 		t.start = 0
+	case stranger:
 	case t.start == 0:
 		t.start, t.distinct = n-1, 1
 	case last <= t.start:

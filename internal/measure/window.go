@@ -74,7 +74,8 @@ func (w *Window) End() int64 {
 // Closed is closed once the window has been closed before its planned end.
 func (w *Window) Closed() <-chan struct{} { return w.closed }
 
-// Close ends the window now, unless it has ended already.
+// Close ends the window behind this instant, which it still holds, unless it has
+// ended already.
 //
 // The end is published in two steps, so that no client can book time beyond an
 // end that it could not see yet: what is booked before the first step lies
@@ -83,12 +84,12 @@ func (w *Window) Close() {
 	w.shut.Lock()
 	defer w.shut.Unlock()
 	planned := w.end.Swap(closing)
-	now := w.Clock.Now()
-	if now >= planned {
+	end := w.Clock.Now() + 1
+	if end >= planned {
 		w.end.Store(planned)
 		return
 	}
-	w.end.Store(now)
+	w.end.Store(end)
 	close(w.closed)
 }
 

@@ -95,7 +95,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 
 // stranger sends commands that the run knows nothing of.
 func stranger(t *testing.T, job workloads.Job, commands int) {
-	nodes, err := job.Target.Connect(t.Context(), "stranger", 1)
+	nodes, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
 	if err != nil {
 		t.Error(err)
 		return

@@ -42,17 +42,11 @@ func (s *session) omission(ctx context.Context, c *check) error {
 	if err != nil {
 		return err
 	}
-	at := func(b *results.Bound) float64 {
-		if b == nil {
-			return 0
-		}
-		return float64(b.NS)
-	}
 	least := shown * float64(stalled)
 	c.inform("server stalled for", float64(stalled), results.Nanoseconds)
 	wait := open.Waiting.PerAcquisition
-	c.want(at(wait.P99) >= least, fmt.Sprintf("open loop, %d waits: p99", wait.Count), at(wait.P99), results.Nanoseconds, "at least %v of the stall", shown)
-	c.want(at(wait.P50) <= least/2, "open loop: p50, not stalled", at(wait.P50), results.Nanoseconds, "at most %v of it", shown/2)
+	c.want(bound(wait.P99) >= least, fmt.Sprintf("open loop, %d waits: p99", wait.Count), bound(wait.P99), results.Nanoseconds, "at least %v of the stall", shown)
+	c.want(bound(wait.P50) <= least/2, "open loop: p50, not stalled", bound(wait.P50), results.Nanoseconds, "at most %v of it", shown/2)
 
 	w = workload(10, 5, s.Effort.Stalled)
 	w.Hold = spec.Fixed(time.Millisecond)
@@ -63,8 +57,8 @@ func (s *session) omission(ctx context.Context, c *check) error {
 	}
 	least = shown * float64(stalled)
 	wait = closed.Waiting.PerAcquisition
-	c.want(at(closed.Fairness.LongestWait) >= least, "closed loop: longest wait", at(closed.Fairness.LongestWait), results.Nanoseconds, "at least %v of the stall", shown)
-	c.inform(fmt.Sprintf("closed loop, %d waits: p99, which misses it", wait.Count), at(wait.P99), results.Nanoseconds)
+	c.want(bound(closed.Fairness.LongestWait) >= least, "closed loop: longest wait", bound(closed.Fairness.LongestWait), results.Nanoseconds, "at least %v of the stall", shown)
+	c.inform(fmt.Sprintf("closed loop, %d waits: p99, which misses it", wait.Count), bound(wait.P99), results.Nanoseconds)
 	return nil
 }
 

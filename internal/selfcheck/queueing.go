@@ -27,7 +27,7 @@ const (
 // Lindley's recursion, their holds with the server's clock, and the report with
 // both.
 func (s *session) queueing(ctx context.Context, c *check) error {
-	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":clock", 4)
+	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":clock", 4, nil)
 	if err != nil {
 		return fmt.Errorf("connect to ask for the time: %w", err)
 	}

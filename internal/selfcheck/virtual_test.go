@@ -6,53 +6,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/local" // the server of these queues
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/virtual"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-// The tests here drive the real engine in virtual time: nothing costs any time
-// but the holds and the gaps between arrivals, so that what must come out is
-// known exactly.
-
-// inVirtualTime runs the lock local under a workload.
-func inVirtualTime(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *results.Run {
-	t.Helper()
-	v, err := strategies.NewVariant("local", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := spec.Default()
-	w.Clients, w.Instances, w.Warmup = 100, 1, 0
-	change(&w)
-	run, err := workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
-}
-
-func dist(t *testing.T, text string) spec.Dist {
-	t.Helper()
-	var d spec.Dist
-	if err := d.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
+// In virtual time nothing costs any time but the holds and the gaps between
+// arrivals, so that what must come out is known exactly.
 func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	for load, hold := range map[float64]string{0.5: "exp:1ms", 0.7: "uniform:0s,2ms", 0.9: "1ms"} {
 		synctest.Test(t, func(t *testing.T) {
 			seen := &records{}
-			run := inVirtualTime(t, seen, func(w *spec.Spec) {
-				w.Hold, w.Rate, w.Iterations = dist(t, hold), spec.Rate(load*1000), 3000
+			run := virtual.Run(t, seen, func(w *spec.Spec) {
+				w.Hold, w.Rate, w.Iterations = virtual.Dist(t, hold), spec.Rate(load*1000), 3000
 			})
 			p := lindley(seen.counted())
-			// The last one falls on the window's end, which is not inside.
-			if p.customers != 2999 || int64(p.customers) != run.Speed.Acquisitions {
+			if p.customers != 3000 || int64(p.customers) != run.Speed.Acquisitions {
 				t.Errorf("at %v: %d customers seen, %d reported", load, p.customers, run.Speed.Acquisitions)
 			}
 			if p.predicted == 0 || p.recorded != p.predicted || p.overtook > 0 {
@@ -78,9 +46,9 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 			}
 		}()
 		timeout := spec.Duration(3 * time.Second)
-		run := inVirtualTime(t, nil, func(w *spec.Spec) {
+		run := virtual.Run(t, nil, func(w *spec.Spec) {
 			w.Clients, w.Keys = 50, 3
-			w.Hold, w.Think, w.Timeout = dist(t, "exp:150ms"), dist(t, "exp:150ms"), &timeout
+			w.Hold, w.Think, w.Timeout = virtual.Dist(t, "exp:150ms"), virtual.Dist(t, "exp:150ms"), &timeout
 			w.Duration = spec.Duration(late + time.Second)
 		})
 		if run.Speed.Acquisitions < 30_000 || run.Waiting.GaveUp < 1000 {

@@ -18,6 +18,7 @@ type Field struct {
 	Default string // as help shows it; "" where Help says it
 	Sweep   bool   // several values, with commas in between, are measured one by one
 	List    bool   // several values belong together
+	Plural  string // in a workload file a list's other name
 	Switch  bool   // given without a value it is "true"
 
 	set func(*Spec, string) error
@@ -53,6 +54,8 @@ func Fields() []Field {
 			word(func(s *Spec) *Fence { return &s.Fence })),
 		{Name: "coalesce", Kind: "bool", Help: "clients of an instance that want the same key share one acquisition (singleflight)", Switch: true,
 			set: flag(func(s *Spec) *bool { return &s.Coalesce })},
+		{Name: "fault", Plural: "faults", Kind: "name:options", Help: "something that is to go wrong: holder-pause:at=2s,for=3s, waiter-crash:n=5,every=3s; " +
+			"lockbench list faults tells what there is; repeatable", List: true, set: addFault},
 		sweep("pool", "", "n", "connections of an instance (default its clients, at most 64)", whole(func(s *Spec) *int { return &s.Pool })),
 	}
 	defaults := Default().texts()
@@ -74,8 +77,11 @@ func (s Spec) texts() map[string]string {
 }
 
 // Values takes a text apart: at its commas, where the field may have several
-// values. A comma within a distribution is part of it.
+// values. A comma within a distribution is part of it, as are those of a fault.
 func (f Field) Values(text string) []string {
+	if f.Plural != "" {
+		return strings.Split(text, ";")
+	}
 	if !f.Sweep && !f.List || !strings.Contains(text, ",") {
 		return []string{text}
 	}
@@ -88,6 +94,14 @@ func (f Field) Values(text string) []string {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
 	return parts
+}
+
+// Join puts values together as Values takes them apart.
+func (f Field) Join(values []string) string {
+	if f.Plural != "" {
+		return strings.Join(values, ";")
+	}
+	return strings.Join(values, ",")
 }
 
 // Check says what is wrong with a value by itself.
@@ -156,5 +170,14 @@ func addStage(s *Spec, text string) error {
 		return err
 	}
 	s.Stages = append(s.Stages, stage)
+	return nil
+}
+
+func addFault(s *Spec, text string) error {
+	var fault Fault
+	if err := fault.UnmarshalText([]byte(text)); err != nil {
+		return err
+	}
+	s.Faults = append(s.Faults, fault)
 	return nil
 }

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockbench/lockbench/internal/nearest"
 )
 
 // File is a workload file: YAML with a line for each option, named as the flags
@@ -105,9 +106,9 @@ func (r *fileReader) option(key, value *yaml.Node) {
 		return
 	}
 	name := key.Value
-	at := slices.IndexFunc(r.fields, func(f Field) bool { return f.Name == name })
+	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == name || f.Plural == name) })
 	if name != "description" && at < 0 {
-		r.fault(key.Line, "%q is no option of a workload%s", name, r.nearest(name))
+		r.fault(key.Line, "%q is no option of a workload%s", name, r.suggestion(name))
 		return
 	}
 	texts, err := scalars(value)
@@ -119,13 +120,27 @@ func (r *fileReader) option(key, value *yaml.Node) {
 		r.file.Description = strings.TrimSpace(strings.Join(texts, " "))
 		return
 	}
-	if err := new(Draft).Give(name, texts...); err != nil {
-		for _, fault := range apart(err) {
-			r.fault(value.Line, "%s: %w", name, fault)
+	field := r.fields[at]
+	sound := true
+	if field.List && value.Kind == yaml.SequenceNode { // each entry has a line of its own
+		for i, item := range value.Content {
+			sound = r.try(field, name, item.Line, texts[i]) && sound
 		}
-		return
+	} else {
+		sound = r.try(field, name, value.Line, texts...)
 	}
-	r.file.Options = append(r.file.Options, Option{name, texts, key.Line})
+	if sound {
+		r.file.Options = append(r.file.Options, Option{field.Name, texts, key.Line})
+	}
+}
+
+// try says whether an option can have these values.
+func (r *fileReader) try(field Field, name string, line int, texts ...string) bool {
+	err := new(Draft).Give(field.Name, texts...)
+	for _, fault := range apart(err) {
+		r.fault(line, "%s: %w", name, fault)
+	}
+	return err == nil
 }
 
 // scalars are a value's words: one, or those of a sequence.
@@ -148,18 +163,13 @@ func scalars(value *yaml.Node) ([]string, error) {
 	return nil, errors.New("it is to have a plain value, or a list of them")
 }
 
-// nearest is the option that was probably meant.
-func (r *fileReader) nearest(name string) string {
-	best, distance := "", len(name)/2+1
+// suggestion is the option that was probably meant.
+func (r *fileReader) suggestion(name string) string {
+	var names []string
 	for _, f := range r.fields {
-		if d := levenshtein.ComputeDistance(name, f.Name); d < distance {
-			best, distance = f.Name, d
-		}
+		names = append(names, f.Name)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", best)
+	return nearest.Question("%q", name, names)
 }
 
 // Points are the workloads that the file stands for. Every fault names file and

@@ -42,6 +42,9 @@ type Spec struct {
 	// share one acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce"`
 
+	// Faults are what goes wrong meanwhile, on purpose.
+	Faults []Fault `json:"faults,omitempty"`
+
 	Warmup   Duration `json:"warmup"`
 	Duration Duration `json:"duration"` // of the window, unless Iterations ends it
 	// Iterations ends the window with that many acquisitions in all; 0 does not.
@@ -155,7 +158,7 @@ func (s Spec) Validate() error {
 	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)
 	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
 	check(s.Pool >= 0, "--pool must not be negative, not %d", s.Pool)
-	return errors.Join(faults...)
+	return errors.Join(append(faults, s.faultsWrong()...)...)
 }
 
 // Expected is how long a run's warm-up and window take. A window that ends after
@@ -186,6 +189,11 @@ func (s Spec) Warnings() []string {
 	if s.Hold.Mean() > time.Duration(s.TTL) {
 		warnings = append(warnings, fmt.Sprintf(
 			"--hold %v is longer than --ttl %v: leases run out while they are held, so locks without a watchdog will overlap", s.Hold, s.TTL))
+	}
+	for _, f := range s.Faults {
+		if lasts := s.Lasts(f); f.Name == HolderPause && lasts <= time.Duration(s.TTL) {
+			warnings = append(warnings, fmt.Sprintf("--fault %v is no longer than --ttl %v: the lease outlives the pause", f, s.TTL))
+		}
 	}
 	return warnings
 }

@@ -1,6 +1,4 @@
-//go:build !race
-
-package selfcheck
+package virtual_test
 
 import (
 	"math"
@@ -8,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/virtual"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
@@ -16,8 +15,7 @@ import (
 //
 //	W = λ·E[S²] ÷ (2·(1 − λ·E[S]))
 //
-// (F. Pollaczek 1930, A. Khinchine 1932). With the race detector it would take
-// minutes; there TestInVirtualTimeEveryWaitIsLindleys covers the same ground.
+// (F. Pollaczek 1930, A. Khinchine 1932).
 func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
 	const customers, within = 1_000_000, 0.05
 	for _, queue := range []struct {
@@ -33,13 +31,13 @@ func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
 		t.Run(queue.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const mean = float64(time.Millisecond)
-				run := inVirtualTime(t, nil, func(w *spec.Spec) {
-					w.Hold, w.Rate, w.Iterations = dist(t, queue.hold), spec.Rate(queue.load*1e9/mean), customers
+				run := virtual.Run(t, nil, func(w *spec.Spec) {
+					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), spec.Rate(queue.load*1e9/mean), customers
 				})
 				want := queue.load * mean * queue.square / (2 * (1 - queue.load))
 				got := *run.Waiting.PerAcquisition.MeanNS
 				t.Logf("mean wait at %v: %.0f ns, by the formula %.0f ns: %+.2f %%", queue.load, got, want, (got/want-1)*100)
-				if run.Speed.Acquisitions < customers-1 || math.Abs(got/want-1) > within {
+				if run.Speed.Acquisitions != customers || math.Abs(got/want-1) > within {
 					t.Errorf("mean wait of %d customers at %v: %.0f ns, by the formula %.0f ns", run.Speed.Acquisitions, queue.load, got, want)
 				}
 			})

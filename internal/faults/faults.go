@@ -1,0 +1,141 @@
+// Package faults has things go wrong on the servers of a run, and on the way to
+// them, on purpose. The faults themselves are data, see spec.Fault; those that
+// befall clients are the engine's.
+package faults
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// Injector brings the faults of one run about. It is a workloads.Faults.
+type Injector struct {
+	server  *servers.Server
+	network *network // nil without faults of it
+}
+
+// New prepares for a workload's faults on these servers. The caller closes it.
+func New(server *servers.Server, all []spec.Fault) *Injector {
+	i := &Injector{server: server}
+	for _, f := range all {
+		if f.Kind().Place == spec.OnNetwork && i.network == nil {
+			i.network = newNetwork()
+		}
+	}
+	return i
+}
+
+// Detour leads through proxies where there are faults of the network.
+func (i *Injector) Detour(instance int) strategies.Through {
+	if i.network == nil {
+		return nil
+	}
+	return i.network.detour(instance)
+}
+
+// Close ends the proxies.
+func (i *Injector) Close() {
+	if i.network != nil {
+		i.network.close()
+	}
+}
+
+// Prepare does what precedes a fault, see workloads.Faults.
+func (i *Injector) Prepare(ctx context.Context, fault spec.Fault, where workloads.Scene) (workloads.Blow, error) {
+	var blow workloads.Blow
+	var err error
+	switch fault.Name {
+	case spec.Kill:
+		blow, err = i.kill(ctx, []int{i.place(fault)}, fault.Data)
+	case spec.NodeDown:
+		blow, err = i.kill(ctx, several(fault), spec.DataKeep)
+	case spec.NodeRestartEmpty:
+		blow, err = i.restartEmpty(several(fault))
+	case spec.Pause:
+		blow, err = i.pause([]int{i.place(fault)})
+	case spec.NodeHang:
+		blow, err = i.pause(several(fault))
+	case spec.Failover:
+		blow, err = i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL))
+	case spec.ClientPause:
+		blow = i.clientPause(i.place(fault), time.Duration(fault.For))
+	case spec.ScriptFlush:
+		blow = i.scriptFlush()
+	case spec.KillSubscribers:
+		blow, err = i.killSubscribers(ctx, where.Name)
+	case spec.NodeExpireEarly:
+		blow, err = i.expire(ctx, several(fault), where.Mark)
+	default:
+		blow, err = i.network.prepare(fault)
+	}
+	if err != nil {
+		return workloads.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+	}
+	return blow, nil
+}
+
+// place is that of the node that is hit. The first one of a replicated topology is
+// whichever is the primary.
+func (i *Injector) place(fault spec.Fault) int {
+	if fault.Node == 0 && i.server.Topology().Kind == servers.Replicated {
+		return i.server.Primary()
+	}
+	return fault.Node
+}
+
+// several are the places of the nodes that are hit.
+func several(fault spec.Fault) []int {
+	var places []int
+	for n := range fault.N {
+		places = append(places, fault.Node+n)
+	}
+	return places
+}
+
+// own are nodes that lockbench started itself.
+func (i *Injector) own(places []int) ([]servers.Own, error) {
+	all := i.server.Owned()
+	var own []servers.Own
+	for _, place := range places {
+		if place >= len(all) {
+			return nil, fmt.Errorf("there is no node %d that lockbench started itself, there are %d", place, len(all))
+		}
+		own = append(own, all[place])
+	}
+	return own, nil
+}
+
+// outage is how long locks cannot be had while these nodes are away.
+func (i *Injector) outage(most workloads.Outage, places ...int) workloads.Outage {
+	if i.server.CanSpare(places...) {
+		return workloads.NoOutage
+	}
+	return most
+}
+
+// each is something to be done on several nodes at the same time; it names all that
+// goes wrong.
+func each(own []servers.Own, do func(servers.Own, context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		wrong := make([]error, len(own))
+		var all sync.WaitGroup
+		for n, o := range own {
+			all.Go(func() {
+				if err := do(o, ctx); err != nil {
+					wrong[n] = fmt.Errorf("%s: %w", o.Addr(), err)
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(wrong...)
+	}
+}

@@ -1,0 +1,220 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// network is proxies on the loopback interface, one for each application instance
+// and address it dials, on which toxics can be put.
+type network struct {
+	maker *toxiproxy.ApiServer // makes proxies; its HTTP interface is not opened
+
+	mu      sync.Mutex
+	proxies map[route]*toxiproxy.Proxy
+	retired []*toxiproxy.Proxy // whose connections have gone silent
+	toxics  []toxic            // now
+	made    int                // toxics, for their names
+}
+
+// route is the way from an instance to an address.
+type route struct {
+	instance int
+	addr     string
+}
+
+// toxic is something put on the routes of the first instances; 0 are all.
+type toxic struct {
+	name, kind string
+	instances  int
+	attributes map[string]any
+}
+
+func (t toxic) hits(r route) bool { return t.instances == 0 || r.instance < t.instances }
+
+func newNetwork() *network {
+	return &network{
+		maker:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
+		proxies: map[route]*toxiproxy.Proxy{},
+	}
+}
+
+// detour leads an instance's connections through its proxies.
+func (n *network) detour(instance int) strategies.Through {
+	return func(dial strategies.Dialer) strategies.Dialer {
+		return func(ctx context.Context, kind, addr string) (net.Conn, error) {
+			if kind != "tcp" {
+				return nil, fmt.Errorf("--fault: there is no network to disturb between here and %s %s", kind, addr)
+			}
+			proxy, err := n.proxy(route{instance, addr})
+			if err != nil {
+				return nil, err
+			}
+			return dial(ctx, kind, proxy.Listen)
+		}
+	}
+}
+
+// proxy is that of a route, made when it is first wanted.
+func (n *network) proxy(r route) (*toxiproxy.Proxy, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if proxy := n.proxies[r]; proxy != nil {
+		return proxy, nil
+	}
+	proxy := toxiproxy.NewProxy(n.maker, fmt.Sprintf("%d %s", r.instance, r.addr), "127.0.0.1:0", r.addr)
+	for _, t := range n.toxics {
+		if t.hits(r) {
+			if err := put(proxy, t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := proxy.Start(); err != nil {
+		return nil, fmt.Errorf("start a proxy before %s: %w", r.addr, err)
+	}
+	n.proxies[r] = proxy
+	return proxy, nil
+}
+
+// put puts a toxic on both directions of a proxy.
+func put(proxy *toxiproxy.Proxy, t toxic) error {
+	for _, stream := range []string{"upstream", "downstream"} {
+		text, err := json.Marshal(map[string]any{"name": t.name + stream, "type": t.kind, "stream": stream, "attributes": t.attributes})
+		if err == nil {
+			_, err = proxy.Toxics.AddToxicJson(bytes.NewReader(text))
+		}
+		if err != nil {
+			return fmt.Errorf("put %s on a proxy: %w", t.kind, err)
+		}
+	}
+	return nil
+}
+
+// blow puts a toxic on the network and takes it off again.
+func (n *network) blow(kind string, instances int, attributes map[string]any, outage workloads.Outage) workloads.Blow {
+	n.mu.Lock()
+	n.made++
+	t := toxic{name: fmt.Sprintf("%s %d ", kind, n.made), kind: kind, instances: instances, attributes: attributes}
+	n.mu.Unlock()
+	if instances > 0 {
+		outage = workloads.NoOutage
+	}
+	return workloads.Blow{
+		Outage: outage,
+		Hit: func(context.Context) error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.toxics = append(n.toxics, t)
+			return n.onAll(t, func(proxy *toxiproxy.Proxy) error { return put(proxy, t) })
+		},
+		End: func(ctx context.Context) error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for i, other := range n.toxics {
+				if other.name == t.name {
+					n.toxics = append(n.toxics[:i], n.toxics[i+1:]...)
+					break
+				}
+			}
+			return n.onAll(t, func(proxy *toxiproxy.Proxy) error {
+				return errors.Join(proxy.Toxics.RemoveToxic(ctx, t.name+"upstream"), proxy.Toxics.RemoveToxic(ctx, t.name+"downstream"))
+			})
+		},
+	}
+}
+
+// onAll does something at the same time on all proxies that a toxic hits.
+func (n *network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
+	var all sync.WaitGroup
+	wrong := make(chan error, len(n.proxies))
+	for r, proxy := range n.proxies {
+		if t.hits(r) {
+			all.Go(func() { wrong <- do(proxy) })
+		}
+	}
+	all.Wait()
+	close(wrong)
+	var faults []error
+	for err := range wrong {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// halfOpen has every connection that there is go silent, on both sides, as when
+// something on the way has forgotten it; in the end they are closed. New ones work.
+func (n *network) halfOpen(instances int) workloads.Blow {
+	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
+	return workloads.Blow{
+		Hit: func(context.Context) error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			err := n.onAll(silence, func(proxy *toxiproxy.Proxy) error { return put(proxy, silence) })
+			for r, proxy := range n.proxies {
+				if silence.hits(r) {
+					n.retired = append(n.retired, proxy)
+					delete(n.proxies, r)
+				}
+			}
+			return err
+		},
+		End: func(context.Context) error {
+			n.stopRetired()
+			return nil
+		},
+	}
+}
+
+// stopRetired closes the connections that have gone silent.
+func (n *network) stopRetired() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, proxy := range n.retired {
+		proxy.Stop()
+	}
+	n.retired = nil
+}
+
+// prepare is a fault of the network.
+func (n *network) prepare(f spec.Fault) (workloads.Blow, error) {
+	milliseconds := func(d spec.Duration) int64 { return time.Duration(d).Milliseconds() }
+	switch f.Name {
+	case spec.Latency:
+		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, workloads.NoOutage), nil
+	case spec.Bandwidth:
+		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, workloads.NoOutage), nil
+	case spec.Reset:
+		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, workloads.Throughout), nil
+	case spec.Partition:
+		// What is sent meanwhile is not lost but late, as with TCP's retransmissions.
+		return n.blow(held, f.Instances, map[string]any{}, workloads.Throughout), nil
+	case spec.HalfOpen:
+		return n.halfOpen(f.Instances), nil
+	}
+	return workloads.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
+}
+
+// close ends the proxies with whatever still goes through them.
+func (n *network) close() {
+	n.stopRetired()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for r, proxy := range n.proxies {
+		proxy.Stop()
+		delete(n.proxies, r)
+	}
+}

@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// kill ends nodes; they come back empty, or with what they had just before.
+func (i *Injector) kill(ctx context.Context, places []int, data spec.Data) (workloads.Blow, error) {
+	own, err := i.own(places)
+	if err != nil {
+		return workloads.Blow{}, err
+	}
+	back := servers.Own.Restart
+	if data == spec.DataKeep {
+		back = servers.Own.RestartWithData
+		if err := each(own, servers.Own.Save)(ctx); err != nil {
+			return workloads.Blow{}, err
+		}
+	}
+	return workloads.Blow{
+		Hit: each(own, servers.Own.Kill), End: each(own, back),
+		Outage: i.outage(workloads.Throughout, places...), Loses: i.counts(places),
+	}, nil
+}
+
+// counts says whether the workload's counters are on the nodes at these places.
+func (i *Injector) counts(places []int) bool {
+	return i.server.Topology().Kind != servers.Independent || slices.Contains(places, 0)
+}
+
+func (i *Injector) restartEmpty(places []int) (workloads.Blow, error) {
+	own, err := i.own(places)
+	return workloads.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(workloads.Briefly, places...), Loses: i.counts(places)}, err
+}
+
+// pause stops nodes with all their connections open.
+func (i *Injector) pause(places []int) (workloads.Blow, error) {
+	own, err := i.own(places)
+	return workloads.Blow{
+		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(workloads.Throughout, places...),
+	}, err
+}
+
+// failover kills the primary when a replica has heard nothing of it for a while,
+// and promotes that replica. The old primary comes back as a replica of the new.
+func (i *Injector) failover(ctx context.Context, lag time.Duration) (workloads.Blow, error) {
+	old, heir := i.server.Primary(), 0
+	if old == 0 {
+		heir = 1
+	}
+	own, err := i.own([]int{old, heir})
+	if err != nil {
+		return workloads.Blow{}, err
+	}
+	if err := i.server.Detach(ctx, heir); err != nil {
+		return workloads.Blow{}, err
+	}
+	select {
+	case <-time.After(lag):
+	case <-ctx.Done():
+		return workloads.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
+	}
+	return workloads.Blow{
+		Hit:    func(ctx context.Context) error { return i.server.Failover(ctx, heir) },
+		End:    own[0].Restart,
+		Outage: workloads.Briefly,
+		Loses:  true,
+	}, nil
+}
+
+// clientPause has a node carry out nothing. It does not listen to a CLIENT UNPAUSE
+// either, so that the end is waited for.
+func (i *Injector) clientPause(place int, lasts time.Duration) workloads.Blow {
+	var over time.Time
+	return workloads.Blow{
+		Hit: func(ctx context.Context) error {
+			over = time.Now().Add(lasts)
+			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
+				return node.Do(ctx, "CLIENT", "PAUSE", lasts.Milliseconds(), "ALL").Err()
+			})
+		},
+		End: func(ctx context.Context) error {
+			time.Sleep(time.Until(over))
+			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return node.Ping(ctx).Err() })
+		},
+		Outage: i.outage(workloads.Throughout, place),
+	}
+}
+
+// everywhere is something to be done on every node.
+func (i *Injector) everywhere(do func(context.Context, int, redis.UniversalClient) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for place := range i.server.Count() {
+			err := i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return do(ctx, place, node) })
+			if err != nil {
+				return fmt.Errorf("node %d: %w", place, err)
+			}
+		}
+		return nil
+	}
+}
+
+func (i *Injector) scriptFlush() workloads.Blow {
+	return workloads.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
+}
+
+// killSubscribers closes the connections of that name that listen to channels;
+// other people's are left alone.
+func (i *Injector) killSubscribers(ctx context.Context, name string) (workloads.Blow, error) {
+	found := map[int][]string{}
+	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
+		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		for client := range servers.Clients(list) {
+			if client["name"] == name {
+				found[place] = append(found[place], client["id"])
+			}
+		}
+		return err
+	})(ctx)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w: the strategy has no subscribers", workloads.ErrNoTarget)
+	}
+	return workloads.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
+		for _, id := range found[place] { // one that is gone by now is none the less dead
+			if err := node.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}, err
+}
+
+// expire deletes what has a TTL of the keys that contain mark: what a node does by
+// itself whose clock jumps ahead. Between two leases there is nothing; then it waits
+// until all of the nodes have some.
+func (i *Injector) expire(ctx context.Context, places []int, mark string) (workloads.Blow, error) {
+	for {
+		found := map[int][]string{}
+		for _, place := range places {
+			err := i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
+				var err error
+				found[place], err = leases(ctx, node, mark)
+				return err
+			})
+			if err != nil {
+				return workloads.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
+			}
+			if len(found[place]) == 0 {
+				break
+			}
+		}
+		if len(found[places[len(places)-1]]) > 0 {
+			return workloads.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return workloads.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+		}
+	}
+}
+
+// leases are the keys that contain mark and have a TTL.
+func leases(ctx context.Context, node redis.UniversalClient, mark string) ([]string, error) {
+	var found []string
+	keys := node.Scan(ctx, 0, "*"+servers.EscapeGlob(mark)+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		left, err := node.PTTL(ctx, keys.Val()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if left > 0 {
+			found = append(found, keys.Val())
+		}
+	}
+	return found, keys.Err()
+}
+
+// remove deletes keys, by the node's place.
+func (i *Injector) remove(ctx context.Context, found map[int][]string) error {
+	for place, keys := range found {
+		err := i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return node.Del(ctx, keys...).Err() })
+		if err != nil {
+			return fmt.Errorf("end the leases on node %d: %w", place, err)
+		}
+	}
+	return nil
+}

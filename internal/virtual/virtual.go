@@ -1,0 +1,43 @@
+// Package virtual runs the engine in virtual time, for tests: nothing costs any
+// time but the holds and the gaps between arrivals, so that what must come out is
+// known exactly. It needs no Redis.
+package virtual
+
+import (
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/local" // the server of these queues
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// Run has the lock local serve a workload of a hundred clients, changed as the
+// test wants it. It belongs in a bubble of testing/synctest. The observer may be
+// nil.
+func Run(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *results.Run {
+	t.Helper()
+	v, err := strategies.NewVariant("local", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := spec.Default()
+	w.Clients, w.Instances, w.Warmup = 100, 1, 0
+	change(&w)
+	run, err := workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// Dist is the distribution that a flag's text stands for, such as exp:1ms.
+func Dist(t *testing.T, text string) spec.Dist {
+	t.Helper()
+	var d spec.Dist
+	if err := d.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,149 @@
+package workloads
+
+import (
+	"context"
+	"time"
+)
+
+func (d *disturbance) crashHolder(f *fault) error {
+	v, err := d.holder()
+	if err != nil {
+		return err
+	}
+	defer v.bury()
+	d.begin(f, v.key, v.crash(), false)
+	return nil
+}
+
+func (d *disturbance) pauseHolder(f *fault) error {
+	v, err := d.holder()
+	if err != nil {
+		return err
+	}
+	defer v.bury()
+	v.wire.freeze()
+	s := d.begin(f, v.key, d.run.clock.Now(), false)
+	pause(d.ctx, d.run.Workload.Lasts(f.spec))
+	d.mu.Lock()
+	s.LastedNS = d.run.clock.Now() - s.at
+	d.mu.Unlock()
+	v.wire.thaw()
+	v.finish()
+	return nil
+}
+
+// crashBetween has a client die before the command after the last that it may
+// send. One that needs no more than those dies with the lock in its hands.
+func (d *disturbance) crashBetween(f *fault) error {
+	v, err := d.victim(1)
+	if err != nil {
+		return err
+	}
+	defer v.bury()
+	ctx, cancel := context.WithCancel(d.ctx)
+	died := make(chan struct{})
+	v.wire.arm(f.spec.Command, func() {
+		d.begin(f, v.key, d.run.clock.Now(), false)
+		close(died)
+		cancel()
+	})
+	back := make(chan error, 1)
+	v.busy.Go(func() {
+		defer cancel()
+		back <- d.between(ctx, f, v, died)
+	})
+	select {
+	case <-died:
+		return nil
+	case err := <-back:
+		return err
+	}
+}
+
+// between is what the victim of crashBetween does; died is closed if it dies of a
+// command.
+func (d *disturbance) between(ctx context.Context, f *fault, v *victim, died <-chan struct{}) error {
+	err := v.acquire(ctx)
+	at := int64(0)
+	if err == nil {
+		at = v.crash() // now it cannot die of a command any more
+	}
+	select {
+	case <-died:
+		return nil
+	default:
+	}
+	if err == nil {
+		d.begin(f, v.key, at, false)
+	}
+	return err
+}
+
+// hostage is a holder that is kept holding for a while.
+type hostage struct {
+	key   int
+	taken chan struct{} // closed by the holder
+	free  chan struct{} // closed by whoever keeps it
+}
+
+// detain keeps a holder, if one is wanted.
+func (d *disturbance) detain(key int) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	if len(d.hostages) == 0 {
+		d.mu.Unlock()
+		return
+	}
+	h := d.hostages[0]
+	d.hostages = d.hostages[1:]
+	d.mu.Unlock()
+	h.key = key
+	close(h.taken)
+	select {
+	case <-h.free:
+	case <-d.ctx.Done():
+	}
+}
+
+// queueing is how long waiters get to take their places once they have asked,
+// unless the TTL is short.
+const queueing = 100 * time.Millisecond
+
+// crashWaiters has waiters die while a holder is made to hold on, so that they are
+// waiters for certain.
+func (d *disturbance) crashWaiters(f *fault) error {
+	v, err := d.victim(f.spec.N)
+	if err != nil {
+		return err
+	}
+	defer v.bury()
+	h := &hostage{taken: make(chan struct{}), free: make(chan struct{})}
+	defer close(h.free)
+	d.mu.Lock()
+	d.hostages = append(d.hostages, h)
+	d.mu.Unlock()
+	select {
+	case <-h.taken:
+	case <-d.ctx.Done():
+		return d.ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	for range f.spec.N {
+		v.busy.Go(func() { _, _ = v.instance.locker.Acquire(ctx, d.run.keys[h.key]) })
+	}
+	ttl := time.Duration(d.run.Workload.TTL)
+	began := time.Now()
+	for !d.run.info.BlackBox && v.instance.probe.Counts().Attempts < int64(f.spec.N) && time.Since(began) < ttl/4 {
+		pause(d.ctx, time.Millisecond)
+	}
+	pause(d.ctx, min(queueing, ttl/4))
+	v.die()
+	if d.ctx.Err() != nil {
+		return d.ctx.Err()
+	}
+	d.begin(f, h.key, d.run.clock.Now(), false)
+	return nil
+}

@@ -1,0 +1,242 @@
+package workloads_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+const shortTTL = 200 * time.Millisecond
+
+// faulty is a job of a few clients, each in an instance of its own, to whom something happens.
+func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*spec.Spec), faults ...string) workloads.Job {
+	t.Helper()
+	variants, err := strategies.ParseVariants(strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job(t, server, "spin", func(w *spec.Spec) {
+		w.Clients, w.Instances, w.TTL = 3, 3, spec.Duration(shortTTL)
+		w.Hold, w.Warmup, w.Duration = spec.Fixed(5*time.Millisecond), 0, spec.Duration(1500*time.Millisecond)
+		for _, text := range faults {
+			fault, err := spec.ParseFault(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Faults = append(w.Faults, fault)
+		}
+		if change != nil {
+			change(w)
+		}
+		if err := w.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	j.Strategy = variants[0]
+	return j
+}
+
+// carriedOut runs it and returns what it came to. That the books balance, that
+// everybody comes back and nothing stays connected goes for every fault.
+func carriedOut(t *testing.T, j workloads.Job) *results.Run {
+	t.Helper()
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !run.Books.Balanced || run.Safety.Stuck > 0 {
+		t.Errorf("books %+v, %d clients stuck", run.Books, run.Safety.Stuck)
+	}
+	if slices.ContainsFunc(run.Safety.Leftovers, func(name string) bool { return name[:3] != "key" }) {
+		t.Errorf("left %v", run.Safety.Leftovers)
+	}
+	if len(run.Faults) != len(j.Workload.Faults) {
+		t.Fatalf("%d faults of %d", len(run.Faults), len(j.Workload.Faults))
+	}
+	return run
+}
+
+// together runs subtests at the same time: they mostly wait.
+func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
+	t.Helper()
+	t.Parallel()
+	var all sync.WaitGroup
+	for _, c := range cases {
+		all.Go(func() { t.Run(fmt.Sprint(c), func(t *testing.T) { test(t, c) }) })
+	}
+	all.Wait()
+}
+
+// only is the one strike of the one fault.
+func only(t *testing.T, run *results.Run) results.Strike {
+	t.Helper()
+	if len(run.Faults[0].Strikes) != 1 {
+		t.Fatalf("it struck %d times, missed %v, invalid %v, errors %v", len(run.Faults[0].Strikes), run.Faults[0].Missed, run.Invalid, run.Errors)
+	}
+	return run.Faults[0].Strikes[0]
+}
+
+func counting(fence spec.Fence) func(*spec.Spec) {
+	return func(w *spec.Spec) { w.Work, w.Fence = spec.WorkCounter, fence }
+}
+
+func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
+	together(t, []string{"spin", "pubsub", "fair", "handoff"}, func(t *testing.T, strategy string) {
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, counting(spec.FenceOff), "holder-pause:at=50ms"))
+		s := only(t, run)
+		if s.Late == 0 || s.LateNS == 0 || s.LastedNS < int64(2*shortTTL) {
+			t.Errorf("strike %+v", s)
+		}
+		if lost := run.Safety.LostUpdates; lost == nil || *lost == 0 {
+			t.Errorf("lost updates %v, errors %v", lost, run.Errors)
+		}
+		if s.RecoveryNS == nil || *s.RecoveryNS >= s.LastedNS {
+			t.Errorf("nobody got the lock for as long as its holder stood still: %+v", s)
+		}
+		if len(run.Safety.Broken) > 0 {
+			t.Errorf("the lease had run out: %v", run.Safety.Broken)
+		}
+	})
+}
+
+func TestFencingStopsThePausedHolder(t *testing.T) {
+	together(t, []string{"fenced", "handoff"}, func(t *testing.T, strategy string) {
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, counting(spec.FenceAll), "holder-pause:at=50ms"))
+		if s := only(t, run); s.Late == 0 {
+			t.Errorf("strike %+v", s)
+		}
+		if lost, refused := run.Safety.LostUpdates, run.Safety.Refused; lost == nil || *lost > 0 || refused == nil || *refused == 0 {
+			t.Errorf("lost %v, refused %v updates", lost, refused)
+		}
+	})
+}
+
+func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
+	together(t, []string{"spin", "pubsub", "handoff", "setnx"}, func(t *testing.T, strategy string) {
+		texts := []string{"holder-crash:at=50ms"}
+		if strategy == "setnx" {
+			texts = append(texts, "holder-pause:at=1s")
+		}
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, nil, texts...))
+		s := only(t, run)
+		if s.Overlaps+s.Late > 0 {
+			t.Errorf("strike %+v", s)
+		}
+		if strategy == "setnx" {
+			if s.RecoveryNS != nil || !s.Stall.AtLeast || len(run.Safety.Leftovers) != 1 {
+				t.Errorf("stall %+v, left %v", s.Stall, run.Safety.Leftovers)
+			}
+			// What cannot come about any more must not be taken for something survived.
+			if second := run.Faults[1]; len(second.Strikes) > 0 || len(second.Missed) != 1 || run.Valid() {
+				t.Errorf("faults %+v, invalid %v", run.Faults, run.Invalid)
+			}
+			return
+		}
+		if s.RecoveryNS == nil {
+			t.Fatalf("strike %+v", s)
+		}
+		// The lease began before the hold, and somebody has to look.
+		if took := time.Duration(*s.RecoveryNS); took < shortTTL/2 || took > 5*shortTTL || s.Stall.NS < *s.RecoveryNS/2 {
+			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, shortTTL, s.Stall)
+		}
+	})
+}
+
+func TestACrashBetweenTwoCommands(t *testing.T) {
+	type crash struct {
+		strategy string
+		command  int
+		recovers bool
+	}
+	together(t, []crash{
+		{"setnx-expire", 1, false},
+		{"setnx-expire", 2, true}, // with the lock in its hands
+		{"spin", 1, true},
+	}, func(t *testing.T, c crash) {
+		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, nil, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
+		if s := only(t, run); (s.RecoveryNS != nil) != c.recovers {
+			t.Errorf("strike %+v", s)
+		}
+	})
+}
+
+// Each dead waiter at the head of Redisson's queue costs its timeout; handoff
+// notices the closed connection.
+func TestDeadWaitersCost(t *testing.T) {
+	const timeout = 150 * time.Millisecond
+	type queue struct {
+		strategy string
+		dead     int
+	}
+	cases := []queue{{"fair:wait-timeout=" + timeout.String(), 1}, {"fair:wait-timeout=" + timeout.String(), 5}, {"handoff", 5}}
+	stalls := make([]time.Duration, len(cases))
+	together(t, []int{0, 1, 2}, func(t *testing.T, i int) {
+		run := carriedOut(t, faulty(t, redistest.Start(t), cases[i].strategy, func(w *spec.Spec) {
+			w.Duration = spec.Duration(2 * time.Second)
+		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", cases[i].dead)))
+		s := only(t, run)
+		if s.RecoveryNS == nil || s.Stall.AtLeast {
+			t.Errorf("strike %+v", s)
+		}
+		stalls[i] = time.Duration(s.Stall.NS)
+	})
+	t.Logf("fair stalls for %v behind one, %v behind five; handoff for %v", stalls[0], stalls[1], stalls[2])
+	if stalls[1]-stalls[0] < 2*timeout {
+		t.Errorf("four more dead waiters cost fair %v", stalls[1]-stalls[0])
+	}
+	if stalls[2] > 2*timeout {
+		t.Errorf("five dead waiters cost handoff %v", stalls[2])
+	}
+}
+
+func TestFaultsComeAgain(t *testing.T) {
+	t.Parallel()
+	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *spec.Spec) { w.Duration = spec.Duration(1200 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
+	for i, most := range []int{4, 3} {
+		if n := len(run.Faults[i].Strikes); n < 2 || n > most {
+			t.Errorf("%v struck %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
+		}
+	}
+}
+
+func TestFaultsAreOfRedisAndItsClients(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"local", "atomic"} {
+		_, err := faulty(t, redistest.Start(t), strategy, counting(spec.FenceOff), "holder-crash:at=100ms").Run(t.Context())
+		if !errors.Is(err, workloads.ErrUnsupported) {
+			t.Errorf("%s: error %v", strategy, err)
+		}
+	}
+}
+
+func TestAnInterruptEndsAFault(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	j := faulty(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
+	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	run, err := j.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if s := only(t, run); !run.Partial || s.LastedNS == 0 {
+		t.Errorf("partial %v, strike %+v", run.Partial, s)
+	}
+	if keys := server.Client(t).DBSize(t.Context()).Val(); keys > 0 {
+		t.Errorf("%d keys left on the server", keys)
+	}
+}

@@ -1,0 +1,102 @@
+package workloads_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// TestGeneratorsOfASession has two of them contend for the same key, one for longer
+// than the other: who leaves first takes nothing away from under the other, who
+// leaves last looks for what is left and cleans up.
+func TestGeneratorsOfASession(t *testing.T) {
+	t.Parallel()
+	for name, long := range map[string]string{"the first by name leaves first": "b", "the last by name leaves first": "a"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			runs := map[string]*results.Run{}
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			start := time.Now().Add(time.Second)
+			for _, generator := range []string{"a", "b"} {
+				j := job(t, server, "fair", func(w *spec.Spec) {
+					w.Clients, w.Instances, w.Hold = 4, 2, spec.Fixed(5*time.Millisecond)
+					if generator == long {
+						w.Duration = spec.Duration(1500 * time.Millisecond)
+					}
+				})
+				j.Generator, j.Start = generator, start
+				wg.Go(func() {
+					run, err := j.Run(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					runs[generator] = run
+				})
+			}
+			wg.Wait()
+			if t.Failed() {
+				return
+			}
+			looked := 0
+			for generator, run := range runs {
+				if n := run.Safety.LeftoverCount; n != nil {
+					looked++
+					if *n != 0 {
+						t.Errorf("%s found %v left", generator, run.Safety.Leftovers)
+					}
+				}
+				if run.Safety.LostLeases > 0 || run.Safety.Overlaps > 0 || len(run.Errors) > 0 || run.Speed.Acquisitions == 0 {
+					t.Errorf("%s: %d leases lost, %d overlaps, errors %v, %d acquisitions", generator, run.Safety.LostLeases, run.Safety.Overlaps, run.Errors, run.Speed.Acquisitions)
+				}
+				if run.Speed.Handoff.Count > 0 {
+					t.Errorf("%s cannot know of %d handoffs", generator, run.Speed.Handoff.Count)
+				}
+				// Both hold the lock by turns: neither has all of the time.
+				if run.Speed.Utilisation > 0.95 && generator != long {
+					t.Errorf("%s held the lock for %.0f %% of the time beside another generator", generator, run.Speed.Utilisation*100)
+				}
+			}
+			if looked != 1 {
+				t.Errorf("%d generators looked for what was left, not the last one alone", looked)
+			}
+			if keys := server.Client(t).DBSize(t.Context()).Val(); keys > 0 {
+				t.Errorf("%d keys left on the server", keys)
+			}
+		})
+	}
+}
+
+// TestStart: runs begin together, and one that cannot says so.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	short := func(w *spec.Spec) { w.Warmup, w.Duration = 0, spec.Duration(100*time.Millisecond) }
+	j := job(t, server, "spin", short)
+	j.Start = time.Now().Add(1500 * time.Millisecond)
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Started.Before(j.Start) {
+		t.Errorf("the window opened %v early", j.Start.Sub(run.Started))
+	}
+	j.Start = time.Now().Add(-time.Minute)
+	run, err = j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun 1m0") }) {
+		t.Errorf("it began a minute late and is labelled %v", run.Labels)
+	}
+}

@@ -1,0 +1,162 @@
+package workloads
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+)
+
+// strike is one time that it came about.
+type strike struct {
+	results.Strike
+	at       int64
+	key      int // every
+	over     int64
+	ended    bool
+	lastSeen int64 // acquisition, or the strike itself
+	until    int64 // the next strike of any fault
+}
+
+const every = -1 // key
+
+// begin notes that a fault has come about, at an instant.
+func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *strike {
+	s := &strike{at: at, key: key, lastSeen: at, until: math.MaxInt64}
+	s.AtNS, s.Halts = at-d.run.window.Open, halts
+	if key != every {
+		s.Key = Prefix + d.run.keys[key]
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil {
+		d.last.until = at
+	}
+	d.attribute()
+	f.open = slices.DeleteFunc(f.open, func(s *strike) bool { return s.RecoveryNS != nil })
+	f.strikes, f.open, d.last = append(f.strikes, s), append(f.open, s), s
+	if halts {
+		d.halts++
+	} else {
+		s.over, s.ended = at, true
+	}
+	return s
+}
+
+// resume notes the end of an outage.
+func (d *disturbance) resume(s *strike, at int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.halts--
+	d.haltEnd, s.over, s.ended = at, at, true
+}
+
+// attribute books the overlaps since the last strike to it.
+func (d *disturbance) attribute() {
+	now := measure.Audit(d.run.audit)
+	if s := d.last; s != nil {
+		s.Overlaps += now.Overlaps - d.base.Overlaps
+		s.OverlapNS += now.OverlapNS - d.base.OverlapNS
+		s.Late += now.Late - d.base.Late
+		s.LateNS += now.LateNS - d.base.LateNS
+	}
+	d.base = now
+}
+
+// granted notes an acquisition.
+func (d *disturbance) granted(key int, at int64, grant measure.Grant) {
+	if d == nil || at >= d.run.window.End() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgotten(at, grant.Idle)
+	for _, f := range d.faults {
+		for _, s := range f.open {
+			s.seen(key, at)
+		}
+	}
+}
+
+// forgotten counts a key that had been idle for so long at an instant, with
+// somebody waiting for it.
+func (d *disturbance) forgotten(at, idle int64) {
+	if d.last != nil && min(idle, at-d.haltEnd) > d.idle {
+		d.last.LostWakeUps++
+	}
+}
+
+// seen notes an acquisition.
+func (s *strike) seen(key int, at int64) {
+	if at < s.at || s.key != every && s.key != key {
+		return
+	}
+	if at < s.until {
+		s.stalled(at, false)
+	}
+	if s.RecoveryNS == nil && s.ended && at >= s.over {
+		took := at - s.at
+		s.RecoveryNS = &took
+	}
+}
+
+// stalled notes that nobody got the key since it was last seen to be got.
+func (s *strike) stalled(until int64, cut bool) {
+	if gap := until - s.lastSeen; gap > 0 && (s.Stall == nil || gap > s.Stall.NS) {
+		s.Stall = &results.Bound{NS: gap, AtLeast: cut}
+	}
+	s.lastSeen = max(s.lastSeen, until)
+}
+
+// report is what the faults came to. Nothing happens any more.
+func (d *disturbance) report() []results.Fault {
+	if d == nil {
+		return nil
+	}
+	end := d.run.window.End()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attribute()
+	var all []results.Fault
+	for _, f := range d.faults {
+		one := results.Fault{Fault: f.spec, Strikes: []results.Strike{}, Missed: f.missed}
+		for _, s := range f.strikes {
+			s.stalled(min(s.until, end), true)
+			one.Strikes = append(one.Strikes, s.Strike)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// forgets says whether Redis was made to forget what it had confirmed.
+func (d *disturbance) forgets() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.loses
+}
+
+// absent names the faults that never came about although there was something to
+// hit.
+func (d *disturbance) absent() []string {
+	if d == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range d.faults {
+		if len(f.strikes) > 0 || f.spared {
+			continue
+		}
+		why := "it was never due"
+		if len(f.missed) > 0 {
+			why = f.missed[0]
+		}
+		names = append(names, fmt.Sprintf("the fault %s did not strike: %s", f.spec.Name, why))
+	}
+	return names
+}

@@ -1,0 +1,206 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// victim is a process to which something happens: an application instance of its
+// own beside the workload's, so that nobody else is hit and everybody's books
+// stay whole.
+type victim struct {
+	run      *run
+	instance *instance
+	wire     *wire
+	random   *rand.Rand
+	busy     sync.WaitGroup // clients in an Acquire
+
+	key    int
+	waiter *measure.Waiter
+	lease  strategies.Lease
+	read   int64 // what the counter was
+}
+
+// strangers marks what victims draw: no client of the workload has such a number.
+const strangers = 1 << 31
+
+// victim opens one with so many clients.
+func (d *disturbance) victim(clients int) (*victim, error) {
+	r := d.run
+	v := &victim{
+		run:      r,
+		instance: &instance{probe: &strategies.Probe{}},
+		wire:     newWire(),
+		random:   rand.New(rand.NewPCG(uint64(r.Workload.Seed), uint64(r.Round)<<32|strangers|uint64(d.victims.Add(1)))),
+		waiter:   measure.NewWaiter(r.Workload.Clients),
+	}
+	nodes, err := r.Target.Connect(d.ctx, r.name, min(clients, spec.MaxPool), v.wire.through)
+	if err != nil {
+		return nil, fmt.Errorf("connect the victim: %w", err)
+	}
+	v.instance.nodes = nodes
+	err = r.openLocker(d.ctx, v.instance)
+	if err != nil {
+		v.bury()
+		return nil, fmt.Errorf("open the victim: %w", err)
+	}
+	return v, nil
+}
+
+// holder opens one that holds the lock on some key and is in the middle of its work.
+func (d *disturbance) holder() (*victim, error) {
+	v, err := d.victim(1)
+	if err != nil {
+		return nil, err
+	}
+	if err = v.acquire(d.ctx); err == nil {
+		err = v.begin(d.ctx)
+	}
+	if err != nil {
+		v.bury()
+		return nil, err
+	}
+	return v, nil
+}
+
+// die ends it as SIGKILL does.
+func (v *victim) die() { v.wire.cut() }
+
+// bury frees what is left of it in this process, once its clients have come back.
+// A dead one cannot say goodbye to Redis any more, and its errors are nobody's; but
+// a strategy may try to for a while, so nobody but the drain waits for it.
+func (v *victim) bury() {
+	v.run.control.running.Go(func() {
+		v.busy.Wait()
+		if v.instance.locker != nil {
+			_ = v.instance.locker.Close()
+		}
+		for _, n := range v.instance.nodes {
+			_ = n.Client.Close()
+		}
+	})
+}
+
+// modesty is how long a victim waits among the others. A lock that whoever has just
+// released it takes again could otherwise keep a fault from coming about.
+const modesty = 100 * time.Millisecond
+
+// acquire waits for the lock on some key.
+func (v *victim) acquire(ctx context.Context) error {
+	r := v.run
+	v.key = r.chooser.Choose(v.random)
+	audit := r.audit[v.key]
+	audit.Arrive(v.waiter)
+	got := make(chan struct{})
+	var pressing sync.WaitGroup
+	pressing.Go(func() {
+		timer := time.NewTimer(modesty)
+		defer timer.Stop()
+		select {
+		case <-got:
+		case <-timer.C:
+			r.disturbance.press()
+			<-got
+			r.disturbance.served()
+		}
+	})
+	lease, err := v.instance.locker.Acquire(ctx, r.keys[v.key])
+	close(got)
+	pressing.Wait()
+	if err == nil && lease == nil {
+		err = errNoLease
+	}
+	if err == nil {
+		err = v.wire.await(nil) // the dead hold nothing
+	}
+	now := r.clock.Now()
+	if err != nil {
+		audit.Leave(v.waiter)
+		return fmt.Errorf("acquire the victim's lock: %w", err)
+	}
+	v.lease = lease
+	r.disturbance.granted(v.key, now, audit.Enter(v.waiter, now, lease))
+	return nil
+}
+
+// counter is what it works on; nil where the workload has none.
+func (v *victim) counter() resource {
+	if v.run.Workload.Work != spec.WorkCounter {
+		return nil
+	}
+	return v.run.resource(v.instance.nodes[0].Client, counterOf(v.run.keys[v.key]), v.lease)
+}
+
+// begin does the first half of its work. That it is refused shows in the second; a
+// victim that cannot do it releases.
+func (v *victim) begin(ctx context.Context) error {
+	if counter := v.counter(); counter != nil {
+		n, err := counter.read(v.run.control.release)
+		if err != nil && !errors.Is(err, errStale) {
+			v.release()
+			return err
+		}
+		v.read = n
+	}
+	pause(ctx, v.run.Workload.Hold.Draw(v.random))
+	return nil
+}
+
+// finish does the second half, and releases, as one does who noticed nothing.
+func (v *victim) finish() {
+	r := v.run
+	if counter := v.counter(); counter != nil {
+		switch err := counter.write(r.control.release, v.read+1); {
+		case err == nil:
+			r.done[v.key].Add(1)
+		case errors.Is(err, errStale):
+			r.refused.Add(1)
+		default:
+			r.uncertain.Add(1)
+			r.fail(err)
+		}
+	}
+	v.release()
+}
+
+func (v *victim) release() {
+	r, audit := v.run, v.run.audit[v.key]
+	audit.Exit(v.waiter, r.clock.Now())
+	switch err := v.lease.Release(r.control.release); {
+	case err == nil:
+		audit.Freed(r.clock.Now())
+	case errors.Is(err, strategies.ErrNotHeld):
+		audit.Lost()
+	default:
+		r.fail(err)
+	}
+}
+
+// crash has a holder die, and returns the instant from which on nobody holds what it
+// held.
+func (v *victim) crash() int64 {
+	v.die()
+	at := v.run.clock.Now()
+	v.run.audit[v.key].Vanish(v.waiter, at)
+	return at
+}
+
+// pause passes the time; false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
