@@ -3,7 +3,6 @@ package handoff
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -16,6 +15,8 @@ type call struct {
 	lock string
 	sent time.Time
 	done chan struct{} // capacity 1
+
+	connection int64 // on which it was sent
 
 	answer answer
 	grant  grant // if the answer is one to the caller
@@ -38,7 +39,7 @@ func (c *call) Answer(reply line.Reply) {
 }
 
 // do runs a script that may be run twice, until it is answered or ctx ends. What it
-// did then is not known.
+// did then is not known; if it was sent there is a call that may still hear of it.
 func (h *home) do(ctx context.Context, s *script, lock string, args ...string) (*call, error) {
 	c := &call{home: h, lock: lock, done: make(chan struct{}, 1)}
 	for {
@@ -49,7 +50,7 @@ func (h *home) do(ctx context.Context, s *script, lock string, args ...string) (
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return c, ctx.Err()
 		}
 		switch {
 		case c.err == nil:
@@ -57,8 +58,8 @@ func (h *home) do(ctx context.Context, s *script, lock string, args ...string) (
 		case errors.Is(c.err, line.ErrBroken):
 		case transient(c.err):
 			h.line.Break()
-		case strings.HasPrefix(c.err.Error(), "NOSCRIPT"):
-			h.line.Put(nil, "SCRIPT", "LOAD", s.source)
+		case unknown(c.err):
+			h.load(s)
 		default:
 			return nil, c.err
 		}
@@ -74,7 +75,7 @@ func (h *home) send(ctx context.Context, c *call, s *script, args []string) erro
 			return strategies.ErrClosed
 		}
 		h.start()
-		if c.sent = time.Now(); h.connection != 0 && h.run(c, s, c.lock, args...) {
+		if c.sent, c.connection = time.Now(), h.connection; h.connection != 0 && h.run(c, s, c.lock, args...) {
 			h.wake()
 			return nil
 		}
@@ -96,8 +97,12 @@ func (h *home) send(ctx context.Context, c *call, s *script, args []string) erro
 	}
 }
 
-// ready waits for a connection.
+// ready waits for a connection, and for all rights to have been tried on it.
 func (h *home) ready(ctx context.Context) error {
-	_, err := h.do(ctx, probeScript, h.own()+":probe")
-	return err
+	if _, err := h.do(ctx, probeScript, h.own()+":probe"); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fault
 }

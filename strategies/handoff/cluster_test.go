@@ -18,6 +18,7 @@ import (
 // In a cluster a grant goes by the sharded channel of the lock's slot, whatever the key,
 // and waiters follow the slot when it moves.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
 	open := func() trial.Process {
 		config := strategies.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}

@@ -109,6 +109,7 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 // A process whose entries were dropped, because it was silent, gets its old places
 // back when it beats again.
 func TestSkippedProcessGetsItsPlaceBack(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
 	q := newQueue(t, server)
@@ -244,6 +245,7 @@ func TestRestartedEmpty(t *testing.T) {
 
 // Somebody deletes the lock under its waiters.
 func TestDeletedLock(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", 300*time.Millisecond)
 	q := newQueue(t, server)
@@ -256,6 +258,7 @@ func TestDeletedLock(t *testing.T) {
 
 // A connection on which no answer comes is given up.
 func TestBlackHole(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	config := trial.Config(t, server)
 	options := *config.Nodes[0].Options

@@ -1,10 +1,6 @@
 package handoff
 
-import (
-	"strings"
-
-	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
-)
+import "github.com/lockbench/lockbench/strategies/handoff/internal/line"
 
 // debt is an id that must neither hold nor wait: of a waiter that gave up, of a grant
 // that came too late. It is owed until Redis has answered, over all breaks.
@@ -44,8 +40,8 @@ func (h *home) paid(d *debt, reply line.Reply) {
 		h.line.Break()
 		h.mu.Unlock()
 		return
-	case reply.Err != nil && strings.HasPrefix(reply.Err.Error(), "NOSCRIPT"):
-		h.line.Put(nil, "SCRIPT", "LOAD", releaseScript.source)
+	case reply.Err != nil && unknown(reply.Err):
+		h.load(releaseScript)
 		h.pay(d)
 	default:
 		delete(h.debts, d.id)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // A service makes one Locker and shares it among all its goroutines.
 func Example() {
-	address, stop := startRedis()
+	address, stop := trial.Redis()
 	defer stop()
 	options := &redis.UniversalOptions{Addrs: []string{address}}
 	client := redis.NewUniversalClient(options)
@@ -23,7 +24,7 @@ func Example() {
 		Nodes:  []strategies.Node{{Client: client, Options: options}},
 		Prefix: "shop:",
 		TTL:    10 * time.Second,
-	}, handoff.Options{})
+	}, handoff.Defaults())
 	if err != nil {
 		log.Print(err)
 		return

@@ -22,9 +22,13 @@ local function state()
   return owner .. ' ' .. epoch .. ' ' .. count .. ' ' .. block .. ' ' .. expiry .. ' ' .. last
 end
 
--- take makes id the owner of the next block of fences.
+-- take makes id the owner of the next block of fences. What Lua writes as 1e+14 it could
+-- not read again, so a large count is carried into the epoch: the tokens stay the same.
 local function take(id, ttl, size)
   owner, count, block, expiry = id, count + size, size, now + ttl
+  if count >= 8589934592 then
+    epoch, count = epoch + 1, count - 4294967296
+  end
 end
 
 -- granted is what the owner is told.
@@ -37,7 +41,7 @@ local told, refused, more
 -- grant gives a lock that is free to the first who can be told, beginning with entry, the
 -- first in the queue. It drops those who cannot, at most 64; they ask when they are back.
 local function grant(entry)
-  local released, dropped = {owner, count, block, expiry}, 0
+  local released, dropped = {owner, epoch, count, block, expiry}, 0
   while entry do
     if dropped == 64 then
       more = true
@@ -55,7 +59,7 @@ local function grant(entry)
         heard = redis.pcall(publish, base .. to, granted())
       end
       if heard == 0 or type(heard) == 'table' then
-        owner, count, block, expiry = unpack(released)
+        owner, epoch, count, block, expiry = unpack(released)
         if heard ~= 0 then
           refused = heard.err
           break

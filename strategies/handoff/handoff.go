@@ -10,8 +10,15 @@
 // grants arrive as pushes; a grant to the releaser's own process comes with the reply.
 // In a cluster it is one connection for each hash tag in use.
 //
+// In a rush, while a process gets turn after turn, those of it who ask soon after each
+// other share a place in the queue, and its lease goes from one to the next within the
+// process: no command, a token each, as long as half a TTL is left. What it queues goes
+// with its next release, in one packet. Order between processes is then kept to within
+// Linger (200 ms), order in a process exactly. Linger 0 sends everything at once, each in
+// a place of its own.
+//
 // It guarantees exclusion while a lease is valid, service in the order in which Redis
-// took the requests, tokens that grow, and that a dead holder's lock goes to the next
+// took the requests (in a rush to within Linger), tokens that grow, and that a dead holder's lock goes to the next
 // after the TTL. Dead processes in the queue are skipped at once, stopped ones after
 // 3 s; one that stops within these costs one TTL. Who was skipped and lives gets the
 // old place back. After a restart of Redis, empty, all waiters queue again; after a
@@ -27,6 +34,7 @@ package handoff
 
 import (
 	"context"
+	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"time"
@@ -35,20 +43,42 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 )
 
+//go:embed handoff.go
+var source string
+
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "handoff",
 		Summary:     "the release gives the lock to the longest waiting and tells its process",
+		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Persistent:  []string{"{key}" + suffix},
 		Connections: strategies.Connections{PerInstance: 1},
-	}, Options{}, New)
+	}, Defaults(), New)
 }
 
-// Options are none.
-type Options struct{}
+// Options are of one process; others may have their own.
+type Options struct {
+	// Linger is by how much order between processes may slip while turns come in quick
+	// succession. For half of it a request that stands behind another of its process may
+	// wait to go with the next release, in one packet; for the other half a place that is
+	// queued takes others of its process. 0 sends everything at once, and gives everybody
+	// a place.
+	Linger time.Duration `opt:"linger" help:"by how much order between processes may slip in a rush, for their requests to share a place in the queue; 0 gives each a place"`
+}
+
+// Defaults are Options that cost Redis least.
+func Defaults() Options { return Options{Linger: 200 * time.Millisecond} }
+
+// Validate rejects what cannot be.
+func (o Options) Validate() error {
+	if o.Linger < 0 {
+		return errors.New("linger must not be negative")
+	}
+	return nil
+}
 
 // Locker is one process's side of the lock. It is a strategies.Locker, Trier and
 // Preparer.
@@ -58,11 +88,11 @@ type Locker struct {
 }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, _ Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
+func New(config strategies.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	homes, err := newHomes(config)
+	homes, err := newHomes(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
@@ -120,20 +150,20 @@ func (h *home) acquire(ctx context.Context, name string, block int64) (*Lease, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w, err := h.newWaiter(name, block)
+	s, err := h.take(name, block)
 	if err != nil {
 		return nil, err
 	}
 	h.line.Flush()
-	return h.await(ctx, w)
+	return h.await(ctx, s)
 }
 
 // await returns the lease that a wait ends with. A grant that comes too late is given
 // back, and the wait begins anew.
-func (h *home) await(ctx context.Context, w *waiter) (*Lease, error) {
+func (h *home) await(ctx context.Context, s *seat) (*Lease, error) {
 	for {
 		select {
-		case o := <-w.told:
+		case o := <-s.told:
 			lease, err := h.taken(o)
 			if o.woken {
 				h.config.Probe.Wake(lease != nil)
@@ -141,12 +171,12 @@ func (h *home) await(ctx context.Context, w *waiter) (*Lease, error) {
 			if lease != nil || err != nil {
 				return lease, err
 			}
-			if w, err = h.newWaiter(w.lock.name, w.block); err != nil {
+			if s, err = h.take(s.name, s.block); err != nil {
 				return nil, err
 			}
 			h.line.Flush()
 		case <-ctx.Done():
-			h.abandon(ctx, w)
+			h.abandon(ctx, s)
 			return nil, ctx.Err()
 		}
 	}
@@ -161,29 +191,33 @@ func (h *home) taken(o outcome) (*Lease, error) {
 	if !time.Now().Before(o.until) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.owe(o.grant.id, o.grant.lock, "")
+		h.giveBack(o)
 		h.line.Flush()
 		return nil, nil //nolint:nilnil // neither is what it means
 	}
-	held := &Lease{home: h, name: o.grant.lock, id: o.grant.id, fence: o.grant.fence, block: o.grant.block}
+	held := &Lease{
+		home: h, name: o.grant.lock, id: o.grant.id,
+		fence: o.grant.fence, block: o.grant.block, connection: o.connection, party: o.party,
+	}
 	held.until.Set(o.until)
 	return held, nil
 }
 
 // abandon ends a wait, whatever has become of it meanwhile.
-func (h *home) abandon(ctx context.Context, w *waiter) {
+func (h *home) abandon(ctx context.Context, s *seat) {
 	settle, done := doubt.Settle(ctx)
 	defer done()
 	h.mu.Lock()
 	var d *debt
-	if h.waiters[w.id] == w {
-		sent := w.connection != 0
-		h.forget(w)
-		if sent {
-			d = h.owe(w.id, w.lock.name, w.entry)
+	if len(s.told) == 0 {
+		if p := s.leave(h); p != nil {
+			h.forget(p)
+			if p.connection != 0 {
+				d = h.owe(p.id, s.name, p.entry)
+			}
 		}
-	} else if o := <-w.told; o.err == nil { // it was granted just now
-		d = h.owe(o.grant.id, o.grant.lock, "")
+	} else if o := <-s.told; o.err == nil { // it was granted just now
+		d = h.giveBack(o)
 	}
 	h.mu.Unlock()
 	h.line.Flush()
@@ -193,6 +227,14 @@ func (h *home) abandon(ctx context.Context, w *waiter) {
 		case <-settle.Done(): // it stays owed
 		}
 	}
+}
+
+// giveBack passes on a lease that nobody has had. The caller holds mu, and flushes.
+func (h *home) giveBack(o outcome) *debt {
+	if o.party.next(o.until, o.connection) {
+		return nil
+	}
+	return h.owe(o.grant.id, o.grant.lock, "")
 }
 
 // TryAcquire tries once.
@@ -225,7 +267,9 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	if c.answer.status != 'G' {
 		return nil, strategies.ErrHeld
 	}
-	lease, err := h.taken(outcome{grant: c.grant, until: c.sent.Add(c.grant.ttl() - drift(c.grant.ttl()))})
+	lease, err := h.taken(outcome{
+		grant: c.grant, until: c.sent.Add(c.grant.ttl() - drift(c.grant.ttl())), connection: c.connection,
+	})
 	if lease == nil && err == nil {
 		err = strategies.ErrHeld
 	}

@@ -3,6 +3,7 @@ package handoff
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type home struct {
 	process string
 	line    *line.Line
 	clock   clock
+	linger  time.Duration // half of what order may slip by: one process's request lingers, another's place is joined
+	late    *time.Timer   // when what lingers is sent
 	stop    context.CancelFunc
 	ctx     context.Context
 	done    sync.WaitGroup
@@ -48,10 +51,12 @@ type home struct {
 	since      time.Time     // of the outage
 	fault      error         // of it, once it lasts; or a right that is missing
 	awake      bool          // the keeper looks again by itself
+	lingering  bool          // late is set
 	beat       time.Time     // when the last was sent
 	beating    int64         // on which connection
 	ticket     int64         // the latest
-	waiters    map[string]*waiter
+	places     map[string]*place
+	parties    map[*party]struct{} // those of whom somebody waits
 	locks      map[string]*lock
 	debts      map[string]*debt
 }
@@ -60,16 +65,23 @@ type home struct {
 type lock struct {
 	name    string
 	waiting int       // who wait here
-	queued  int       // those of them who were queued on this connection
+	queued  int       // the places that were queued on this connection
 	check   time.Time // when to look whether the lease has run out
 	asked   time.Time // when Redis was last asked who is queued
+	kept    time.Time // when Redis was last told how long to keep the lock
+	turn    time.Time // when somebody of this process last got it
+	party   int       // of so many who got it in turn
+	turns   int       // so often in a rush
+	open    *place    // the latest that others may have joined
 }
 
-func newHome(config strategies.Config, base, publish string, client func(context.Context) (*redis.Client, error)) *home {
+func newHome(config strategies.Config, options Options, base, publish string, client func(context.Context) (*redis.Client, error)) *home {
 	names := owner.New()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &home{
 		config:  config,
+		linger:  options.Linger / 2,
+		late:    time.NewTimer(never),
 		base:    base,
 		publish: publish,
 		names:   names,
@@ -78,7 +90,8 @@ func newHome(config strategies.Config, base, publish string, client func(context
 		stop:    stop,
 		nudge:   make(chan struct{}, 1),
 		change:  make(chan struct{}),
-		waiters: map[string]*waiter{},
+		places:  map[string]*place{},
+		parties: map[*party]struct{}{},
 		locks:   map[string]*lock{},
 		debts:   map[string]*debt{},
 	}
@@ -164,7 +177,7 @@ func (h *home) Up(connection int64) {
 	close(h.change)
 	h.change = make(chan struct{})
 	for _, s := range scripts() {
-		h.line.Put(nil, "SCRIPT", "LOAD", s.source)
+		h.line.Put(then(h.loaded), "SCRIPT", "LOAD", s.source)
 	}
 	sent := time.Now()
 	h.run(then(func(reply line.Reply) { h.probed(connection, sent, reply) }), probeScript, h.own()+":probe")
@@ -174,9 +187,19 @@ func (h *home) Up(connection int64) {
 	for _, l := range h.locks {
 		l.queued = 0
 	}
-	h.resume(sent, func(w *waiter) bool { return w.connection != connection })
+	h.resume(sent, func(w *place) bool { return w.connection != connection })
 	h.mu.Unlock()
 	h.line.Flush()
+}
+
+// loaded hears whether this process may have Redis know a script.
+func (h *home) loaded(reply line.Reply) {
+	refusal, ok := errors.AsType[line.Error](reply.Err)
+	if ok && !transient(refusal) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.fail(fmt.Errorf("SCRIPT LOAD: %w", refusal))
+	}
 }
 
 // probed hears whether this process may do what it has to.
@@ -194,7 +217,9 @@ func (h *home) probed(connection int64, sent time.Time, reply line.Reply) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fail(reply.Err)
+	if !unknown(reply.Err) || h.fault == nil { // else it could not be loaded
+		h.fail(reply.Err)
+	}
 }
 
 // Down has waiters wait for another connection, but not for long.
@@ -223,8 +248,11 @@ func (h *home) fail(err error) {
 	h.fault = err
 	close(h.change)
 	h.change = make(chan struct{})
-	for _, w := range h.waiters {
-		h.settle(w, outcome{err: err})
+	for _, p := range h.places {
+		h.settle(p, outcome{err: err})
+	}
+	for g := range h.parties {
+		g.fail(err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // message reaches only those who listen in the lock's own slot.
 type homes struct {
 	config  strategies.Config
+	options Options
 	cluster *redis.ClusterClient // nil without
 
 	mu     sync.Mutex
@@ -21,13 +22,13 @@ type homes struct {
 	byTag  map[string]*home
 }
 
-func newHomes(config strategies.Config) (*homes, error) {
-	h := &homes{config: config, byTag: map[string]*home{}}
+func newHomes(config strategies.Config, options Options) (*homes, error) {
+	h := &homes{config: config, options: options, byTag: map[string]*home{}}
 	switch client := config.Nodes[0].Client.(type) {
 	case *redis.ClusterClient:
 		h.cluster = client
 	case *redis.Client:
-		h.byTag[""] = newHome(config, config.Prefix+"handoff:", "PUBLISH", func(context.Context) (*redis.Client, error) {
+		h.byTag[""] = newHome(config, options, config.Prefix+"handoff:", "PUBLISH", func(context.Context) (*redis.Client, error) {
 			return client, nil
 		})
 	default:
@@ -49,7 +50,7 @@ func (h *homes) of(name string) (*home, error) {
 	tag, _ := tagOf(name)
 	one := h.byTag[tag]
 	if one == nil {
-		one = newHome(h.config, "{"+tag+"}handoff:", "SPUBLISH", func(ctx context.Context) (*redis.Client, error) {
+		one = newHome(h.config, h.options, "{"+tag+"}handoff:", "SPUBLISH", func(ctx context.Context) (*redis.Client, error) {
 			h.cluster.ReloadState(ctx) // it is asked when a connection is new or has broken
 			return h.cluster.MasterForKey(ctx, name)
 		})

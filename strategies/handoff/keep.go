@@ -16,17 +16,21 @@ const (
 	askAgain = 10 * time.Second
 )
 
-// keep sends heartbeats while somebody waits, looks after leases that run out, and
-// breaks a connection on which answers do not come.
+// keep sends heartbeats while somebody waits, looks after leases that run out, sends
+// what lingers, and breaks a connection on which answers do not come.
 func (h *home) keep() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
+	defer h.late.Stop()
 	var answered int64    // when the keeper last looked
 	var silence time.Time // since when answers are awaited and none comes; zero if they come
 	for {
 		select {
 		case <-h.ctx.Done():
 			return
+		case <-h.late.C:
+			h.push()
+			continue
 		case <-h.nudge:
 		case <-timer.C:
 		}
@@ -58,21 +62,22 @@ func (h *home) patience() time.Duration {
 func (h *home) round(now time.Time, awaited bool) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awake = awaited || len(h.waiters) > 0 || len(h.debts) > 0
+	h.awake = awaited || len(h.places) > 0 || len(h.debts) > 0
 	if !h.awake {
 		return never
 	}
 	due := now.Add(beatEvery)
-	if h.connection != 0 && len(h.waiters) > 0 {
+	if h.connection != 0 && len(h.places) > 0 {
 		h.live(now)
 		for _, l := range h.locks {
+			h.preserve(l, now)
 			if l.check.IsZero() || l.queued == 0 {
 				continue
 			}
 			switch {
 			case now.Before(l.check):
 			case now.Sub(l.asked) > askAgain:
-				h.resume(now, func(w *waiter) bool { return w.lock == l && w.connection == h.connection })
+				h.resume(now, func(w *place) bool { return w.lock == l && w.connection == h.connection })
 			default:
 				h.look(l, now)
 			}
@@ -82,6 +87,16 @@ func (h *home) round(now time.Time, awaited bool) time.Duration {
 		}
 	}
 	return max(due.Sub(now), time.Millisecond)
+}
+
+// preserve keeps a lock from being forgotten as an idle one: where many wait, nothing
+// but pushes and releases is sent, and these leave that to the keeper. The caller holds
+// mu, and flushes.
+func (h *home) preserve(l *lock, now time.Time) {
+	if now.Sub(l.kept) > keepIdle/4 {
+		l.kept = now
+		h.line.Put(nil, "PEXPIRE", l.name, keep(h.config.TTL))
+	}
 }
 
 // wake has the keeper look, if it sleeps. The caller holds mu.
@@ -101,8 +116,12 @@ func (h *home) poke() {
 }
 
 // expect has the keeper look after a lease that runs out then; a little later, and
-// not all processes at once. The caller holds mu.
+// not all processes at once. A long lease may be released meanwhile, and the next belong
+// to a process that dies: so it looks once a TTL. The caller holds mu.
 func (h *home) expect(l *lock, at time.Time) {
+	if most := time.Now().Add(h.config.TTL); at.After(most) {
+		at = most
+	}
 	spread := min(h.config.TTL/10, 200*time.Millisecond)
 	l.check = at.Add(2*time.Millisecond + rand.N(cmp.Or(spread, 1)))
 	if time.Until(l.check) < beatEvery {
@@ -127,6 +146,12 @@ func (h *home) look(l *lock, now time.Time) {
 		defer h.mu.Unlock()
 		if transient(reply.Err) {
 			h.line.Break()
+		}
+		if unknown(reply.Err) {
+			h.load(acquireScript)
+			h.look(l, time.Now())
+			h.line.Flush()
+			return
 		}
 		h.expect(l, time.Now().Add(beatEvery))
 	}), acquireScript, l.name, "check", keep(h.config.TTL))

@@ -15,12 +15,15 @@ import (
 // Lease is a lock that was handed over. It is a strategies.Lease, Extender, Fenced
 // and Timed.
 type Lease struct {
-	home     *home
-	name, id string
-	fence    int64
-	block    int64
-	until    validity.Until
-	released bool
+	home       *home
+	name, id   string
+	fence      int64
+	block      int64
+	until      validity.Until
+	connection int64 // on which Redis last said that it is held
+	released   bool
+	asked      *call  // a release whose answer has not been waited for; nil for none
+	party      *party // to whom it goes next; nil for nobody
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
@@ -30,11 +33,25 @@ func (held *Lease) FencingToken() int64 { return held.fence }
 // drift.
 func (held *Lease) ValidUntil() time.Time { return held.until.Get() }
 
-// Release gives the lock to the longest waiting. It may be called again after an
+// Unbroken says whether the connection still stands on which Redis last said that the
+// lease is held. If not, Redis may have restarted without it: Extend tells.
+func (held *Lease) Unbroken() bool {
+	h := held.home
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.connection == held.connection
+}
+
+// Release gives the lock to the longest waiting, without asking Redis if that is one of
+// the same place and the lease is fit to be passed on. It may be called again after an
 // error other than ErrNotHeld.
 func (held *Lease) Release(ctx context.Context) error {
 	if held.released {
 		return strategies.ErrNotHeld
+	}
+	if held.pass() {
+		held.released = true
+		return nil
 	}
 	a, err := held.release(ctx)
 	if err != nil {
@@ -47,18 +64,65 @@ func (held *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-func (held *Lease) release(ctx context.Context) (answer, error) {
-	return held.run(ctx, releaseScript, held.id, "", "")
+// pass gives the lease to the next of its party, or has the party queue before the lock
+// is released.
+func (held *Lease) pass() bool {
+	g, h := held.party, held.home
+	if g == nil {
+		return false
+	}
+	held.party = nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return g.next(held.until.Get(), held.connection)
 }
 
-// run asks on the connection, or by go-redis's client once that is closed.
-func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, error) {
+// disband has the party queue, if there is one.
+func (held *Lease) disband() {
+	if g := held.party; g != nil {
+		held.party = nil
+		g.disband()
+	}
+}
+
+// valid notes how long it is.
+func (held *Lease) valid(until time.Time) {
+	held.until.Set(until)
+	if g := held.party; g != nil {
+		g.home.mu.Lock()
+		g.watch(until)
+		g.home.mu.Unlock()
+	}
+}
+
+func (held *Lease) release(ctx context.Context) (answer, error) {
+	if c := held.asked; c != nil { // if it were asked again Redis might not know any more
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		}
+		held.asked = nil
+		if c.err == nil {
+			return c.answer, nil
+		}
+	}
+	a, _, err := held.run(ctx, releaseScript, held.id, "", "")
+	return a, err
+}
+
+// run asks on the connection, whose number it returns, or by go-redis's client once
+// that is closed.
+func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, int64, error) {
 	c, err := held.home.do(ctx, s, held.name, args...)
 	if err == nil {
-		return c.answer, nil
+		return c.answer, c.connection, nil
+	}
+	if s == releaseScript {
+		held.asked = c
 	}
 	if !errors.Is(err, strategies.ErrClosed) {
-		return answer{}, err
+		return answer{}, 0, err
 	}
 	h := held.home
 	all := []any{h.base, h.publish, h.process, "0"}
@@ -66,21 +130,34 @@ func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, 
 		all = append(all, arg)
 	}
 	text, err := s.Run(ctx, h.config.Nodes[0].Client, []string{held.name}, all...).Text()
-	return parseAnswer([]byte(text)), err
+	return parseAnswer([]byte(text)), 0, err
 }
 
-// Extend renews the lease.
+// Extend makes the lease valid for ttl from now on. Until it has returned, and after an
+// error other than ErrNotHeld, it is valid until when it was, or for ttl if that ends
+// sooner.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if held.released {
+		return strategies.ErrNotHeld
+	}
 	sent := time.Now()
 	ms := max(ttl.Milliseconds(), 1)
-	a, err := held.run(ctx, extendScript, held.id, strconv.FormatInt(ms, 10), keep(ttl))
+	ttl = time.Duration(ms) * time.Millisecond
+	until := sent.Add(ttl - drift(ttl))
+	if until.Before(held.until.Get()) { // Redis may shorten the lease and never say so
+		held.valid(until)
+	}
+	a, connection, err := held.run(ctx, extendScript, held.id, strconv.FormatInt(ms, 10), keep(ttl))
+	if err != nil || a.status != 'R' {
+		held.disband() // it is lost, or may last for longer than is known here
+	}
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.name, doubt.Because(ctx, err))
 	}
 	if a.status != 'R' {
 		return strategies.ErrNotHeld
 	}
-	ttl = time.Duration(ms) * time.Millisecond
-	held.until.Set(sent.Add(ttl - drift(ttl)))
+	held.valid(until)
+	held.connection = connection
 	return nil
 }

@@ -3,6 +3,8 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,10 +109,36 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
+// So it does with Requeue, which leaves nobody in the queue.
+func TestRequeueWithoutAnAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	locker := open(t, server)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lease, err := locker.AcquireBlock(ctx, "key", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	resumed := time.AfterFunc(100*time.Millisecond, server.Resume)
+	defer resumed.Stop()
+	short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer end()
+	if _, err := lease.Requeue(short, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a Requeue without an answer returned %v", err)
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Errorf("released then, it returned %v", err)
+	}
+	q := newQueue(t, server)
+	trial.Eventually(t, "nobody is queued", func() bool { return q.length() == 1 })
+	trial.Release(t, trial.Process{Locker: locker}.Acquire(t, "key"))
+}
+
 // A reply that is lost leaves the caller in doubt; asking again settles it.
 func TestReleaseWithoutAnAnswer(t *testing.T) {
 	server := redistest.Start(t)
-	locker := open(t, server)
+	locker, other := open(t, server), open(t, server)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	lease, err := locker.Acquire(ctx, "key")
@@ -124,10 +152,118 @@ func TestReleaseWithoutAnAnswer(t *testing.T) {
 		t.Errorf("a release without an answer returned %v", err)
 	}
 	server.Resume()
+	// Who was granted the lock has released it meanwhile, so that Redis does not remember.
+	trial.Release(t, trial.Process{Locker: other}.Acquire(t, "key"))
 	if err := lease.Release(ctx); err != nil {
 		t.Errorf("released again, it returned %v", err)
 	}
 	if err := lease.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("a release of what was released returned %v", err)
 	}
+}
+
+// A count that is large, as blocks of tokens make it, is carried into the epoch: the
+// tokens go on by one, and are still read.
+func TestTokensAreCarried(t *testing.T) {
+	const epoch, count = 1 << 30, 1<<33 - 50 // the last token
+	server := redistest.Start(t)
+	a, b := open(t, server), open(t, server)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	q := newQueue(t, server)
+	q.server.RPush(ctx, list, fmt.Sprintf("- %d %d 1 0 -", epoch, count))
+	next := int64(epoch<<32 + count + 1)
+	for range 3 {
+		lease, err := a.AcquireBlock(ctx, "key", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from, n := lease.Fences(); from != next || n != 100 {
+			t.Errorf("%d tokens from %d, want 100 from %d", n, from, next)
+		}
+		next += 100
+		q.join(0, trial.Process{Locker: b})
+		trial.Release(t, lease)
+		granted := q.next(0)
+		if fence(granted) != next {
+			t.Errorf("a grant has token %d, want %d", fence(granted), next)
+		}
+		next++
+		trial.Release(t, granted)
+	}
+	if state := q.server.LIndex(ctx, list, 0).Val(); !strings.HasPrefix(state, fmt.Sprintf("- %d ", epoch+1)) {
+		t.Errorf("the state is %q, its epoch should be %d", state, epoch+1)
+	}
+}
+
+// An extension without an answer may have shortened the lease, and cannot be relied on
+// to have lengthened it. A lease says whether its connection has broken since.
+func TestExtendWithoutAnAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	locker := open(t, server)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lease, err := locker.AcquireBlock(ctx, "key", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lease.Unbroken() {
+		t.Error("a fresh lease's connection is said to be broken")
+	}
+	before := lease.ValidUntil()
+	server.Pause()
+	for _, ttl := range []time.Duration{time.Hour, 30 * time.Second} {
+		short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+		asked := time.Now()
+		if err := lease.Extend(short, ttl); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an extension without an answer returned %v", err)
+		}
+		end()
+		if until := lease.ValidUntil(); ttl == time.Hour && !until.Equal(before) || ttl != time.Hour && until.Sub(asked) > ttl {
+			t.Errorf("after an extension by %v without an answer it is valid for %v", ttl, until.Sub(asked))
+		}
+	}
+	server.Resume()
+	if err := server.Client(t).ClientKillByFilter(ctx, "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(t, "the break is noticed", func() bool { return !lease.Unbroken() })
+	if err := lease.Extend(ctx, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if !lease.Unbroken() {
+		t.Error("an extension on the new connection did not confirm the lease")
+	}
+	trial.Release(t, lease)
+}
+
+// A busy lock whose waiters are queued by pushes and by Requeue is not forgotten as an
+// idle one.
+func TestABusyLockIsKept(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := open(t, server), open(t, server)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lease, err := a.AcquireBlock(ctx, "key", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newQueue(t, server)
+	q.join(0, trial.Process{Locker: b})
+	left := func() time.Duration { return q.server.PTTL(ctx, list).Val() }
+	q.server.PExpire(ctx, list, time.Minute)
+	if left() > time.Minute {
+		t.Fatal("the test could not shorten the lock's life")
+	}
+	// The keeper may see to it at once.
+	turn, err := lease.Requeue(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(t, "the lock is kept for longer", func() bool { return left() > 10*time.Minute })
+	trial.Release(t, q.next(0))
+	if lease, err = turn.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	trial.Release(t, lease)
 }

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	_ "embed" // the scripts
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -37,6 +38,12 @@ func newScript(source string) *script {
 	source = grantSource + source
 	return &script{redis.NewScript(source), source}
 }
+
+// unknown says that Redis does not know a script, as after SCRIPT FLUSH.
+func unknown(err error) bool { return strings.HasPrefix(err.Error(), "NOSCRIPT") }
+
+// load has Redis know it again.
+func (h *home) load(s *script) { h.line.Put(nil, "SCRIPT", "LOAD", s.source) }
 
 func scripts() []*script {
 	return []*script{acquireScript, releaseScript, extendScript, returnScript, probeScript}

@@ -57,6 +57,7 @@ type Line struct {
 	conn       net.Conn // nil while there is none
 	connection int64    // its number
 	out, spare []byte
+	due        bool // some of out is not to wait
 	writing    bool
 	calls      ring
 }
@@ -96,7 +97,13 @@ func (l *Line) Break() {
 
 // Put appends a command, to be sent by the next Flush. It says whether there is a
 // connection; if not, the call is never answered. A nil call wants no answer.
-func (l *Line) Put(call Call, args ...string) bool {
+func (l *Line) Put(call Call, args ...string) bool { return l.put(call, args, true) }
+
+// PutLate is Put of a command that need not go before the next one of Put, or before
+// Push is called.
+func (l *Line) PutLate(call Call, args ...string) bool { return l.put(call, args, false) }
+
+func (l *Line) put(call Call, args []string, due bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
@@ -104,17 +111,26 @@ func (l *Line) Put(call Call, args ...string) bool {
 	}
 	l.out = write(l.out, args)
 	l.calls.push(call)
+	l.due = l.due || due
 	return true
 }
 
-// Flush sends what was put. Whoever comes while somebody else writes leaves it to
+// Push sends what was put, what may be late included.
+func (l *Line) Push() {
+	l.mu.Lock()
+	l.due = true
+	l.mu.Unlock()
+	l.Flush()
+}
+
+// Flush sends what was put, unless all of it may be late. Whoever comes while somebody else writes leaves it to
 // them, so that what is put at the same time goes out together.
 func (l *Line) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for conn := l.conn; conn != nil && conn == l.conn && !l.writing && len(l.out) > 0; {
+	for conn := l.conn; conn != nil && conn == l.conn && !l.writing && l.due && len(l.out) > 0; {
 		out := l.out
-		l.out, l.writing = l.spare[:0], true
+		l.out, l.writing, l.due = l.spare[:0], true, false
 		l.mu.Unlock()
 		_, err := conn.Write(out)
 		l.mu.Lock()
