@@ -1,8 +1,10 @@
 package strategies
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,3 +52,10 @@ func (n Node) Dial(change func(*redis.UniversalOptions)) redis.UniversalClient {
 	change(&options)
 	return redis.NewUniversalClient(&options)
 }
+
+// Dialer opens a connection to Redis, as UniversalOptions.Dialer does.
+type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Through makes a Dialer of another whose connections take a detour: one that
+// breaks or delays them on purpose.
+type Through = func(Dialer) Dialer

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/lockbench/lockbench/internal/nearest"
 )
 
 // Strategy is a registered strategy: its Info at default options, its options
@@ -105,31 +105,21 @@ func Lookup(name string) (Strategy, error) {
 			return w.around(s)
 		}
 	}
-	err := fmt.Errorf("unknown strategy %q", name)
-	if near := nearest(name); near != "" {
-		err = fmt.Errorf("%w, did you mean %q?", err, near)
-	}
-	return Strategy{}, err
+	return Strategy{}, fmt.Errorf("unknown strategy %q%s", name, nearest.Question("%q", name, names()))
 }
 
-// nearest returns the registered name closest to a mistyped one, or "" when
-// nothing is close.
-func nearest(name string) string {
-	best, distance := "", len(name)/2+1
-	consider := func(known string) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), known); d < distance {
-			best, distance = known, d
-		}
-	}
+// names are all that Lookup knows.
+func names() []string {
+	var names []string
 	for _, s := range All() {
-		consider(s.Info.Name)
+		names = append(names, s.Info.Name)
 		for _, w := range Wrappers() {
 			if w.fits(s.Info) == nil {
-				consider(w.Name + ":" + s.Info.Name)
+				names = append(names, w.Name+":"+s.Info.Name)
 			}
 		}
 	}
-	return best
+	return names
 }
 
 // Options describes the strategy's options and their defaults, in order.

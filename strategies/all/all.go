@@ -6,6 +6,7 @@ package all
 import (
 	_ "github.com/lockbench/lockbench/strategies/atomic"
 	_ "github.com/lockbench/lockbench/strategies/blpop"             // blpop
+	_ "github.com/lockbench/lockbench/strategies/cohort"            // cohort
 	_ "github.com/lockbench/lockbench/strategies/fair"              // fair
 	_ "github.com/lockbench/lockbench/strategies/fenced"            // fenced
 	_ "github.com/lockbench/lockbench/strategies/gated"             // gated:NAME

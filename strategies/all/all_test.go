@@ -15,6 +15,9 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 		if info.Summary == "" || strings.Contains(info.Summary, "\n") {
 			t.Errorf("%s: its summary is %q, want one line", info.Name, info.Summary)
 		}
+		if info.Doc == "" {
+			t.Errorf("%s: it has no Doc", info.Name)
+		}
 		if info.Capacity > 0 && !info.Claims.Exclusion && info.Caveat == "" {
 			t.Errorf("%s poses as a lock, does not claim exclusion, and does not say why", info.Name)
 		}

@@ -14,7 +14,8 @@
 // Redisson. Overdue heads are dropped by whoever next takes or releases the lock.
 // Whoever gets the lock or gives up shifts the deadlines behind it: that
 // makes an acquisition cost Redis a ZINCRBY for each waiter. The times
-// are those of the processes' clocks.
+// are those of the processes' clocks. Who gives up while Redis is out of reach leaves
+// the queue as soon as it answers again, for as long as its process lives.
 //
 // It guarantees exclusion while a lease is valid, leases in the order in which they
 // were asked for as long as nobody waits beyond its deadline, the recovery of a dead
@@ -107,6 +108,6 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 // Close ends the subscriptions and the watchdog. Leases can still be released.
 func (l *Locker) Close() error {
 	err := l.lock.Close()
-	l.kind.leaving.wait()
+	l.kind.leaving.close()
 	return err
 }

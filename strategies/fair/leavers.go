@@ -2,6 +2,7 @@ package fair
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -15,14 +16,25 @@ const (
 	leaveLimit = 5 * time.Second
 	// leaveBatch is how many leave in one walk at most.
 	leaveBatch = 1000
+	// leaveAgain is how soon those whom Redis did not hear try again.
+	leaveAgain = 200 * time.Millisecond
+	// leaveLongest is how long they try: then Redis has been out of reach for longer than
+	// Redisson lets a dead waiter stand at the head.
+	leaveLongest = 5 * time.Minute
 )
 
 // leavers gathers those of a process who give up while others are being taken out of
 // the queue. To leave costs Redis a walk through the whole queue: one by one, ten
 // thousand clients that are stopped would keep it busy for a minute.
+//
+// Who gives up because Redis is out of reach cannot say so either, and would stand
+// there for dead. Its caller is not kept waiting for that, but the living process
+// goes on trying to have it leave.
 type leavers struct {
-	client redis.UniversalClient
-	done   sync.WaitGroup
+	client  redis.UniversalClient
+	done    sync.WaitGroup
+	closing context.Context // once it has ended there is one more try for each
+	hurry   context.CancelFunc
 
 	mu     sync.Mutex
 	queued map[string][]*leaver // by lock; an entry while somebody works it off
@@ -30,20 +42,25 @@ type leavers struct {
 
 type leaver struct {
 	owner string
-	wait  int64         // in ms
-	gone  chan struct{} // closed once err is known
+	wait  int64 // in ms
+	since time.Time
+
+	tried bool
+	gone  chan struct{} // closed after the first try, when err is known
 	err   error
 }
 
 func newLeavers(client redis.UniversalClient) *leavers {
-	return &leavers{client: client, queued: map[string][]*leaver{}}
+	l := &leavers{client: client, queued: map[string][]*leaver{}}
+	l.closing, l.hurry = context.WithCancel(context.Background())
+	return l
 }
 
-// leave returns when the owner has left the queue, or ctx ends; the work goes on
-// then.
+// leave returns when the owner has left the queue, could not be taken out of it at
+// once, or ctx ends; the work goes on then.
 func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) error {
 	lock := held.Key
-	me := &leaver{owner: held.Owner, wait: wait, gone: make(chan struct{})}
+	me := &leaver{owner: held.Owner, wait: wait, since: time.Now(), gone: make(chan struct{})}
 	l.mu.Lock()
 	others, busy := l.queued[lock]
 	l.queued[lock] = append(others, me)
@@ -62,22 +79,50 @@ func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) e
 // work runs until nobody is left to leave that lock's queue.
 func (l *leavers) work(lock string, topic redisson.Topic) {
 	for {
-		l.mu.Lock()
-		batch := l.queued[lock]
+		last := l.closing.Err() != nil
+		batch := l.next(lock)
 		if len(batch) == 0 {
-			delete(l.queued, lock)
-			l.mu.Unlock()
 			return
 		}
-		rest := batch[min(len(batch), leaveBatch):]
-		batch = batch[:len(batch)-len(rest)]
-		l.queued[lock] = rest
-		l.mu.Unlock()
-
 		err := l.remove(lock, topic, batch)
 		for _, leaver := range batch {
-			leaver.err = err
-			close(leaver.gone)
+			if !leaver.tried {
+				leaver.tried, leaver.err = true, err
+				close(leaver.gone)
+			}
+		}
+		if err == nil || last || errors.Is(err, redis.ErrClosed) {
+			continue
+		}
+		l.again(lock, batch)
+		select {
+		case <-time.After(leaveAgain):
+		case <-l.closing.Done():
+		}
+	}
+}
+
+// next are those who leave in the next walk; nobody ends the work.
+func (l *leavers) next(lock string) []*leaver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.queued[lock]
+	if len(all) == 0 {
+		delete(l.queued, lock)
+		return nil
+	}
+	n := min(len(all), leaveBatch)
+	l.queued[lock] = all[n:]
+	return all[:n:n]
+}
+
+// again has them leave later, behind those who have not tried yet.
+func (l *leavers) again(lock string, batch []*leaver) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, leaver := range batch {
+		if time.Since(leaver.since) < leaveLongest {
+			l.queued[lock] = append(l.queued[lock], leaver)
 		}
 	}
 }
@@ -92,5 +137,8 @@ func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) err
 	return leaveScript.Run(ctx, l.client, keys(lock), args...).Err()
 }
 
-// wait returns when all have left.
-func (l *leavers) wait() { l.done.Wait() }
+// close returns when all have left, or have tried once more.
+func (l *leavers) close() {
+	l.hurry()
+	l.done.Wait()
+}

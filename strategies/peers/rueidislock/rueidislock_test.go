@@ -2,7 +2,6 @@ package rueidislock_test
 
 import (
 	"context"
-	"maps"
 	"testing"
 	"time"
 
@@ -34,8 +33,15 @@ func TestUncontendedCommands(t *testing.T) {
 		got := locktest.Calls(t, server.Client(t), func() { trial.Release(t, p.Acquire(t, "key")) })
 		delete(got, "hello") // of the observer
 		delete(got, "ping")  // of an idle connection
-		want := map[string]int{"evalsha": 2 * keys, "set": keys, "get": 2 * keys, "del": keys}
-		if !maps.Equal(got, want) {
+		// It holds the lock with a majority, and may be released before it has the rest.
+		majority := keys/2 + 1
+		want := map[string][2]int{"evalsha": {2 * majority, 2 * keys}, "get": {2 * majority, 2 * keys}, "set": {majority, keys}, "del": {majority, keys}}
+		for command, n := range got {
+			if n < want[command][0] || n > want[command][1] {
+				t.Errorf("%s: an acquire and release ran %v, want %v", variant, got, want)
+			}
+		}
+		if len(got) != len(want) {
 			t.Errorf("%s: an acquire and release ran %v, want %v", variant, got, want)
 		}
 	}

@@ -1,0 +1,13 @@
+package cohort_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) { trial.Conform(t, "cohort") }

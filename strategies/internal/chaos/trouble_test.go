@@ -1,0 +1,70 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// trouble makes some until ctx ends.
+func (c *chaos) trouble(ctx context.Context) {
+	outside := c.server.Client(c.T)
+	troubles := []struct {
+		name string
+		make func()
+	}{
+		{"all subscribers' connections cut", func() { c.cut(outside, func(string) bool { return true }) }},
+		{"some connections cut", func() { c.cut(outside, func(string) bool { return rand.IntN(3) == 0 }) }},
+		{"scripts flushed", func() { _ = outside.ScriptFlush(ctx).Err() }},
+		{"short pause", func() { c.pause(rand.N(50 * time.Millisecond)) }},
+		{"pause", func() { c.pause(rand.N(2 * ttl)) }},
+		{"restart", c.restart},
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rand.N(300 * time.Millisecond)):
+		}
+		t := troubles[rand.IntN(len(troubles))]
+		t.make()
+		c.count(t.name)
+	}
+}
+
+// cut kills connections, but not its own.
+func (c *chaos) cut(outside *redis.Client, which func(id string) bool) {
+	ctx := context.Background()
+	for line := range strings.Lines(outside.ClientList(ctx).Val()) {
+		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+		if strings.Contains(line, "sub=1") && which(id) {
+			_ = outside.ClientKillByFilter(ctx, "ID", id).Err()
+		}
+	}
+}
+
+func (c *chaos) pause(length time.Duration) {
+	from := time.Since(c.began)
+	c.server.Pause()
+	time.Sleep(length)
+	c.server.Resume()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = append(c.down, outage{from, time.Since(c.began)})
+}
+
+// restart has Redis lose its data.
+func (c *chaos) restart() {
+	from := time.Since(c.began)
+	c.server.Kill()
+	time.Sleep(rand.N(100 * time.Millisecond))
+	c.server.Restart(c.T)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := outage{from, time.Since(c.began)}
+	c.down = append(c.down, o)
+	c.gone = append(c.gone, o)
+}
