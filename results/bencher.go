@@ -1,6 +1,10 @@
 package results
 
-import "io"
+import (
+	"io"
+
+	"github.com/lockbench/lockbench/internal/indented"
+)
 
 // bencherValue is a value in Bencher's metric format.
 type bencherValue struct {
@@ -25,5 +29,5 @@ func WriteBencher(w io.Writer, r *Report) error {
 		}
 		benchmarks[s.series()] = measures
 	}
-	return writeIndented(w, benchmarks)
+	return indented.Write(w, "benchmarks", benchmarks)
 }

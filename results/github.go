@@ -1,9 +1,10 @@
 package results
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/lockbench/lockbench/internal/indented"
 )
 
 // githubPoint is one value for github-action-benchmark's custom tools
@@ -39,7 +40,7 @@ func WriteGitHub(w io.Writer, r *Report, better Better) error {
 			values = append(values, g)
 		}
 	}
-	return writeIndented(w, values)
+	return indented.Write(w, "benchmarks", values)
 }
 
 // githubUnit is what charts show, and by what a value is multiplied for it.
@@ -53,15 +54,4 @@ func githubUnit(u Unit) (string, float64) {
 		return "n", 1
 	}
 	return string(u), 1
-}
-
-func writeIndented(w io.Writer, document any) error {
-	encoded, err := json.MarshalIndent(document, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	if _, err := w.Write(append(encoded, '\n')); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
 }

@@ -4,7 +4,7 @@ import "slices"
 
 // Metrics are all metrics, in the order in which exports write them.
 func Metrics() []Metric {
-	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics())
+	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics())
 }
 
 // FindMetric is the metric of that name.

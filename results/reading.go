@@ -19,6 +19,9 @@ type Reading struct {
 	Memory    int64 // used_memory now, bytes
 	FromNodes int64 // the part of BytesIn that came from other nodes, as replication
 
+	BusPublished *int64 // as in ServerDelta
+	BusReceived  *int64 // as in ServerDelta
+
 	RoundTrips     int64 // requests written by the generator, this reading's included
 	ClientBytesOut int64
 	ClientBytesIn  int64
@@ -53,6 +56,8 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 		CPU:            minus(r.CPU, earlier.CPU),
 		MainCPU:        minus(r.MainCPU, earlier.MainCPU),
 		Evictions:      r.Evictions - earlier.Evictions,
+		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
+		BusReceived:    minus(r.BusReceived, earlier.BusReceived),
 		RoundTrips:     difference(r.RoundTrips, earlier.RoundTrips),
 		ClientBytesOut: difference(r.ClientBytesOut, earlier.ClientBytesOut),
 		ClientBytesIn:  difference(r.ClientBytesIn, earlier.ClientBytesIn),
@@ -122,7 +127,7 @@ func nodesSince(later, earlier []NodeReading) []NodeDelta {
 			d := n.Reading.Since(first, 0)
 			deltas = append(deltas, NodeDelta{
 				Address: n.Address, Role: n.Role,
-				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU,
+				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU, BusPublished: d.BusPublished, BusReceived: d.BusReceived,
 			})
 		}
 	}

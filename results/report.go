@@ -38,6 +38,9 @@ type Report struct {
 	// what an outside observer's INFO before and after would show.
 	Server *ServerDelta `json:"server_total,omitempty"`
 
+	Shared *Shared `json:"shared,omitempty"` // with other generators
+	Parts  []Part  `json:"parts,omitempty"`  // of a merged report: its generators
+
 	Thresholds []Verdict `json:"thresholds,omitempty"` // that it was held against, see Judge
 
 	Warnings    []string `json:"warnings,omitempty"`

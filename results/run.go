@@ -1,6 +1,9 @@
 package results
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Run is one strategy measured once: what happened in its window, unless a
 // field says otherwise.
@@ -23,6 +26,8 @@ type Run struct {
 	Books     Books     `json:"books"`
 	Timeline  []Slice   `json:"timeline,omitempty"`
 	Herd      *Herd     `json:"herd,omitempty"` // of a workload that gathers one
+	// Faults are those of the workload, one by one.
+	Faults []Fault `json:"faults,omitempty"`
 
 	Errors  []ErrorCount `json:"errors,omitempty"`  // errors of Acquire and Release, most frequent first
 	Failure string       `json:"failure,omitempty"` // what ended the run early
@@ -33,6 +38,12 @@ type Run struct {
 
 // Valid says whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
+
+// Hurried says that the machine and not the lock set the pace, as the labels
+// tell.
+func (r Run) Hurried() bool {
+	return slices.Contains(r.Labels, "generator-bound") || slices.Contains(r.Labels, "busy machine")
+}
 
 // Speed is how much work went through the lock.
 type Speed struct {
@@ -99,6 +110,18 @@ type Distribution struct {
 type Bound struct {
 	NS      int64 `json:"ns"`
 	AtLeast bool  `json:"at_least,omitempty"`
+}
+
+// Longest is the longest of these, a lower bound if one of that length is; nil of
+// none that is known.
+func Longest(all ...*Bound) *Bound {
+	var longest *Bound
+	for _, b := range all {
+		if b != nil && (longest == nil || b.NS > longest.NS || b.NS == longest.NS && b.AtLeast) {
+			longest = b
+		}
+	}
+	return longest
 }
 
 // Fairness is how evenly the clients were served. A turn is an acquisition in

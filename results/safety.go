@@ -32,3 +32,31 @@ type Safety struct {
 	// Broken names each claimed guarantee that did not hold; exit code 111.
 	Broken []string `json:"broken_claims,omitempty"`
 }
+
+// Add counts in what was seen elsewhere in the same run. LostUpdates, which only
+// who knows of every increment can tell, and Broken are left as they are.
+func (s *Safety) Add(other Safety) {
+	s.Overlaps += other.Overlaps
+	s.OverlapNS += other.OverlapNS
+	s.Late += other.Late
+	s.LateNS += other.LateNS
+	s.MaxHolders = max(s.MaxHolders, other.MaxHolders)
+	s.FencedLeases += other.FencedLeases
+	s.FencingRegression += other.FencingRegression
+	s.LostLeases += other.LostLeases
+	s.Refused = plus(s.Refused, other.Refused)
+	s.Leftovers = append(s.Leftovers, other.Leftovers...)
+	s.LeftoverCount = plus(s.LeftoverCount, other.LeftoverCount)
+	s.Stuck += other.Stuck
+}
+
+// plus adds what is known.
+func plus(a, b *int64) *int64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return new(*a + *b)
+}

@@ -1,10 +1,10 @@
 package results
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/indented"
 )
 
 // SelfcheckSchema names the version of the document.
@@ -67,12 +67,5 @@ func (s Selfcheck) With(v Finding) []string {
 func WriteSelfcheckJSON(w io.Writer, s *Selfcheck) error {
 	document := *s
 	document.Schema = SelfcheckSchema
-	text, err := json.MarshalIndent(document, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode selfcheck: %w", err)
-	}
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("write selfcheck: %w", err)
-	}
-	return nil
+	return indented.Write(w, "selfcheck", document)
 }

@@ -14,15 +14,11 @@ import (
 func WriteSelfcheckTable(w io.Writer, s *Selfcheck, opts TableOptions) error {
 	var text bytes.Buffer
 	paint := paint(opts.Color)
-	fmt.Fprintf(&text, "%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)\n",
-		s.Tool.Name, s.Tool.Version, s.Environment.OS, s.Environment.Arch, s.Environment.CPUs,
-		strings.TrimPrefix(s.Environment.Go, "go"), s.Redis.Version, s.Redis.Source)
+	fmt.Fprintln(&text, conditions(s.Tool, s.Environment, s.Redis))
 	for _, c := range s.Checks {
 		fmt.Fprintf(&text, "\n%s  %s  %s (%.0f s)\n", paint.bold(c.Name), paint.checked(c.Verdict), c.Shows, c.Seconds)
 		for _, why := range c.Why {
-			for i, line := range wrap(why, tableWidth-4, "") {
-				fmt.Fprintf(&text, "  %s%s\n", [2]string{"! ", "  "}[min(i, 1)], line)
-			}
+			fmt.Fprintln(&text, hanging("! ", why, "  "))
 		}
 		columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 		for _, m := range c.Measured {
@@ -35,20 +31,10 @@ func WriteSelfcheckTable(w io.Writer, s *Selfcheck, opts TableOptions) error {
 	if s.Interrupted {
 		fmt.Fprintln(&text, "\ninterrupted: checks are missing")
 	}
-	trimmed := strings.Join(withoutTails(text.String()), "\n")
-	if _, err := io.WriteString(w, trimmed); err != nil {
+	if err := writeTrimmed(w, text.String()); err != nil {
 		return fmt.Errorf("write selfcheck: %w", err)
 	}
 	return nil
-}
-
-// withoutTails takes the blanks off the ends, which columns leave there.
-func withoutTails(text string) []string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return lines
 }
 
 // mark points out what is not as wanted.

@@ -1,12 +1,10 @@
 package results
 
 import (
-	"fmt"
-	"math"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/perf/benchmath"
 
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -14,34 +12,47 @@ import (
 // option is one of the workload's, for a name that must tell workloads apart.
 type option struct{ name, value string }
 
+// unnamed are the options that tell no workloads apart: how much is measured, over how
+// many connections, and the clients, whom every name has anyway.
+var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "pool"}
+
+// named is the order in which names have the others, new ones last: a history is
+// found again by its name.
+var named = []string{
+	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "gather", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
+}
+
 // differing are the options in which a workload is not the usual one, beside its
 // clients.
 func differing(w spec.Spec) []option {
 	usual := spec.Default()
-	usual.Clients = w.Clients
 	usual.Instances = max(1, min(usual.Instances, w.Clients))
+	given, otherwise := w.Given(), usual.Given()
 	var options []option
-	add := func(name string, value, usual any) {
-		if fmt.Sprint(value) != fmt.Sprint(usual) {
-			options = append(options, option{name, fmt.Sprint(value)})
+	for _, field := range namedFields() {
+		values := given[field.Name]
+		if slices.Equal(values, otherwise[field.Name]) || field.Name == "arrivals" && w.Rate == 0 {
+			continue
 		}
+		name := field.Name
+		if field.List {
+			name += "s"
+		}
+		options = append(options, option{name, field.Join(values)})
 	}
-	add("instances", w.Instances, usual.Instances)
-	add("keys", w.Keys, usual.Keys)
-	add("key-dist", w.KeyDist, usual.KeyDist)
-	add("rate", w.Rate, usual.Rate)
-	if w.Rate > 0 {
-		add("arrivals", w.Arrivals, usual.Arrivals)
-	}
-	add("hold", w.Hold, usual.Hold)
-	add("think", w.Think, usual.Think)
-	add("ttl", w.TTL, usual.TTL)
-	if w.Timeout != nil {
-		options = append(options, option{"timeout", w.Timeout.String()})
-	}
-	add("work", w.Work, usual.Work)
-	add("coalesce", w.Coalesce, usual.Coalesce)
 	return options
+}
+
+func namedFields() []spec.Field {
+	fields := slices.DeleteFunc(spec.Fields(), func(f spec.Field) bool { return slices.Contains(unnamed, f.Name) })
+	place := func(f spec.Field) int {
+		if at := slices.Index(named, f.Name); at >= 0 {
+			return at
+		}
+		return len(named)
+	}
+	slices.SortStableFunc(fields, func(a, b spec.Field) int { return cmp.Compare(place(a), place(b)) })
+	return fields
 }
 
 // series is the name under which a strategy under a workload is followed from
@@ -90,22 +101,11 @@ func (s summary) points() []point {
 		}
 		p := point{Metric: m, value: figure.Value, low: figure.Value, high: figure.Value, runs: len(values)}
 		if !m.total {
-			p.low, p.high = interval(values)
+			p.low, p.high, _ = interval(values)
 		}
 		points = append(points, p)
 	}
 	return points
-}
-
-// interval is the 95 % interval of a median from order statistics, which takes
-// six runs; of fewer it is the smallest and the largest.
-func interval(values []float64) (low, high float64) {
-	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
-	s := benchmath.AssumeNothing.Summary(sample, 0.95)
-	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
-		return sample.Values[0], sample.Values[len(sample.Values)-1]
-	}
-	return s.Lo, s.Hi
 }
 
 // rounded6 keeps six significant digits: more would only be noise in a file that

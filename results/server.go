@@ -22,6 +22,15 @@ type ServerDelta struct {
 	MainCPU   *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
 	IdleCPU   *float64         `json:"idle_cpu_seconds"`        // what CPU would have been with the same connections idle
 	Evictions int64            `json:"evicted_keys,omitempty"`
+	// BusPublished are the messages from node to node of a cluster that PUBLISH and
+	// SPUBLISH made, over the cluster bus, where each is larger by over 2 KB than what
+	// was published; nil on no cluster.
+	BusPublished *int64 `json:"bus_published,omitempty"`
+	// BusReceived are the bytes that the nodes of a cluster received from each other
+	// over the bus, the gossip that keeps them together included, as Linux counts
+	// them at the sockets; nil where those are not to be seen, as in a container with
+	// a network of its own.
+	BusReceived *int64 `json:"bus_bytes_received,omitempty"`
 
 	// RoundTrips and the client's bytes are counted at the generator's sockets.
 	RoundTrips     *int64 `json:"round_trips"` // requests written, a pipeline being one
@@ -35,8 +44,8 @@ type ServerDelta struct {
 }
 
 // NodeDelta is what one node counted. Replicas count the commands and bytes that
-// their primary passes on to them; what the nodes of a cluster say to each other,
-// which a PUBLISH is part of, INFO does not count.
+// their primary passes on to them; what the nodes of a cluster say to each other
+// is not among them, but for BusPublished and BusReceived.
 type NodeDelta struct {
 	Address  string           `json:"address"`
 	Role     string           `json:"role,omitempty"` // primary or replica, at the end
@@ -45,6 +54,9 @@ type NodeDelta struct {
 	BytesIn  *int64           `json:"bytes_in"`
 	BytesOut *int64           `json:"bytes_out"`
 	CPU      *float64         `json:"cpu_seconds"`
+
+	BusPublished *int64 `json:"bus_published,omitempty"`      // sent by it, as in ServerDelta
+	BusReceived  *int64 `json:"bus_bytes_received,omitempty"` // by it, as in ServerDelta
 }
 
 // ServerPeak is the largest seen in the window, sampled about once a second.

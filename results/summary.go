@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -22,6 +21,19 @@ type summary struct {
 
 // usable says whether a run's figures may go into a median.
 func usable(r Run) bool { return r.Valid() && r.Failure == "" }
+
+// choose the runs that figures come from.
+func (s *summary) choose() {
+	s.used, s.suspect = nil, false
+	for _, run := range s.runs {
+		if usable(run) {
+			s.used = append(s.used, run)
+		}
+	}
+	if len(s.used) == 0 {
+		s.used, s.suspect = s.runs, true
+	}
+}
 
 // title is how tables name it.
 func (s summary) title() string { return strings.TrimSpace(s.Name + " " + s.point) }
@@ -52,14 +64,9 @@ func summarise(r *Report) []summary {
 	for _, run := range r.Runs {
 		s := add(Strategy{Name: run.Strategy}, run.Point)
 		s.runs = append(s.runs, run)
-		if usable(run) {
-			s.used = append(s.used, run)
-		}
 	}
 	for i := range all {
-		if len(all[i].used) == 0 {
-			all[i].used, all[i].suspect = all[i].runs, true
-		}
+		all[i].choose()
 	}
 	return slices.DeleteFunc(all, func(s summary) bool { return len(s.runs) == 0 })
 }
@@ -86,16 +93,11 @@ func (s summary) median(figure func(Run) *float64) *float64 {
 	if len(known) == 0 {
 		return nil
 	}
-	middle := len(known) / 2
-	m := known[middle]
-	if len(known)%2 == 0 {
-		m = (known[middle-1] + m) / 2
-	}
-	return &m
+	return new(Median(known))
 }
 
 // bound is the median of a duration that in some runs may be a lower bound
-// only, see figure.
+// only, see medianFigure.
 func (s summary) bound(duration func(Run) *Bound) *Bound {
 	m := s.figure(timed(duration))
 	if m == nil {
@@ -104,9 +106,7 @@ func (s summary) bound(duration func(Run) *Bound) *Bound {
 	return &Bound{NS: int64(m.Value), AtLeast: m.AtLeast}
 }
 
-// figure is the median of what in some runs may be a lower bound only. It is
-// exact when everything up to the middle is: what lies above can then only move
-// further up.
+// figure is the median of what in some runs may be a lower bound only.
 func (s summary) figure(value func(Run) *Figure) *Figure {
 	var known []Figure
 	for _, run := range s.used {
@@ -114,17 +114,7 @@ func (s summary) figure(value func(Run) *Figure) *Figure {
 			known = append(known, *f)
 		}
 	}
-	if len(known) == 0 {
-		return nil
-	}
-	slices.SortFunc(known, func(a, b Figure) int { return cmp.Compare(a.Value, b.Value) })
-	middle := len(known) / 2
-	m := Figure{Value: known[middle].Value}
-	if len(known)%2 == 0 {
-		m.Value = (known[middle-1].Value + m.Value) / 2
-	}
-	m.AtLeast = slices.ContainsFunc(known[:middle+1], func(f Figure) bool { return f.AtLeast })
-	return &m
+	return medianFigure(known)
 }
 
 // total adds up a count over every run, the untrusted ones included: a broken

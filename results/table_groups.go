@@ -22,6 +22,7 @@ func groups(r *Report, summaries []summary) []group {
 		{"LOAD on Redis", loadColumns()},
 		{"SAFETY", safetyColumns(r)},
 	}
+	all = append(all, faultGroups(r)...)
 	return slices.DeleteFunc(all, func(g group) bool { return g.columns == nil })
 }
 

@@ -39,11 +39,22 @@ func (p *page) entry(label, format string, args ...any) {
 func (p *page) heading(r *Report) {
 	p.entry("lockbench", "%s", join(r.Tool.Version, plural(r.Rounds, "run")+" of each strategy", started(r)))
 	p.entry("workload", "%s", workload(r))
+	p.entry("faults", "%s", join(r.Workload.Given()["fault"]...))
 	p.entry("sweep", "%s", sweep(r.Points))
 	p.entry("redis", "%s", server(r.Redis))
-	p.entry("machine", "%s", machine(r.Environment))
+	p.machines(r)
 	if r.Floors != nil {
 		p.entry("floors", "%s", floors(r.Floors))
+	}
+}
+
+// machines are the generators', each with its name where there are several.
+func (p *page) machines(r *Report) {
+	if len(r.Parts) == 0 {
+		p.entry("machine", "%s", machine(r.Environment))
+	}
+	for _, part := range r.Parts {
+		p.entry("machine", "%s: %s", part.Generator, machine(part.Environment))
 	}
 }
 

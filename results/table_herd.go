@@ -1,12 +1,10 @@
 package results
 
+import "slices"
+
 // herdColumns show the bursts of a workload that gathers a herd; nil for others.
 func herdColumns(r *Report) []column {
-	any := false
-	for _, run := range r.Runs {
-		any = any || run.Herd != nil
-	}
-	if !any {
+	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Herd != nil }) {
 		return nil
 	}
 	of := func(value func(*Herd) *float64) func(Run) *float64 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // verdictWidth leaves room for the counts beside it.
@@ -41,6 +43,7 @@ func (p *page) notes(r *Report, all []summary) {
 		p.runNotes(r, s)
 	}
 	p.labelNotes(all)
+	p.tokenNote(r, all)
 	for i, s := range all {
 		if s.Caveat != "" && (i == 0 || all[i-1].Name != s.Name) { // once for all points
 			p.entry("unsafe", "%s: %s", s.Name, s.Caveat)
@@ -72,6 +75,11 @@ func (p *page) runNotes(r *Report, s summary) {
 		} else if run.Failure != "" {
 			p.entry("! FAILED", "%s: %s", name, run.Failure)
 		}
+		for _, fault := range run.Faults {
+			if len(fault.Missed) > 0 {
+				p.entry("missed", "%s: %s%s: %s", name, fault.Fault.Name, repeated(len(fault.Missed)), fault.Missed[0])
+			}
+		}
 		for _, claim := range run.Safety.Broken {
 			p.entry("! BROKEN", "%s: %s", name, claim)
 		}
@@ -82,6 +90,13 @@ func (p *page) runNotes(r *Report, s summary) {
 			p.entry("errors", "%s: %s × %s", name, count(e.Count), e.Error)
 		}
 	}
+}
+
+func repeated(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", %d times", n)
 }
 
 func more(n int64) string {
@@ -98,8 +113,12 @@ func meaning(label string) string {
 		return " (the machine was busy with lockbench itself: the lock may be faster than shown)"
 	case "busy machine":
 		return " (busy with something other than lockbench and Redis: measure on a quieter one)"
+	case "through proxies":
+		return " (for the sake of the network's faults, and slower than without)"
 	case "redis-bound":
 		return " (the thread that executes commands was busy all the time)"
+	case PartOfASession:
+		return " (what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together)"
 	default:
 		return ""
 	}
@@ -123,6 +142,23 @@ func (p *page) labelNotes(all []summary) {
 	}
 	for _, label := range labels {
 		p.entry("label", "%s: %s%s", strings.Join(bearers[label], ", "), label, meaning(label))
+	}
+}
+
+// tokenNote names those whose late holders the counter would have refused if they had
+// had tokens: that it refused nobody must not be taken for nothing to refuse.
+func (p *page) tokenNote(r *Report, all []summary) {
+	if r.Workload.Work != spec.WorkCounter || r.Workload.Fence == spec.FenceOff {
+		return
+	}
+	var without []string
+	for _, s := range all {
+		if slices.ContainsFunc(s.runs, func(run Run) bool { return run.Safety.Late > 0 && run.Safety.FencedLeases == 0 }) {
+			without = append(without, s.title())
+		}
+	}
+	if len(without) > 0 {
+		p.entry("no token", "%s: late holders wrote, for without fencing tokens the counter cannot tell them", strings.Join(without, ", "))
 	}
 }
 

@@ -86,6 +86,9 @@ func cases() map[string]*Report {
 		work.Runs[i].Speed.ServedPerSecond = 4 * work.Runs[i].Speed.PerSecond
 	}
 	work.Runs[2].Safety.LostUpdates = new(int64(17))
+	work.Runs[2].Safety.Late, work.Runs[1].Safety.Late, work.Runs[1].Safety.FencedLeases = 5, 3, 900
+
+	faults := faulty()
 
 	interrupted := sample()
 	interrupted.Interrupted = true
@@ -109,7 +112,7 @@ func cases() map[string]*Report {
 
 	return map[string]*Report{
 		"normal": sample(), "rounds": rounds, "sweep": sweep, "censored": censored, "nils": nils, "invalid": invalid,
-		"broken": broken, "work": work, "interrupted": interrupted, "empty": empty, "thresholds": judged,
+		"broken": broken, "work": work, "faults": faults, "interrupted": interrupted, "empty": empty, "thresholds": judged,
 	}
 }
 
@@ -169,6 +172,7 @@ func extreme() *Report {
 	timeout := r.Workload.TTL
 	r.Workload.Timeout, r.Workload.Think = &timeout, spec.Fixed(time.Duration(timeout))
 	r.Workload.Work, r.Workload.Coalesce = spec.WorkCounter, true
+	r.Workload.Faults = faulty().Workload.Faults
 	r.Environment.CPUModel = strings.Repeat("Very Long Processor Name ", 6)
 	r.Redis.Address = strings.Repeat("a-host-name-without-a-break", 6) + ":6379"
 	r.Warnings = []string{strings.Repeat("word ", 60), strings.Repeat("x", 300), strings.Repeat("錠", 90)}
@@ -195,6 +199,15 @@ func extreme() *Report {
 }
 
 func widest(run *Run) {
+	run.Faults = faulty().Runs[2].Faults
+	for i := range run.Faults {
+		for j := range run.Faults[i].Strikes {
+			run.Faults[i].Strikes[j] = Strike{
+				RecoveryNS: new(int64(123_456_789)), Stall: &Bound{123_456_789, true},
+				Overlaps: 99_999, Late: 99_999, LateNS: 123_456_789, LostWakeUps: 99_999,
+			}
+		}
+	}
 	long := func() *Bound { return &Bound{NS: 123_456_789, AtLeast: true} }
 	run.Speed.Utilisation, run.Speed.ServedPerSecond = 1.234, 123_456
 	for _, d := range []*Distribution{

@@ -1,6 +1,8 @@
 package results
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
@@ -46,6 +48,29 @@ func words(text string) func(func(string) bool) {
 			text = text[end:]
 		}
 	}
+}
+
+// hanging is a text below a heading, as wide as a table: behind a mark, and indented
+// from the second line on.
+func hanging(mark, text, indent string) string {
+	return "  " + strings.Join(wrap(mark+text, tableWidth-2, indent), "\n  ")
+}
+
+// writeTrimmed writes a text without the blanks that columns leave at the ends of
+// lines.
+func writeTrimmed(w io.Writer, text string) error {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// conditions are what was measured with and on, in one line.
+func conditions(t Tool, e Environment, r Redis) string {
+	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
+		t.Name, t.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), r.Version, r.Source)
 }
 
 // paint colours words, or leaves them as they are.

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/lockbench/lockbench/internal/nearest"
 )
 
 // Threshold is a limit that a figure must keep, in k6's grammar:
@@ -76,7 +75,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	if t.metric, err = aggregated(name, aggregation); err != nil {
 		return t, errors.Join(append(faults, fmt.Errorf("%q: %w", text, err))...)
 	}
-	if t.limit, err = parseLimit(strings.TrimSpace(strings.TrimPrefix(rest, t.operator)), t.metric.Unit); err != nil {
+	if t.limit, err = ParseLimit(strings.TrimSpace(strings.TrimPrefix(rest, t.operator)), t.metric.Unit); err != nil {
 		faults = append(faults, fmt.Errorf("%q: %w", text, err))
 	}
 	return t, errors.Join(faults...)
@@ -113,14 +112,6 @@ func ThresholdMetrics() (distributions, single []string) {
 	return distributions, single
 }
 
-// nearestMetric is the one that was probably meant.
-func nearestMetric(name string) string {
-	distributions, single := ThresholdMetrics()
-	return slices.MinFunc(append(distributions, single...), func(a, b string) int {
-		return cmp.Compare(levenshtein.ComputeDistance(name, a), levenshtein.ComputeDistance(name, b))
-	})
-}
-
 // aggregated is the metric of a name and an aggregation with its colon, which may
 // be empty.
 func aggregated(name, aggregation string) (Metric, error) {
@@ -131,7 +122,7 @@ func aggregated(name, aggregation string) (Metric, error) {
 		m, known := FindMetric(name)
 		switch {
 		case !known:
-			return m, fmt.Errorf("there is no metric %s, did you mean %s? (docs/FORMATS.md lists them)", name, nearestMetric(name))
+			return m, fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name, nearest.Question("%s", name, slices.Concat(ThresholdMetrics())))
 		case given || aggregation != "":
 			return m, fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
 		}
@@ -203,8 +194,9 @@ func (d Distribution) percentile(p float64) *Bound {
 	return s.Quantile(p / 100)
 }
 
-// parseLimit reads a limit in a metric's unit.
-func parseLimit(text string, unit Unit) (float64, error) {
+// ParseLimit reads a value that a figure in this unit is held against: 50ms, 800/s,
+// 5%, 2KB, or a plain number.
+func ParseLimit(text string, unit Unit) (float64, error) {
 	number := func(text string) (float64, bool) {
 		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)

@@ -156,9 +156,7 @@ func (s Side) bound() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			all++
-			if slices.ContainsFunc(run.Labels, func(label string) bool {
-				return strings.HasPrefix(label, "generator-bound") || strings.HasPrefix(label, "busy machine")
-			}) {
+			if run.Hurried() {
 				limited++
 			}
 		}

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Medians are those of every metric over the runs of a strategy, in a sweep at one
-// point, that can be
-// compared, by name, and the number of these runs.
+// Medians are those of every metric, by name, over the runs of a strategy (in a
+// sweep, at one point) that can be compared, and the number of these runs.
 func (r Report) Medians(strategy string) (medians map[string]float64, runs int) {
 	usable := Side{Reports: []Report{r}}.runs(strategy)
 	medians = map[string]float64{}

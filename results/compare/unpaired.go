@@ -87,7 +87,7 @@ func newSample(values []results.Figure) Sample {
 		s.AtLeast = s.AtLeast || v.AtLeast
 	}
 	if s.N > 0 {
-		s.Median = new(medianOf(s.Values))
+		s.Median = new(results.Median(s.Values))
 	}
 	return s
 }

@@ -3,6 +3,8 @@ package compare
 import (
 	"math"
 	"slices"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // signedRank is the outcome of Wilcoxon's signed-rank test.
@@ -121,7 +123,7 @@ func center(differences []float64, alpha float64) (estimate, low, high float64, 
 		}
 	}
 	slices.Sort(means)
-	estimate = median(means)
+	estimate = results.Median(means)
 	ranks := make([]int, n)
 	for i := range ranks {
 		ranks[i] = 2 * (i + 1)
@@ -140,19 +142,3 @@ func center(differences []float64, alpha float64) (estimate, low, high float64, 
 	}
 	return estimate, 0, 0, false
 }
-
-// median is that of ascending values.
-func median(ascending []float64) float64 {
-	middle := len(ascending) / 2
-	switch {
-	case len(ascending) == 0:
-		return math.NaN()
-	case len(ascending)%2 == 1:
-		return ascending[middle]
-	}
-	low, high := ascending[middle-1], ascending[middle]
-	return low + (high-low)/2
-}
-
-// medianOf is that of values in any order.
-func medianOf(values []float64) float64 { return median(slices.Sorted(slices.Values(values))) }

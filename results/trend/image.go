@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 const (
@@ -106,5 +108,5 @@ func medianOf(points []Point) float64 {
 	for _, p := range points {
 		values = append(values, p.Value)
 	}
-	return median(values)
+	return results.Median(values)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
 
@@ -80,7 +81,7 @@ func (s *Series) findChanges(alpha float64) {
 	at := changePoints(logs, alpha)
 	segments := cut(values, at)
 	for i, first := range at {
-		before, after := median(segments[i]), median(segments[i+1])
+		before, after := results.Median(segments[i]), results.Median(segments[i+1])
 		if before == after {
 			continue
 		}
@@ -91,13 +92,4 @@ func (s *Series) findChanges(alpha float64) {
 		}
 		s.Changes = append(s.Changes, c)
 	}
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -1,0 +1,102 @@
+package results
+
+import (
+	"io"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// AdviceSchema names the version of the document.
+const AdviceSchema = "lockbench/advice/1"
+
+// Advice is which lock to take under somebody's contention, and what made it that
+// one. What it says it has measured itself, or a strategy claims it.
+type Advice struct {
+	Schema      string      `json:"schema"`
+	Tool        Tool        `json:"tool"`
+	Started     time.Time   `json:"started"`
+	Finished    time.Time   `json:"finished"`
+	Environment Environment `json:"environment"`
+	Redis       Redis       `json:"redis"`
+	Workload    spec.Spec   `json:"workload"`
+	Rounds      int         `json:"rounds"`
+	For         Purpose     `json:"for"`
+
+	Choice   *Choice `json:"choice"` // nil if nothing that was measured may be recommended
+	RunnerUp *Choice `json:"runner_up,omitempty"`
+	// Before is what to think of before a lock, or to put before it.
+	Before   []Sentence  `json:"before,omitempty"`
+	Cautions []Sentence  `json:"cautions,omitempty"`
+	Measured []Contender `json:"measured"`
+	LeftOut  []LeftOut   `json:"left_out,omitempty"` // what was not measured, or not to the end
+	Broken   []string    `json:"broken,omitempty"`   // strategies that did not keep what they claim
+	Commands []string    `json:"commands"`           // that measure it again
+
+	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
+}
+
+// Purpose is what a lock is for.
+type Purpose string
+
+const (
+	// Efficiency is a lock that saves work: two holders at once are a nuisance.
+	Efficiency Purpose = "efficiency"
+	// Correctness is a lock without which data breaks.
+	Correctness Purpose = "correctness"
+)
+
+// What can be chosen beside a strategy, by the name it then has.
+const (
+	NoLock         = "no lock"
+	ConsensusStore = "consensus store"
+)
+
+// Choice is what is recommended, or would be without the first choice.
+type Choice struct {
+	Name    string     `json:"name"` // a strategy's, NoLock or ConsensusStore
+	Summary string     `json:"summary"`
+	Reasons []Sentence `json:"reasons"`
+}
+
+// Sentence is advice with what it rests on: a figure or a claim, at least one.
+type Sentence struct {
+	Text     string     `json:"text"`
+	Evidence []Evidence `json:"evidence"`
+}
+
+// Evidence is a metric of a strategy in this very run, with the ratio to another
+// strategy's where the two are compared; or what a strategy claims.
+type Evidence struct {
+	Strategy string   `json:"strategy"`
+	Metric   string   `json:"metric,omitempty"`
+	Unit     Unit     `json:"unit,omitempty"`
+	Value    *Figure  `json:"value,omitempty"`
+	Than     string   `json:"than,omitempty"`
+	Ratio    *Ratio   `json:"ratio,omitempty"`
+	Claims   []string `json:"claims,omitempty"`
+}
+
+// Contender is a strategy that was measured.
+type Contender struct {
+	Name    string            `json:"name"`
+	Claims  []string          `json:"claims"`
+	Verdict string            `json:"verdict"` // whether they held, in a word or two
+	Figures []ContenderFigure `json:"figures"`
+	Out     string            `json:"out,omitempty"` // why it is neither choice nor runner-up
+}
+
+// ContenderFigure is a metric over all rounds.
+type ContenderFigure struct {
+	Metric string  `json:"metric"`
+	Unit   Unit    `json:"unit"`
+	Value  *Figure `json:"value"` // nil where it is not known
+}
+
+// WriteAdviceJSON writes it as an indented JSON document.
+func WriteAdviceJSON(w io.Writer, a *Advice) error {
+	document := *a
+	document.Schema = AdviceSchema
+	return indented.Write(w, "advice", document)
+}

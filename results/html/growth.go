@@ -1,0 +1,208 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// farApart is a range that a linear axis cannot show.
+const farApart = 30
+
+// growth draws a metric against the number of clients, a line a strategy; nil
+// where there is nothing to draw.
+func (f family) growth(fig figure, m results.Metric, axis string, logScale bool) (*figure, error) {
+	var clients []float64
+	for _, a := range f.arenas {
+		clients = append(clients, float64(a.workload.Clients))
+	}
+	curves, ranges, err := f.lines(m, logScale)
+	low, high, ok := extent(curves)
+	if !logScale && m.Unit == results.PerSecond && high > farApart*low {
+		logScale = true
+		curves, ranges, err = f.lines(m, logScale)
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	p := newChart("clients", axis)
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, counted(clients)
+	if logScale {
+		logarithmic(&p.Y, low, high, m.Unit)
+	} else {
+		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, high*1.05, linear{m.Unit}
+	}
+	for _, spread := range ranges {
+		p.Add(spread)
+	}
+	if err := put(p.Plot, curves); err != nil {
+		return nil, err
+	}
+	p.X.Min, p.X.Max = slices.Min(clients)/1.15, slices.Max(clients)*1.15
+	if !logScale {
+		p.Y.Min = 0
+	}
+	fig.plot, fig.marks = p, marksOf(curves)
+	return &fig, nil
+}
+
+// lines are those of all strategies that have the metric, and what their runs
+// lay between.
+func (f family) lines(m results.Metric, logScale bool) ([]curve, []*plotter.YErrorBars, error) {
+	var curves []curve
+	var ranges []*plotter.YErrorBars
+	for _, name := range strategyNames([]family{f}) {
+		c, spread, err := f.line(name, m, logScale)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(c.points()) > 0 {
+			curves = append(curves, c)
+		}
+		if spread != nil {
+			ranges = append(ranges, spread)
+		}
+	}
+	return curves, ranges, nil
+}
+
+// line is one strategy's, with what its runs lay between.
+func (f family) line(name string, m results.Metric, logScale bool) (curve, *plotter.YErrorBars, error) {
+	var c curve
+	var bars errorBars
+	for _, a := range f.arenas {
+		at := slices.IndexFunc(a.cells, func(c cell) bool { return c.Name == name })
+		if at < 0 {
+			continue
+		}
+		c.mark = a.cells[at].mark
+		figure := a.cells[at].Figure(m)
+		if figure == nil || logScale && figure.Value <= 0 {
+			continue
+		}
+		point := plotter.XY{X: float64(a.workload.Clients), Y: figure.Value}
+		c.marks = append(c.marks, point)
+		if figure.AtLeast || len(c.bound) > 0 {
+			if n := len(c.line); n > 0 && len(c.bound) == 0 {
+				c.bound = append(c.bound, c.line[n-1])
+			}
+			c.bound = append(c.bound, point)
+			continue
+		}
+		c.line = append(c.line, point)
+		if low, high, ok := a.cells[at].Range(m); ok && (low > 0 || !logScale) {
+			bars.XYs = append(bars.XYs, point)
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{point.Y - low, high - point.Y})
+		}
+	}
+	if len(bars.XYs) == 0 {
+		return c, nil, nil
+	}
+	spread, err := plotter.NewYErrorBars(bars)
+	if err != nil {
+		return c, nil, fmt.Errorf("draw %s: %w", name, err)
+	}
+	spread.LineStyle = c.look.LineStyle
+	spread.Dashes, spread.Width, spread.CapWidth = nil, 1, 5
+	return c, spread, nil
+}
+
+type errorBars struct {
+	plotter.XYs
+	plotter.YErrors
+}
+
+// counted are ticks at the numbers of clients there were, those labelled that
+// have room.
+type counted []float64
+
+// Ticks implements plot.Ticker.
+func (c counted) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	room := plot.LogScale{}
+	last := -1.0
+	for _, n := range c {
+		tick := plot.Tick{Value: n}
+		if at := room.Normalize(low, high, n); last < 0 || at-last > 0.09 {
+			tick.Label, last = short(n, results.Number), at
+		}
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+// bars draws a metric of one arena, a bar a strategy, the first on top; nil where
+// it is not known of any.
+func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) (*figure, error) {
+	p := newChart(axis, "")
+	var names []string
+	most := ceiling
+	n := len(a.cells)
+	known := false
+	for i, c := range a.cells {
+		names = append(names, "")
+		figure := c.Figure(m)
+		label := figure.Text(m.Unit)
+		if c.Suspect {
+			label += " !"
+		}
+		value := 0.0
+		if figure != nil {
+			value, known = figure.Value, true
+		}
+		names[i] = shortened(c.Name, 16)
+		bar, err := plotter.NewBarChart(plotter.Values{value}, vg.Length(min(18, 150/n)))
+		if err != nil {
+			return nil, fmt.Errorf("draw %s: %w", c.Name, err)
+		}
+		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, float64(n-1-i), c.look.LineStyle.Color, 0
+		p.Add(bar)
+		end := value
+		if low, high, ok := c.Range(m); ok {
+			if err := whisker(p.Plot, low, high, float64(n-1-i)); err != nil {
+				return nil, fmt.Errorf("draw %s: %w", c.Name, err)
+			}
+			end = max(end, high)
+		}
+		most = max(most, end)
+		text, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: end, Y: float64(n - 1 - i)}}, Labels: []string{label}})
+		if err != nil {
+			return nil, fmt.Errorf("draw %s: %w", c.Name, err)
+		}
+		text.TextStyle[0].Font, text.TextStyle[0].Color, text.TextStyle[0].YAlign = sans(9.5), ink, -0.4
+		text.Offset.X = 4
+		p.Add(text)
+	}
+	if !known {
+		return nil, nil
+	}
+	slices.Reverse(names)
+	p.NominalY(names...)
+	p.Y.Tick.Label.Font, p.Y.Tick.Label.Color = sans(10), ink
+	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, most*1.22, linear{m.Unit}
+	if most == 0 {
+		p.X.Max = 1
+	}
+	p.Y.Min, p.Y.Max = -0.6, float64(n)-0.4
+	fig.plot = p
+	for _, c := range a.cells {
+		fig.marks = append(fig.marks, c.mark)
+	}
+	return &fig, nil
+}
+
+// whisker shows what the runs lay between.
+func whisker(p *plot.Plot, low, high, y float64) error {
+	line, err := plotter.NewLine(plotter.XYs{{X: low, Y: y}, {X: high, Y: y}})
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width = ink, 1
+	p.Add(line)
+	return nil
+}

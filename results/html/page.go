@@ -1,0 +1,274 @@
+// Package html shows reports as one page for a browser: findings in plain words,
+// the figures as pictures, and all it takes to measure them again. The page needs
+// no network and no script.
+package html
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+var (
+	//go:embed page.html.tmpl
+	pageSource string
+	//go:embed style.css
+	styleSource string
+
+	pageTemplate = template.Must(template.New("page").Parse(pageSource))
+)
+
+// page is what the template shows.
+type page struct {
+	Title    string
+	Tones    []tone
+	Style    template.CSS
+	Findings []finding
+	Sections []section
+	Safety   table
+	Files    []source
+}
+
+// section is a family.
+type section struct {
+	Title, Note string
+	Legend      []legend
+	Overview    []picture
+	Arenas      []details
+}
+
+// details are an arena's.
+type details struct {
+	Title    string
+	Open     bool
+	Table    table
+	Pictures []picture
+}
+
+type picture struct {
+	Title, Note string
+	SVG         template.HTML
+}
+
+type legend struct {
+	Swatch template.HTML
+	Name   string
+	About  string
+}
+
+type table struct {
+	Head []string
+	Rows [][]string
+}
+
+// extra is a table of what only some workloads have.
+type extra struct {
+	Title string
+	Table table
+}
+
+// source is a file, and how it was made.
+type source struct {
+	Name      string
+	Extras    []extra
+	Lines     [][2]string
+	Warnings  []string
+	Reproduce string
+}
+
+// Write writes the page of these reports.
+func Write(w io.Writer, files []File) error {
+	all := families(files)
+	page := page{
+		Title: "lockbench report", Tones: tones(), Style: template.CSS(styleSource), // our own
+		Findings: findings(all, files), Safety: safetyTable(all),
+	}
+	for i, f := range all {
+		s, err := f.section(i == 0 || len(all) <= 3)
+		if err != nil {
+			return err
+		}
+		if len(all) > 1 {
+			s.Title = numbered(i, s.Title)
+		}
+		page.Sections = append(page.Sections, s)
+	}
+	for _, f := range files {
+		page.Files = append(page.Files, sourceOf(f))
+	}
+	var encoded bytes.Buffer
+	if err := pageTemplate.Execute(&encoded, page); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	if _, err := w.Write(encoded.Bytes()); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// numbered tells which of several sections something is about.
+func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
+
+func (f family) section(open bool) (section, error) {
+	s := section{Title: f.title()}
+	all := f
+	f = f.drawn()
+	overview, err := f.overview()
+	if err != nil {
+		return s, err
+	}
+	if s.Overview, err = pictures(overview); err != nil {
+		return s, err
+	}
+	if s.Legend, err = f.legend(); err != nil {
+		return s, err
+	}
+	for i, a := range slices.Backward(f.arenas) {
+		d := details{Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1, Table: all.arenas[i].table()}
+		figures, err := a.details()
+		if err != nil {
+			return s, err
+		}
+		if d.Pictures, err = pictures(figures); err != nil {
+			return s, err
+		}
+		s.Arenas = append(s.Arenas, d)
+	}
+	if rounds := len(f.top().cells[0].Used); rounds > 1 {
+		s.Note = "Medians of the valid runs; whiskers are the smallest and the largest. Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
+	}
+	left := slices.DeleteFunc(strategyNames([]family{all}), func(name string) bool { return slices.Contains(strategyNames([]family{f}), name) })
+	if len(left) > 0 {
+		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.", enumerate(left)))
+	}
+	return s, nil
+}
+
+func pictures(figures []figure) ([]picture, error) {
+	var all []picture
+	for _, f := range figures {
+		svg, err := f.svg()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, picture{f.title, f.note, svg})
+	}
+	return all, nil
+}
+
+// legend names all strategies of the family.
+func (f family) legend() ([]legend, error) {
+	var all []legend
+	for _, a := range f.arenas {
+		for _, c := range a.cells {
+			if slices.ContainsFunc(all, func(l legend) bool { return l.Name == c.Name }) {
+				continue
+			}
+			s, err := swatch(c.look)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, legend{s, c.Name, c.Summary.Strategy.Summary})
+		}
+	}
+	return all, nil
+}
+
+func sourceOf(f File) source {
+	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings}
+	for _, t := range f.Extras() {
+		title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
+		s.Extras = append(s.Extras, extra{title, table{append([]string{"strategy"}, t.Head...), t.Rows}})
+	}
+	build := strings.TrimSpace(f.Tool.Name + " " + f.Tool.Version)
+	if c := f.Tool.Commit; c != "" && !strings.Contains(build, c[:min(len(c), 7)]) {
+		build += " " + c[:min(len(c), 12)]
+	}
+	s.Lines = append(s.Lines, [2]string{"build", build})
+	if !f.Started.IsZero() {
+		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})
+	}
+	s.Lines = append(s.Lines, f.Describe()...)
+	if r := f.Redis.Why; r != "" {
+		s.Lines = append(s.Lines, [2]string{"why this Redis", r})
+	}
+	return s
+}
+
+// whole writes a count, which may be the median of two.
+func whole(f *results.Figure) string {
+	if f == nil || f.AtLeast || 2*f.Value != math.Trunc(2*f.Value) || f.Value >= 1e5 {
+		return f.Text(results.Number)
+	}
+	return strconv.FormatFloat(f.Value, 'f', -1, 64)
+}
+
+// table are an arena's figures.
+func (a arena) table() table {
+	t := table{Head: []string{"strategy", "runs", "acq/s", "held", "wait p50", "wait p99", "p99 per client", "starved", "handoff p50", "commands", "Redis CPU", "claims"}}
+	for _, c := range a.cells {
+		text := func(name string) string {
+			m := metric(name)
+			return c.Figure(m).Text(m.Unit)
+		}
+		runs := fmt.Sprint(len(c.Runs))
+		if c.Suspect {
+			runs = "! not trusted"
+		} else if len(c.Used) < len(c.Runs) {
+			runs = fmt.Sprintf("%d of %d", len(c.Used), len(c.Runs))
+		}
+		t.Rows = append(t.Rows, []string{
+			c.Name, runs, strings.TrimSuffix(text("acq_per_s"), "/s"), text("utilisation"), text("wait_p50"), text("wait_p99"), text("wait_per_client_p99"),
+			whole(c.Figure(metric("starved"))), text("handoff_p50"), text("commands_per_acq"), text("redis_cpu_per_acq"), c.Verdict(),
+		})
+	}
+	return t
+}
+
+// safetyTable adds up the audits of all runs.
+func safetyTable(all []family) table {
+	t := table{Head: []string{"strategy", "claims", "runs", "overlaps", "late overlaps", "fencing broken", "leases lost", "updates lost", "left behind", "stuck", "errors"}}
+	for _, name := range strategyNames(all) {
+		var cells []cell
+		for _, f := range all {
+			for _, a := range f.arenas {
+				for _, c := range a.cells {
+					if c.Name == name {
+						cells = append(cells, c)
+					}
+				}
+			}
+		}
+		verdict, runs := "", 0
+		for _, c := range cells {
+			if v := c.Verdict(); verdict == "" || strings.HasPrefix(v, "BROKEN") {
+				verdict = v
+			}
+			runs += len(c.Runs)
+		}
+		row := []string{name, verdict, fmt.Sprint(runs)}
+		for _, metricName := range []string{"overlaps", "late_overlaps", "fencing_regressions", "leases_lost", "lost_updates", "left_behind", "stuck_clients", "errors"} {
+			m := metric(metricName)
+			var sum *results.Figure
+			for _, c := range cells {
+				if f := c.Figure(m); f != nil {
+					if sum == nil {
+						sum = &results.Figure{}
+					}
+					sum.Value += f.Value
+				}
+			}
+			row = append(row, whole(sum))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

@@ -1,0 +1,205 @@
+package html
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+var update = flag.Bool("update", false, "accept what the golden tests find")
+
+// TestPages holds every page against what all of them must be.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for name, page := range written() {
+		if most := 2 << 20; len(page) > most {
+			t.Errorf("%s has %d bytes, more than %d", name, len(page), most)
+		}
+		if strings.Contains(page, "://") && name != "hostile" {
+			t.Errorf("%s names an address", name)
+		}
+		for _, loud := range []string{"<script", "javascript:", "@import", "url(", "<iframe", "<img"} {
+			if strings.Contains(strings.ToLower(page), loud) {
+				t.Errorf("%s has something that is run or fetched: %s", name, loud)
+			}
+		}
+		pictures := picturesOf(page)
+		if len(pictures) == 0 && name != "empty" {
+			t.Errorf("%s has no picture", name)
+		}
+		for _, p := range pictures {
+			if err := wellFormed(p); err != nil {
+				t.Errorf("%s: %v in %s", name, err, p)
+			}
+			if strings.Contains(p, "font-family") {
+				t.Errorf("%s: the letters of a picture have a font of their own", name)
+			}
+			if strings.Contains(p, "NaN") || strings.Contains(p, "Inf") {
+				t.Errorf("%s: a picture has a point nowhere", name)
+			}
+			if _, colour, fixed := strings.Cut(p, ":#"); fixed {
+				t.Errorf("%s: #%.6s is the same in the light and in the dark", name, colour)
+			}
+		}
+	}
+}
+
+// picturesOf are those of a page, in order.
+func picturesOf(page string) []string {
+	var all []string
+	for _, rest := range strings.Split(page, "<svg ")[1:] {
+		body, _, _ := strings.Cut(rest, "</svg>")
+		all = append(all, "<svg "+body+"</svg>")
+	}
+	return all
+}
+
+func wellFormed(document string) error {
+	decoder := xml.NewDecoder(strings.NewReader(document))
+	for {
+		if _, err := decoder.Token(); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// TestHostileNames come out as they are written and do nothing.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	page := written()["hostile"]
+	for _, want := range []string{
+		`&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;`, `a &amp; b&#39;s &#34;lock&#34;`, `&lt;b&gt;&#34;name&#34;.json`,
+		`&lt;img src=x onerror=&#34;alert(1)&#34;&gt;`, `&lt;/style&gt;&lt;script&gt;alert(2)`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	for _, name := range []string{`<script>alert("x")</script>`, `a & b's "lock"`} {
+		got := quoted(name)
+		if !strings.HasPrefix(got, "'") || strings.Count(strings.ReplaceAll(got, `'\''`, ""), "'") != 2 {
+			t.Errorf("a shell would read %s otherwise", got)
+		}
+	}
+}
+
+// TestSameReportSamePage: nothing in it depends on when and where it is made.
+func TestSameReportSamePage(t *testing.T) {
+	t.Parallel()
+	var again bytes.Buffer
+	if err := Write(&again, pages()["hostile"]); err != nil {
+		t.Fatal(err)
+	}
+	if again.String() != written()["hostile"] {
+		t.Error("it is another page the second time")
+	}
+}
+
+// TestText compares a page's words, without its pictures, with what was accepted.
+func TestText(t *testing.T) {
+	t.Parallel()
+	page := written()["rounds"]
+	page = page[strings.Index(page, "<body>"):]
+	for _, p := range picturesOf(page) {
+		page = strings.Replace(page, p, "", 1)
+	}
+	page = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
+	page = regexp.MustCompile(`[ \t]+`).ReplaceAllString(page, " ")
+	page = regexp.MustCompile(`\s*\n\s*`).ReplaceAllString(page, "\n")
+	golden(t, "testdata/rounds.txt.golden", page)
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
+	}
+}
+
+// TestPictures are slides of one size, each of its own name.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	figures, err := slides(pages()["hostile"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, f := range figures {
+		names[f.name] = true
+	}
+	for _, want := range []string{"1-throughput", "1-commands", "1-wait-c100", "1-fairness-c100", "1-timeline-c100"} {
+		if !names[want] {
+			t.Errorf("there is no %s among %v", want, names)
+		}
+	}
+	if len(names) != len(figures) {
+		t.Errorf("%d pictures have %d names", len(figures), len(names))
+	}
+	picture, err := figures[0].slide()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := png.DecodeConfig(bytes.NewReader(picture.PNG))
+	if err != nil || config.Width != 1600 || config.Height != 900 || picture.Name != "1-throughput.png" {
+		t.Errorf("%s: %v, %v", picture.Name, config, err)
+	}
+}
+
+// TestCensoredPart: a curve goes on dotted where waits had not ended, and only
+// there.
+func TestCensoredPart(t *testing.T) {
+	t.Parallel()
+	r := synthetic([]string{"spin"}, []int{100}, 1)
+	perAcquisition := func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }
+	cells := families([]File{{"a", r}})[0].top().cells
+	curves, err := percentiles(cells, func(r results.Run) results.Distribution { return r.Speed.Handoff })
+	if err != nil || len(curves[0].bound) != 0 {
+		t.Errorf("handoffs have all ended, %v; %v", curves[0].bound, err)
+	}
+	ended, censored := results.NewHistogram(), results.NewHistogram()
+	for range 60 {
+		_, _ = ended.RecordValue(1e6), censored.RecordValue(5e9)
+	}
+	d, err := results.Describe(ended, censored, &results.Bound{NS: 5e9, AtLeast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells[0].Used[0].Waiting.PerAcquisition = d
+	if curves, err = percentiles(cells, perAcquisition); err != nil {
+		t.Fatal(err)
+	}
+	c := curves[0]
+	if last := c.line[len(c.line)-1]; last.Y > 1.01e6 || last.X > 2 {
+		t.Errorf("half of the waits ended, the curve goes on to %v", last)
+	}
+	if len(c.bound) != 2 || c.bound[0].Y != 5e9 || c.bound[0].X < 2 {
+		t.Errorf("the other half is at least 5 s, drawn as %v", c.bound)
+	}
+}

@@ -1,0 +1,118 @@
+package html
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// plainWord needs no quotes in a shell.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// reproduce are the commands that measure the same again: one, or of a merged
+// report one for each generator.
+func reproduce(f File) string {
+	points := slices.Clone(f.Points)
+	if len(points) == 0 {
+		points = []spec.Point{{Workload: f.Workload}}
+	}
+	if len(f.Parts) == 0 {
+		return command(f, points, "-o", "json=run.json")
+	}
+	var lines, files []string
+	for n, part := range f.Parts {
+		theirs := slices.Clone(points)
+		for i := range theirs {
+			theirs[i].Workload = share(theirs[i].Workload, len(f.Parts))
+			theirs[i].Workload.Seed = part.Seed
+		}
+		file := fmt.Sprintf("part%d.json", n+1)
+		lines = append(lines, command(f, theirs, "--session", "NEW-NAME", "--start-at", "INSTANT", "-o", "json="+file))
+		files = append(files, file)
+	}
+	return strings.Join(append(lines, "lockbench merge "+strings.Join(files, " ")+" -o merged.json"), "\n")
+}
+
+// share is what one of so many generators did of a merged report's workload.
+func share(w spec.Spec, generators int) spec.Spec {
+	w.Clients /= generators
+	w.Instances /= generators
+	w.Iterations /= int64(generators)
+	w.Rate /= spec.Rate(generators)
+	w.Stages = slices.Clone(w.Stages)
+	for i := range w.Stages {
+		w.Stages[i].Target /= float64(generators)
+	}
+	return w
+}
+
+func command(f File, points []spec.Point, more ...string) string {
+	var names []string
+	for _, s := range f.Strategies {
+		names = append(names, s.Name)
+	}
+	words := []string{"lockbench", "--strategy", strings.Join(names, ",")}
+	words = append(words, spec.Arguments(points)...)
+	if f.Rounds > 1 {
+		words = append(words, "--runs", strconv.Itoa(f.Rounds))
+	}
+	words = append(words, where(f)...)
+	if f.Floors == nil && len(f.Parts) == 0 {
+		words = append(words, "--no-floors")
+	}
+	words = append(words, more...)
+	for i, word := range words {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// where are the flags that say which Redis.
+func where(f File) []string {
+	var words []string
+	switch r := f.Redis; r.Source {
+	case "container", "process":
+		words = append(words, "--redis", r.Source)
+	case "address":
+		scheme := "redis://"
+		if r.TLS {
+			scheme = "rediss://"
+		}
+		nodes := slices.Clone(r.Nodes)
+		if len(nodes) == 0 {
+			nodes = []string{r.Address}
+		}
+		for i, node := range nodes {
+			if !strings.HasPrefix(node, "/") && !strings.HasPrefix(node, "unix:") {
+				nodes[i] = scheme + node
+			}
+		}
+		words = append(words, "--redis", strings.Join(nodes, ","))
+		if slices.ContainsFunc(f.Workload.Faults, func(fault spec.Fault) bool { return fault.Kind().Place == spec.OnServers }) {
+			words = append(words, "--allow-faults-on-my-server")
+		}
+	}
+	if t := f.Redis.Topology; t != "" && t != "single" && f.Redis.Source != "address" {
+		words = append(words, "--topology", t)
+	}
+	// An image that was built on the machine is not to be had anywhere else.
+	if image := f.Redis.Image; image != "" && !strings.HasPrefix(image, "lockbench-redis:") {
+		words = append(words, "--image", image)
+	}
+	if len(f.Redis.PinnedCPUs) > 0 || len(f.Environment.PinnedCPUs) > 0 {
+		words = append(words, "--pin")
+	}
+	return words
+}

@@ -1,0 +1,213 @@
+package html
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// tone is a colour by the name that the style sheet knows it by, as it is on a
+// light and on a dark background. Pictures are drawn with the light ones.
+type tone struct{ Name, Light, Dark string }
+
+// The hues are Okabe and Ito's, which the colour-blind tell apart (Color
+// Universal Design, 2008), without yellow and black, and with the two brightest
+// darker for white paper. Lines differ by their marks too.
+var (
+	ink   = tone{"ink", "#1C2128", "#E6E9EE"}
+	quiet = tone{"quiet", "#5B6471", "#9AA4B2"}
+	grid  = tone{"grid", "#DFE3E8", "#30363F"}
+	hues  = []tone{
+		{"hue0", "#0072B2", "#5BB0F0"},
+		{"hue1", "#D55E00", "#FF8C42"},
+		{"hue2", "#009E73", "#2CC99A"},
+		{"hue3", "#B4588F", "#E592C4"},
+		{"hue4", "#3A97D0", "#A5DBFF"},
+		{"hue5", "#B97C00", "#F2C14E"},
+		{"hue6", "#6B7280", "#C3C9D2"},
+	}
+)
+
+func tones() []tone { return append([]tone{ink, quiet, grid}, hues...) }
+
+func (t tone) RGBA() (r, g, b, a uint32) {
+	var c color.RGBA
+	if _, err := fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B); err != nil {
+		panic("html: colour " + t.Light)
+	}
+	c.A = 255
+	return c.RGBA()
+}
+
+// look is how a strategy is drawn, wherever it is.
+type look struct {
+	draw.LineStyle
+	draw.GlyphStyle
+}
+
+var (
+	glyphs = []draw.GlyphDrawer{
+		draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{},
+		draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
+	}
+	dotted = []vg.Length{1.5, 2.5}
+)
+
+// lookOf is that of the strategy number i.
+func lookOf(i int) look {
+	hue := hues[i%len(hues)]
+	l := look{
+		draw.LineStyle{Color: hue, Width: 1.6},
+		draw.GlyphStyle{Color: hue, Radius: 2.8, Shape: glyphs[i%len(glyphs)]},
+	}
+	if i >= len(hues) {
+		l.Dashes = []vg.Length{6, 2}
+	}
+	return l
+}
+
+// Thumbnail implements plot.Thumbnailer.
+func (l look) Thumbnail(c *draw.Canvas) {
+	y := c.Center().Y
+	c.StrokeLine2(l.LineStyle, c.Min.X, y, c.Max.X, y)
+	c.DrawGlyph(l.GlyphStyle, c.Center())
+}
+
+func sans(size vg.Length) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+}
+
+// chart is a plot whose axes are named outside of it: the plot's own names take
+// room at the far end of a logarithmic axis.
+type chart struct {
+	*plot.Plot
+	x, y string
+}
+
+// draw draws the chart: what y is on top, what x is at the bottom.
+func (c chart) draw(on draw.Canvas) {
+	style := text.Style{Font: sans(10.5), Color: quiet, Handler: c.TextHandler, YAlign: draw.YTop}
+	height := style.FontExtents().Height
+	if c.y != "" {
+		on.FillText(style, vg.Point{X: on.Min.X, Y: on.Max.Y}, c.y)
+		on = draw.Crop(on, 0, 0, 0, -height-4)
+	}
+	if c.x != "" {
+		style.XAlign, style.YAlign = draw.XRight, draw.YBottom
+		on.FillText(style, vg.Point{X: on.Max.X, Y: on.Min.Y}, c.x)
+		on = draw.Crop(on, 0, 0, height+2, 0)
+	}
+	c.Draw(on)
+}
+
+// newChart is an empty one in our style.
+func newChart(x, y string) chart {
+	p := plot.New()
+	p.BackgroundColor = nil // the page's
+	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = sans(14), ink, 8
+	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = sans(10), ink
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(10), ink
+		axis.LineStyle.Color, axis.Tick.LineStyle.Color = quiet, quiet
+		axis.LineStyle.Width, axis.Tick.LineStyle.Width = 0.7, 0.7
+		axis.Tick.Length, axis.Padding = 4, 3
+	}
+	lines := plotter.NewGrid()
+	lines.Horizontal.Color, lines.Vertical.Color = grid, grid
+	lines.Horizontal.Width, lines.Vertical.Width = 0.6, 0.6
+	p.Add(lines)
+	return chart{p, x, y}
+}
+
+// short writes a tick in a metric's unit without idle zeros: 1 ms, not 1.00 ms.
+func short(v float64, u results.Unit) string {
+	written := (&results.Figure{Value: v}).Text(u)
+	if u == results.PerSecond {
+		written = strings.TrimSuffix(written, "/s") // stands at the axis
+	}
+	if u == results.Number && v >= 1e5 {
+		written = strings.TrimSuffix((&results.Figure{Value: v}).Text(results.PerSecond), "/s")
+	}
+	number, unit, spaced := strings.Cut(written, " ")
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	if !spaced {
+		return number
+	}
+	return number + " " + unit
+}
+
+// linear are ticks from 0 on.
+type linear struct{ unit results.Unit }
+
+// Ticks implements plot.Ticker.
+func (l linear) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = short(ticks[i].Value, l.unit)
+		}
+	}
+	return ticks
+}
+
+// decades are ticks of a logarithmic axis: 1, 2 and 5 where there are few.
+type decades struct{ unit results.Unit }
+
+// Ticks implements plot.Ticker.
+func (d decades) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	span := math.Log10(high / low)
+	every := max(1, int(math.Ceil(span/6)))
+	for e := int(math.Floor(math.Log10(low))); e <= int(math.Ceil(math.Log10(high))); e++ {
+		for digit := 1.0; digit <= 9; digit++ {
+			v := digit * math.Pow10(e)
+			if v < low*(1-1e-9) || v > high*(1+1e-9) {
+				continue
+			}
+			tick := plot.Tick{Value: v}
+			if digit == 1 && e%every == 0 || span <= 2.2 && digit == 5 || span <= 1.4 && digit == 2 {
+				tick.Label = short(v, d.unit)
+			}
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks
+}
+
+// logarithmic makes an axis one that covers these values, all positive, with
+// 1, 2 or 5 times a power of ten at its ends.
+func logarithmic(a *plot.Axis, low, high float64, unit results.Unit) {
+	a.Scale = plot.LogScale{}
+	a.Min, a.Max = below(low), above(high)
+	if a.Max/a.Min < 4 { // a flat line is in the middle
+		a.Min, a.Max = below(a.Min/2), above(a.Max*2)
+	}
+	a.Tick.Marker = decades{unit}
+}
+
+// above is the next 1, 2 or 5 times a power of ten that is not less.
+func above(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, step := range []float64{1, 2, 5} {
+		if step*power >= v*(1-1e-9) {
+			return step * power
+		}
+	}
+	return 10 * power
+}
+
+// below is the next that is not more: 1, 2 and 5 are reciprocals of each other, but
+// for powers of ten.
+func below(v float64) float64 { return 1 / above(1/v) }

@@ -1,0 +1,55 @@
+package results
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+)
+
+// Median is the middle one of the values, in any order, or the mean of the middle
+// two; NaN of none.
+func Median(values []float64) float64 {
+	ascending := slices.Sorted(slices.Values(values))
+	if len(ascending) == 0 {
+		return math.NaN()
+	}
+	low, high := ascending[(len(ascending)-1)/2], ascending[len(ascending)/2]
+	if low == high { // both may be infinite
+		return low
+	}
+	return low + (high-low)/2
+}
+
+// medianFigure is the median of what may be lower bounds only; nil of none. It is
+// exact when everything up to the middle is: what lies above can then only move
+// further up.
+func medianFigure(values []Figure) *Figure {
+	if len(values) == 0 {
+		return nil
+	}
+	ascending := slices.SortedFunc(slices.Values(values), byValue)
+	middle := len(ascending) / 2
+	m := Figure{Value: ascending[middle].Value}
+	if len(ascending)%2 == 0 {
+		m.Value = (ascending[middle-1].Value + m.Value) / 2
+	}
+	m.AtLeast = slices.ContainsFunc(ascending[:middle+1], func(f Figure) bool { return f.AtLeast })
+	return &m
+}
+
+func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
+
+// interval is the narrowest pair of order statistics that holds the population's
+// median with at least 95 % confidence, whatever the shape of the data (W. R.
+// Thompson, Ann. Math. Stat. 7, 1936). That takes six values; of fewer it is the
+// smallest and the largest, and not sure.
+func interval(values []float64) (low, high float64, sure bool) {
+	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
+	s := benchmath.AssumeNothing.Summary(sample, 0.95)
+	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
+		return sample.Values[0], sample.Values[len(sample.Values)-1], false
+	}
+	return s.Lo, s.Hi, true
+}

@@ -1,0 +1,171 @@
+// Package merge puts the reports of generators that measured together, on the
+// same keys of the same Redis at the same time, into one.
+package merge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// File is a generator's report and where it was read from.
+type File struct {
+	Name string
+	*results.Report
+}
+
+// Merge is the report of all generators' clients together. What each of them
+// recorded of its own adds up without a loss; what all of them saw of the same
+// server is averaged; what takes one process to see both sides of is not known.
+// The error names everything in which the reports do not belong together.
+func Merge(files []File) (*results.Report, error) {
+	if faults := differences(files); len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	files = slices.Clone(files)
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Shared.Generator, b.Shared.Generator) })
+	merged := frame(files)
+	overlapping := false
+	for _, run := range files[0].Runs {
+		var parts []part
+		for _, f := range files {
+			parts = append(parts, part{f.Shared.Generator, *find(f, run)})
+		}
+		together, err := join(parts)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", title(run), err)
+		}
+		together.Point = relabelled(run.Point, scaled(files[0].WorkloadOf(run), len(files)))
+		overlapping = overlapping || common(parts) > 0
+		merged.Runs = append(merged.Runs, together)
+	}
+	if !overlapping {
+		return nil, errors.New("no run of theirs was measured at the same time (give all of them the same --start-at)")
+	}
+	return merged, nil
+}
+
+// frame is the merged report without its runs.
+func frame(files []File) *results.Report {
+	first, n := files[0], len(files)
+	merged := &results.Report{
+		Schema: results.Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
+		Environment: first.Environment, Redis: first.Redis, Workload: scaled(first.Workload, n), Rounds: first.Rounds, LeftOut: first.LeftOut,
+	}
+	for _, p := range first.Points {
+		w := scaled(p.Workload, n)
+		merged.Points = append(merged.Points, spec.Point{Label: relabelled(p.Label, w), Workload: w})
+	}
+	for _, s := range first.Strategies {
+		s.Instances *= n
+		merged.Strategies = append(merged.Strategies, s)
+	}
+	var names, troubles []string
+	for _, f := range files {
+		p := results.Part{
+			Generator: f.Shared.Generator, Tool: f.Tool, Environment: f.Environment, Floors: f.Floors, Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
+		}
+		for _, run := range f.Runs {
+			p.Acquisitions += run.Speed.Acquisitions
+		}
+		merged.Parts = append(merged.Parts, p)
+		names = append(names, p.Generator)
+		if f.Started.Before(merged.Started) {
+			merged.Started = f.Started
+		}
+		if f.Finished.After(merged.Finished) {
+			merged.Finished = f.Finished
+		}
+		merged.Interrupted = merged.Interrupted || f.Interrupted
+		merged.Unreachable = merged.Unreachable || f.Unreachable
+		if f.Error != "" {
+			troubles = append(troubles, p.Generator+": "+f.Error)
+		}
+		for _, warning := range f.Warnings {
+			if !slices.Contains(merged.Warnings, warning) {
+				merged.Warnings = append(merged.Warnings, warning)
+			}
+		}
+	}
+	merged.Error = strings.Join(troubles, "; ")
+	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps and the order of turns between clients of different ones, and handoffs, could not be looked at",
+		n, strings.Join(names, ", ")))
+	merged.Warnings = append(merged.Warnings, alike(files)...)
+	return merged
+}
+
+// alike warns of generators that drew the same random numbers.
+func alike(files []File) []string {
+	seeds := map[int64]string{}
+	var warnings []string
+	for _, f := range files {
+		name := f.Shared.Generator
+		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(points(f), func(p spec.Point) bool { return random(p.Workload) }) {
+			warnings = append(warnings, fmt.Sprintf("%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
+		}
+		seeds[f.Workload.Seed] = name
+	}
+	return warnings
+}
+
+// random says whether anything in the workload is drawn.
+func random(w spec.Spec) bool {
+	fixed := func(d spec.Dist) bool { return d.String() == spec.Fixed(d.Mean()).String() }
+	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == spec.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
+}
+
+func points(f File) []spec.Point {
+	if len(f.Points) > 0 {
+		return f.Points
+	}
+	return []spec.Point{{Workload: f.Workload}}
+}
+
+// scaled is a workload that so many generators carried out at once.
+func scaled(w spec.Spec, generators int) spec.Spec {
+	w.Clients *= generators
+	w.Instances *= generators
+	w.Iterations *= int64(generators)
+	w.Rate *= spec.Rate(generators)
+	w.Stages = slices.Clone(w.Stages)
+	for i := range w.Stages {
+		w.Stages[i].Target *= float64(generators)
+	}
+	return w
+}
+
+// relabelled is a sweep's label with what is scaled in it.
+func relabelled(label string, w spec.Spec) string {
+	words := strings.Fields(label)
+	for i, word := range words {
+		switch name, _, _ := strings.Cut(word, "="); name {
+		case "clients":
+			words[i] = fmt.Sprintf("clients=%d", w.Clients)
+		case "instances":
+			words[i] = fmt.Sprintf("instances=%d", w.Instances)
+		case "rate":
+			words[i] = "rate=" + w.Rate.String()
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// find is a file's run of the same strategy, point and round; nil without one.
+func find(f File, like results.Run) *results.Run {
+	i := slices.IndexFunc(f.Runs, func(run results.Run) bool {
+		return run.Strategy == like.Strategy && run.Point == like.Point && run.Round == like.Round
+	})
+	if i < 0 {
+		return nil
+	}
+	return &f.Runs[i]
+}
+
+func title(run results.Run) string {
+	return fmt.Sprintf("%s, round %d", strings.TrimSpace(run.Strategy+" "+run.Point), run.Round)
+}
