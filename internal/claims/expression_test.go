@@ -1,0 +1,114 @@
+package claims
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+func TestExpressionsAreFiguresRatiosAndDifferences(t *testing.T) {
+	t.Parallel()
+	values := map[string]results.Figure{
+		"a": {Value: 12}, "b": {Value: 4}, "zero": {}, "open": {Value: 30, AtLeast: true},
+	}
+	look := func(o operand) *results.Figure {
+		f, there := values[o.run]
+		if !there {
+			return nil
+		}
+		return &f
+	}
+	for text, want := range map[string]*results.Figure{
+		"a.wait_p50":                   {Value: 12},
+		"a.wait_p50 / b.wait_p50":      {Value: 3},
+		"a.wait_p50 - b.wait_p50":      {Value: 8},
+		"open.wait_p50 / b.wait_p50":   {Value: 7.5, AtLeast: true},
+		"open.wait_p50 - b.wait_p50":   {Value: 26, AtLeast: true},
+		"a.wait_p50 / open.wait_p50":   nil, // it might be anything below
+		"a.wait_p50 - open.wait_p50":   nil,
+		"a.wait_p50 / zero.wait_p50":   nil,
+		"nobody.wait_p50":              nil,
+		"a.wait_p50 / nobody.wait_p50": nil,
+	} {
+		e, err := ParseExpression(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got := e.in(look)
+		if (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestExpressionsTellTheirUnit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]results.Unit{
+		"a.wait_p50":                                 results.Nanoseconds,
+		"a[spin:backoff=none].wait_p50":              results.Nanoseconds,
+		"a[spin clients=10].utilisation":             results.Percent,
+		"a[x].wait_p50 - a[y].wait_p99":              results.Nanoseconds,
+		"a[x].redis_cpu_per_acq / b.wait_p50":        results.Number,
+		"a[x].commands_per_acq / b.attempts_per_acq": results.Number,
+	} {
+		if e, err := ParseExpression(text); err != nil || e.Unit() != want {
+			t.Errorf("%s is in %q, want %q (%v)", text, e.Unit(), want, err)
+		}
+	}
+}
+
+func TestExpressionsNameTheirFaults(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                     "not of the form",
+		"wait_p50":                             "not of the form",
+		"a.wait_p5":                            `did you mean "wait_p50"?`,
+		"a[.wait_p50":                          "not of the form",
+		"a[].wait_p50":                         "not of the form",
+		"a.wait_p50 / b.wait_p50 / c.wait_p50": "more than two figures",
+		"a.wait_p50 / b.wait_p50 - c.wait_p50": "more than two figures",
+		"a.wait_p50 / b.acq_per_s":             "different units",
+		"a.nonsense_x / b.more_nonsense":       "more_nonsense",
+	} {
+		if _, err := ParseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		bound         string
+		value         results.Figure
+		inside, known bool
+	}{
+		{">= 3", results.Figure{Value: 3}, true, true},
+		{"> 3", results.Figure{Value: 3}, false, true},
+		{"<= 3", results.Figure{Value: 3}, true, true},
+		{"< 3", results.Figure{Value: 3}, false, true},
+		{"== 3", results.Figure{Value: 3}, true, true},
+		{"== 3", results.Figure{Value: 3.1}, false, true},
+		// Lower bounds: the value may be anything from there on.
+		{">= 3", results.Figure{Value: 3, AtLeast: true}, true, true},
+		{">= 3", results.Figure{Value: 2, AtLeast: true}, false, false},
+		{"<= 3", results.Figure{Value: 2, AtLeast: true}, false, false},
+		{"<= 3", results.Figure{Value: 4, AtLeast: true}, false, true},
+		{"== 3", results.Figure{Value: 4, AtLeast: true}, false, true},
+	} {
+		b, err := ParseBound(test.bound, results.Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inside, known := b.contains(test.value); inside != test.inside || known != test.known {
+			t.Errorf("%+v %s: %v %v", test.value, test.bound, inside, known)
+		}
+	}
+	for text, unit := range map[string]results.Unit{"3": "", "=> 3": "", ">= 3": results.Nanoseconds, "< 5ms": ""} {
+		if b, err := ParseBound(text, unit); err == nil {
+			t.Errorf("%q in %q is %v", text, unit, b)
+		}
+	}
+}
