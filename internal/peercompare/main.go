@@ -95,7 +95,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.DurationVar(&set.window, "window", 0, "of each run; 0 is ten times the longest p99 seen in a first round, from 5 s to 30 s")
 	flags.IntVar(&set.clients, "clients", 500, "clients in all")
 	flags.StringVar(&set.scenarios, "scenarios", "", "only these, with commas: "+strings.Join(names(), ","))
-	flags.StringVar(&set.ours, "ours", "handoff,cohort", "our own locks; those that are not registered are left out")
+	flags.StringVar(&set.ours, "ours", strings.Join(ours[:], ","), "our own locks; those that are not registered are left out")
 	flags.StringVar(&set.redis, "redis", "auto", "as lockbench --redis")
 	flags.StringVar(&set.data, "data", filepath.Join("bin", "peers"), "folder for the reports, one a round and scenario")
 	flags.StringVar(&set.from, "from", "", "measure nothing, write the page from that folder's reports")

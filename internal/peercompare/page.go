@@ -66,7 +66,8 @@ func (p *page) conditions(m measured, versions []string) {
 func (p *page) targets(all map[string]measured) {
 	p.line("## Targets\n")
 	p.line("The interval has the true median in it with 98 %% or more: with 11 rounds from the second-smallest to the second-largest, with 15 from the third; below 7 it is all rounds. " +
-		"A target is met when the interval's worse end meets it, or the median where it says *median*.\n")
+		"A target is met when the interval's worse end meets it, or the median where it says *median*. " +
+		"What bounds handoff, and what was tried: [DESIGN.md](../strategies/handoff/DESIGN.md#where-the-time-goes).\n")
 	p.header(4, "", "", "scenario", "target", "median", "interval", "rounds", "", "best peers (rounds)")
 	for _, t := range targets() {
 		values, best := t.values(all)
@@ -123,7 +124,24 @@ func (p *page) scenario(m measured) {
 			middle(significant, func(r results.Run) *float64 { return perAcquisition(r, roundTrips) }))
 	}
 	p.line("")
+	p.ceiling(m)
 	p.labels(m)
+}
+
+// ceiling says how much faster than the best peer any lock could be: at most 1 ÷ its
+// utilisation, for the holds alone take the rest.
+func (p *page) ceiling(m measured) {
+	var headrooms []float64
+	for _, r := range m.rounds {
+		if _, name := speed.best(r, peers[:]); name != "" && r[name].Speed.Utilisation > 0 {
+			headrooms = append(headrooms, 1/r[name].Speed.Utilisation)
+		}
+	}
+	if m.hold == 0 || len(headrooms) == 0 {
+		return
+	}
+	p.line("With this hold no lock can be more than %s times as fast as the best peer was (median of the rounds): 1 ÷ its utilisation, at equal holds.\n",
+		ratio(results.Median(headrooms)))
 }
 
 // windowNote compares the window with the longest p99.

@@ -17,8 +17,26 @@ var peers = [...]string{
 	"rueidislock", "rueidislock:tuned=true",
 }
 
+// swept are the peers of the sweeps, whose tables need no more than the best of each
+// library: the other variants come near them in the main tables, or are behind.
+var swept = [...]string{"redislock", "redislock:tuned=true", "redsync", "rueidislock"}
+
+// ours are this module's own locks; without lingering handoff gives each waiter a place
+// of its own in the queue, in strict order.
+var ours = [...]string{"handoff", unlingering, "cohort"}
+
+const unlingering = "handoff:linger=0s"
+
 // gated is a peer behind a mutex in each process.
 func gated(peer string) string { return "gated:" + peer }
+
+func behindGates(peers []string) []string {
+	var all []string
+	for _, peer := range peers {
+		all = append(all, gated(peer))
+	}
+	return all
+}
 
 // scenario is one workload and who goes through it.
 type scenario struct {
@@ -65,11 +83,9 @@ func scenarios(set settings) ([]scenario, error) {
 }
 
 func every(set settings) ([]scenario, error) {
-	ours := registered(set.ours)
-	crowd := slices.Concat(ours, peers[:])
-	for _, peer := range peers {
-		crowd = append(crowd, gated(peer))
-	}
+	own := registered(set.ours)
+	crowd := slices.Concat(own, peers[:], behindGates(peers[:]))
+	few := slices.Concat(own, swept[:], behindGates(swept[:]))
 	at := func(name, title string, rounds int) scenario {
 		return scenario{name: name, title: title, clients: set.clients, instances: 10, rounds: rounds, strategies: crowd}
 	}
@@ -87,21 +103,21 @@ func every(set settings) ([]scenario, error) {
 		}
 		s := held
 		s.name, s.title = fmt.Sprintf("instances%d", instances), fmt.Sprintf("Hold 1 ms, %d instances", instances)
-		s.instances, s.rounds = min(instances, s.clients), set.sweep
+		s.instances, s.rounds, s.strategies = min(instances, s.clients), set.sweep, few
 		add(s)
 	}
 	thinking := held
 	thinking.name, thinking.title = "think", "Hold 1 ms, think time exp:1s"
-	thinking.think, thinking.rounds = "exp:1s", set.sweep
+	thinking.think, thinking.rounds, thinking.strategies = "exp:1s", set.sweep, few
 	add(thinking)
 
 	// Ours alone: one client an instance, and the cost of few and of many clients.
 	alone := at("alone", "One client an instance, hold 0", set.rounds)
-	alone.clients, alone.instances, alone.strategies = 50, 50, ours
-	few, many := alone, alone
-	few.name, few.title, few.instances = "few", "50 clients, hold 0", 10
+	alone.clients, alone.instances, alone.strategies = 50, 50, own
+	fewer, many := alone, alone
+	fewer.name, fewer.title, fewer.instances = "few", "50 clients, hold 0", 10
 	many.name, many.title, many.clients, many.instances = "many", "5,000 clients, hold 0", 5000, 10
-	all = append(all, alone, few, many)
+	all = append(all, alone, fewer, many)
 	for _, s := range all {
 		for _, name := range s.strategies {
 			if _, err := strategies.ParseVariants(name); err != nil {
@@ -115,9 +131,10 @@ func every(set settings) ([]scenario, error) {
 // registered are those of a list that this program has.
 func registered(list string) []string {
 	var found []string
-	for name := range strings.SplitSeq(list, ",") {
+	for variant := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(variant, ":")
 		if _, err := strategies.Lookup(name); err == nil {
-			found = append(found, name)
+			found = append(found, variant)
 		}
 	}
 	return found

@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"slices"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // interval is the median of some rounds' values and what it is certain to lie between.
@@ -36,10 +38,7 @@ func rank(n int) int {
 func summarise(values []float64) interval {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	i := interval{median: sorted[n/2], rank: rank(n), n: n}
-	if n%2 == 0 {
-		i.median = (sorted[n/2-1] + sorted[n/2]) / 2
-	}
+	i := interval{median: results.Median(sorted), rank: rank(n), n: n}
 	at := max(i.rank-1, 0)
 	i.low, i.high = sorted[at], sorted[n-1-at]
 	return i
