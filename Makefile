@@ -3,12 +3,24 @@
 
 GO      ?= go
 EACH ?= 30s
+CHAOS ?= 5m
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race)
 
-.PHONY: help build demo test bench lint peers soak gate redis
+# Compilers are over before rare collections cost memory; half of a first run is compiling.
+RAREGC   := -toolexec 'env GOGC=400'
+
+# Tests of locks wait more than they compute, so several packages go at once even on two cores.
+CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 4)
+SLOW     := ./command ./workloads ./internal/servers . ./internal/virtual # begun first, so that no core idles in the end
+
+# The HTML report is looked at in a browser where there is one.
+CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
+
+.PHONY: packages unseen help build demo test bench lint peers claims soak gate browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -19,17 +31,21 @@ redis: ## make a Redis available: an image, or redis-server
 build: ## bin/lockbench
 	$(GO) build -o bin/lockbench ./cmd/lockbench
 
-demo: redis build ## the main job: four strategies, 500 clients, under a minute
-	bin/lockbench --strategy spin,pubsub,blpop,redsync --clients 500 --instances 10 --hold 1ms \
+demo: redis build ## the main job: six strategies, 500 clients, under a minute
+	bin/lockbench --strategy spin,pubsub,blpop,redsync,handoff,cohort --clients 500 --instances 10 --hold 1ms \
 		--warmup 1s --duration 5s --output table --output json=demo.json
+	bin/lockbench report demo.json -o demo.html
 
 test: redis ## go vet and every test, with the race detector
 	@test -n "$(RACE)" || echo "make test: no C compiler, so no race detector: install gcc" >&2
-	$(GO) vet ./...
-	$(GO) test $(RACE) -timeout 10m ./...
-ifdef RACE
-	$(GO) test -run Pollaczek ./internal/selfcheck # three million customers, too many for the race detector
-endif
+	$(GO) vet $(RACE) $(RAREGC) ./... # built the same way as the tests, so built once
+	@$(MAKE) --no-print-directory -j2 packages $(if $(CHROMIUM),browser,unseen)
+
+packages:
+	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 10m $(SLOW) ./...
+
+unseen:
+	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2
 
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...
@@ -44,8 +60,16 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 peers: redis ## docs/PEERS.md: our locks beside other libraries', for hours; PEERS=-quick is a look in minutes
 	$(GO) run ./internal/peercompare $(PEERS)
 
-soak: redis ## every strategy for EACH (30s), then with 10,000 clients
+claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
+	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
+
+soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos
+	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout 60m ./strategies/internal/chaos
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
+
+browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
+	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }
+	LOCKBENCH_CHROMIUM=$(CHROMIUM) $(GO) test $(RAREGC) -tags browser -run Browser ./results/html

@@ -51,7 +51,7 @@ func (s *session) throughputOf(ctx context.Context, name string) (float64, error
 	}
 	w := s.report.Workload
 	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, spec.Dist{}, spec.Dist{}, nil, 0, spec.WorkNone, false
-	w.Stages, w.Gather, w.KeyDist = nil, 0, spec.KeyDist{}
+	w.Stages, w.Gather, w.KeyDist, w.Faults = nil, 0, spec.KeyDist{}, nil
 	w.Warmup, w.Duration = spec.Duration(50*time.Millisecond), spec.Duration(250*time.Millisecond)
 	run, err := workloads.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ const roundTrips = 300
 
 // measureRoundTrips times commands one after the other on one connection.
 func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors) error {
-	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":floors", 1)
+	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":floors", 1, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	injection "github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -36,6 +38,13 @@ type Plan struct {
 	Redis    RedisOptions
 	Floors   bool           // measure the floors first
 	Progress func(Progress) // called from one goroutine at a time; may be nil
+
+	// Session is what generators that measure together have in common: by it they
+	// share keys. "" is a session of this one alone.
+	Session string
+	// Start is when the first run's warm-up begins; the others follow at fixed times,
+	// see Plan.slot. Zero is as soon as each of them can.
+	Start time.Time
 }
 
 // RedisOptions say where the Redis of the run comes from.
@@ -51,6 +60,9 @@ type RedisOptions struct {
 	CAFile   string // PEM, to trust for rediss://
 	Image    string // of the container; "" is redis:8, else the locally built one
 	Pin      bool   // put server and generator on disjoint CPUs
+	// AllowFaults lets the workload's faults disturb servers that lockbench did not
+	// start.
+	AllowFaults bool
 }
 
 func (r RedisOptions) options() servers.Options {
@@ -86,6 +98,14 @@ func (p Plan) Validate() error {
 		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
 	}
 	faults = append(faults, p.Redis.options().Validate())
+	faults = append(faults, p.together()...)
+	if topology, err := servers.ParseTopology(p.Redis.Topology); err == nil {
+		options := p.Redis.options()
+		if options.Started() && topology.Kind == "" {
+			topology.Kind = servers.Single
+		}
+		faults = append(faults, injection.Check(p.points()[0].Workload.Faults, topology, options.Started(), p.Redis.AllowFaults)...)
+	}
 	return errors.Join(faults...)
 }
 
@@ -95,6 +115,18 @@ func (p Plan) points() []spec.Point {
 		return p.Sweep
 	}
 	return []spec.Point{{Workload: p.Workload}}
+}
+
+// Titles are the names by which its strategies, of a sweep with their points, stand in
+// the report.
+func (p Plan) Titles() []string {
+	var all []string
+	for _, v := range p.Strategies {
+		for _, point := range p.points() {
+			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
+		}
+	}
+	return all
 }
 
 // Warnings names what is allowed but rarely meant.
@@ -121,6 +153,13 @@ func (p Plan) Expected() time.Duration {
 		total += point.Workload.Expected() + overhead
 	}
 	total *= time.Duration(len(p.Strategies) * p.Rounds)
+	if !p.Start.IsZero() {
+		total = max(0, time.Until(p.Start))
+		for _, point := range p.points() {
+			total += time.Duration(len(p.Strategies)*p.Rounds) * slot(point.Workload)
+		}
+		return total
+	}
 	if p.Floors {
 		total += 2 * time.Second
 	}

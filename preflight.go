@@ -42,7 +42,7 @@ func (s *session) preflight(ctx context.Context) error {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
 				v.Name(), clients, needed, free, limits.MaxClients))
 		}
-		if opened := needed*int64(s.server.Primaries()) + spare; files > 0 && opened > files {
+		if opened := needed*int64(s.server.Primaries())*filesPerConnection(s.report.Workload) + spare; files > 0 && opened > files {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)",
 				v.Name(), clients, opened, files))
 		}
@@ -70,5 +70,23 @@ func connections(info strategies.Info, w spec.Spec) int64 {
 	if info.MaxInstances > 0 {
 		instances = min(instances, info.MaxInstances)
 	}
-	return int64(instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare)
+	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
+	for _, f := range w.Faults {
+		if f.Kind().Place == spec.InClients { // they have a victim
+			clients := max(1, f.N)
+			all += min(clients, spec.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
+		}
+	}
+	return int64(all)
+}
+
+// filesPerConnection is how many open files a connection takes: with proxies in this
+// process also their two.
+func filesPerConnection(w spec.Spec) int64 {
+	for _, f := range w.Faults {
+		if f.Kind().Place == spec.OnNetwork {
+			return 3
+		}
+	}
+	return 1
 }

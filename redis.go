@@ -2,8 +2,6 @@ package lockbench
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/servers"
@@ -24,10 +22,8 @@ type Redis struct {
 // OpenRedis starts the Redis that the options ask for, or makes sure that the one
 // they name is there. The caller closes it.
 func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
 	from := options.options()
-	from.RunID = hex.EncodeToString(id)
+	from.RunID = randomID()
 	server, err := servers.Open(ctx, from)
 	if err != nil {
 		return nil, err

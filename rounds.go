@@ -6,7 +6,9 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"time"
 
+	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -31,16 +33,23 @@ func (s *session) measureRounds(ctx context.Context) error {
 				order = append(order, turn{v, point})
 			}
 		}
-		shuffle := mathrand.New(mathrand.NewPCG(uint64(s.report.Workload.Seed), uint64(round)))
+		shuffle := mathrand.New(mathrand.NewPCG(s.plan.order(), uint64(round)))
 		shuffle.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, next := range order {
 			if ctx.Err() != nil {
 				return nil
 			}
+			// Numbers and instants are by the plan, whatever is left out of it: other
+			// generators may not leave it out.
+			s.begun++
+			start := s.start
+			if !start.IsZero() {
+				s.start = start.Add(slot(next.point.Workload))
+			}
 			if s.gaveUp(next.Variant) {
 				continue
 			}
-			if err := s.measure(ctx, next, round, i+1); err != nil {
+			if err := s.measure(ctx, next, start, round, i+1); err != nil {
 				return errors.Join(append(s.failures, err)...)
 			}
 		}
@@ -73,6 +82,9 @@ func (s *session) chooseStrategies() {
 
 // unfit is why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(info strategies.Info) string {
+	if len(s.report.Workload.Faults) > 0 && info.Nodes == 0 {
+		return "it lives in the process, and faults are of Redis and its clients"
+	}
 	if s.server == nil {
 		return ""
 	}
@@ -97,23 +109,30 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 
 // measure runs one strategy once and enters it into the report. One that fails is
 // left out from then on; the error returned is what ends the session.
-func (s *session) measure(ctx context.Context, v turn, round, order int) error {
-	s.begun++
+func (s *session) measure(ctx context.Context, v turn, start time.Time, round, order int) error {
 	if s.server != nil { // what an earlier run was hit by is over
 		if err := s.server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
 	}
-	run, err := workloads.Job{
-		Strategy: v.Variant,
-		Workload: v.point.Workload,
-		Target:   s.target(),
-		Session:  s.id,
-		Number:   s.begun,
-		Round:    round,
-		Order:    order,
-		Phase:    func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
-	}.Run(ctx)
+	job := workloads.Job{
+		Strategy:  v.Variant,
+		Workload:  v.point.Workload,
+		Target:    s.target(),
+		Session:   s.id,
+		Generator: s.generator,
+		Start:     start,
+		Number:    s.begun,
+		Round:     round,
+		Order:     order,
+		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
+	}
+	if s.server != nil && len(v.point.Workload.Faults) > 0 {
+		injector := faults.New(s.server, v.point.Workload.Faults)
+		defer injector.Close()
+		job.Faults = injector
+	}
+	run, err := job.Run(ctx)
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)

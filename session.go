@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
@@ -20,6 +22,8 @@ import (
 type session struct {
 	plan       Plan
 	id         string
+	generator  string          // among those that share the session; "" if it is alone
+	start      time.Time       // of the next run's warm-up; zero is at once
 	server     *servers.Server // nil if no strategy talks to Redis
 	strategies []strategies.Variant
 	report     *results.Report
@@ -31,9 +35,10 @@ type session struct {
 
 // open gets a Redis, if any strategy needs one.
 func open(ctx context.Context, plan Plan) (*session, error) {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
-	s := &session{plan: plan, id: hex.EncodeToString(id), strategies: slices.Clone(plan.Strategies)}
+	s := &session{plan: plan, id: randomID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
+	if plan.Session != "" {
+		s.id, s.generator = plan.Session, s.id
+	}
 	s.report = &results.Report{
 		Schema:   results.Schema,
 		Tool:     results.Tool{Name: "lockbench", Version: Version(), Commit: buildSetting("vcs.revision")},
@@ -55,6 +60,12 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		}
 		s.server = server
 		s.report.Redis = server.Describe()
+		if s.generator != "" {
+			s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator, RedisRuns: server.RunIDs()}
+		}
+		if wrong := faults.Check(s.report.Workload.Faults, server.Topology(), server.Started(), plan.Redis.AllowFaults); len(wrong) > 0 {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrConfig, errors.Join(wrong...)), server.Close(context.WithoutCancel(ctx)))
+		}
 		s.before = s.read(ctx)
 	}
 	// After the server is open: pinning has been done by then.
@@ -63,6 +74,13 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
 	}
 	return s, nil
+}
+
+// randomID is unlikely to be anybody else's.
+func randomID() string {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its documentation
+	return hex.EncodeToString(id)
 }
 
 func (s *session) read(ctx context.Context) *results.Reading {

@@ -48,7 +48,7 @@ func (a *app) ab() *cobra.Command {
 		}
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
-		faults := a.faults(cmd.Flags(), err, f.validate(), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), abFlags(flags))
+		faults := a.faults(source{set: cmd.Flags()}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), abFlags(flags))
 		if faults != nil {
 			return faults
 		}
@@ -66,8 +66,7 @@ func (f *ab) register(set, redis *pflag.FlagSet) {
 	set.AddFlagSet(redis)
 	set.Var(intValue(&f.seed), "seed", "of the order within the pairs")
 	set.Var(textValue("dir", &f.keep), "keep", "keep every run's report in this new directory")
-	set.VarP(switchValue(&f.quiet), "quiet", "q", "no progress on standard error")
-	set.Lookup("quiet").NoOptDefVal = "true"
+	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 }
 
 func (f *ab) validate() error {

@@ -26,11 +26,10 @@ func (a *app) compare() *cobra.Command {
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	g.register(cmd.Flags())
-	cmd.Flags().Var(switchValue(&force), "force", "compare although workload, machine or Redis differ")
-	cmd.Flags().Lookup("force").NoOptDefVal = "true"
+	addSwitch(cmd.Flags(), &force, "force", "", "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		outputs, err := g.parse()
-		if faults := a.faults(cmd.Flags(), err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob")); faults != nil {
+		if faults := a.faults(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob")); faults != nil {
 			return faults
 		}
 		base, baseErr := readSide(args[0])

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads/presets"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -34,8 +35,9 @@ func (a *app) completion() *cobra.Command {
 	}
 }
 
-// complete tells the shell what may follow each flag of run.
-func complete(cmd *cobra.Command) {
+// complete tells the shell what may follow each flag of a command that measures, and
+// writes in these formats.
+func complete(cmd *cobra.Command, formats []string) {
 	const bare = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	offers := map[string]cobra.CompletionFunc{
 		"strategy": func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -48,8 +50,9 @@ func complete(cmd *cobra.Command) {
 			return offered, bare
 		},
 		"output": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return reportFormats(nil).names(), bare
+			return formats, bare
 		},
+		"for":      fixed(string(results.Efficiency), string(results.Correctness)),
 		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
 		"work":     fixed(string(spec.WorkNone), string(spec.WorkSpin), string(spec.WorkCounter)),
 		"fence":    fixed(string(spec.FenceAll), string(spec.FenceWrites), string(spec.FenceOff)),

@@ -47,6 +47,10 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	if plan.Floors {
 		floors = "measured first"
 	}
+	var wrong []string
+	for _, fault := range w.Faults {
+		wrong = append(wrong, fault.String())
+	}
 	for _, line := range [][2]string{
 		{"strategies", strings.Join(names, ", ")},
 		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by seed %d", plan.Rounds, plan.Rounds*len(names)*max(1, len(plan.Sweep)), w.Seed)},
@@ -55,7 +59,9 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"loop", loop},
 		{"a turn", turn},
 		{"measuring", window},
+		{"faults", strings.Join(wrong, ", ")},
 		{"floors", floors},
+		{"together", together(plan)},
 		{"redis", shown(plan.Redis)},
 		{"output", strings.Join(places, ", ")},
 		{"thresholds", strings.Join(thresholds, ", ")},
@@ -69,6 +75,18 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		}
 	}
 	return nil
+}
+
+// together says with whom and from when on.
+func together(plan lockbench.Plan) string {
+	var parts []string
+	if plan.Session != "" {
+		parts = append(parts, "session "+plan.Session)
+	}
+	if !plan.Start.IsZero() {
+		parts = append(parts, "from "+plan.Start.Format(time.RFC3339))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // duration is about how long the plan takes. How long iterations take is what is

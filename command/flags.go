@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,6 +25,8 @@ type flags struct {
 	redis      lockbench.RedisOptions
 	noFloors   bool
 	dryRun     bool
+	session    string
+	start      time.Time
 
 	given source
 }
@@ -36,10 +39,6 @@ func newFlags() *flags {
 func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	add := func(v *value, name, short, help string) { set.VarP(v, name, short, help) }
-	toggle := func(target *bool, name, short, help string) {
-		add(switchValue(target), name, short, help)
-		set.Lookup(name).NoOptDefVal = "true"
-	}
 
 	add(listValue("list", &f.strategies), "strategy", "s", "strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
 		"all for every one; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
@@ -58,14 +57,17 @@ func (f *flags) register(set *pflag.FlagSet) {
 	registerRedis(set, &f.redis)
 	add(textValue("form", &f.redis.Topology), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses")
 	add(textValue("image", &f.redis.Image), "image", "", "container image of Redis")
-	toggle(&f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
-	toggle(&f.noFloors, "no-floors", "", "do not measure first what this machine can do at best")
+	addSwitch(set, &f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
+	add(textValue("name", &f.session), "session", "", "measure together with other lockbenches that are given the same new name, the same plan and another --seed: they share locks; see merge")
+	add(instantValue(&f.start), "start-at", "", "begin the first warm-up at an instant, 2026-03-01T12:30:00Z or +5s, and the other runs at fixed times after it, so that several lockbenches measure together")
+	addSwitch(set, &f.redis.AllowFaults, "allow-faults-on-my-server", "", "let --fault disturb a Redis that lockbench did not start")
+	addSwitch(set, &f.noFloors, "no-floors", "", "do not measure first what this machine can do at best")
 
 	add(listValue("format", &f.outputs), "output", "o", strings.Join(reportFormats(nil).names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
 	add(listValue("limit", &f.thresholds), "threshold", "", "limit that a figure must keep, else exit code 99: 'wait:p(99)<50ms', 'wait{strategy:pubsub}:p(99)<50ms', "+
 		"'redis_cpu_per_acq<80us', 'violations==0'; metrics are in docs/FORMATS.md; repeatable")
-	toggle(&f.quiet, "quiet", "q", "no progress on standard error")
-	toggle(&f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
+	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
+	addSwitch(set, &f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
 	f.given.set = set
 }
 

@@ -10,24 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 )
-
-// titles are the names by which a plan's strategies, of a sweep with their
-// points, stand in the report.
-func titles(plan lockbench.Plan) []string {
-	var all []string
-	for _, v := range plan.Strategies {
-		if len(plan.Sweep) == 0 {
-			all = append(all, v.Name())
-		}
-		for _, point := range plan.Sweep {
-			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
-		}
-	}
-	return all
-}
 
 // reportFormats are those of a report on what has these titles.
 func reportFormats(titles []string) formats[*results.Report] {

@@ -33,7 +33,20 @@ type process struct {
 // start runs one of TestMain's commands.
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(name, args...)}
+	p := prepared(t, name, args...)
+	p.run()
+	return p
+}
+
+// prepared is one that is yet to run.
+func prepared(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	return &process{t: t, cmd: exec.Command(name, args...)}
+}
+
+func (p *process) run() {
+	p.t.Helper()
+	t := p.t
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +57,6 @@ func start(t *testing.T, name string, args ...string) *process {
 	}
 	hung := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 	t.Cleanup(func() { hung.Stop() })
-	return p
 }
 
 // await reads standard error up to a line that contains the text.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/doc/comment"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,13 +17,16 @@ import (
 func (a *app) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [NAME]...",
-		Short: "List the strategies, or tell all about some",
+		Short: "List the strategies, tell all about some, or list the faults (list faults)",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return strategyNames(), cobra.ShellCompDirectiveNoFileComp
+			return append(strategyNames(), "faults"), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
 				return printed(listAll(cmd.OutOrStdout()))
+			}
+			if slices.Equal(names, []string{"faults"}) {
+				return printed(listFaults(cmd.OutOrStdout()))
 			}
 			return a.tell(cmd.OutOrStdout(), names)
 		},

@@ -66,10 +66,18 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", redis.URL())
+			env.Setenv("LOCKBENCH_NO_FLOORS", "true") // they take half a second of every run
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "redis": ownRedis(t), "soon": soon, "together": together},
 	})
+}
+
+// ownRedis starts a Redis that no other script talks to: redis VARIABLE.
+func ownRedis(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Setenv(args[0], redistest.Start(t).URL())
+	}
 }
 
 // code runs a command and compares its exit code: code 104 lockbench --clients 0.

@@ -10,6 +10,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
+// read makes a plan of flags that have been parsed, and of the workload file that they
+// name.
+func (f *flags) read() (lockbench.Plan, []error) {
+	faults := f.given.faults()
+	if f.file != "" {
+		faults = append(faults, each(f.given.readWorkload(f.file, &f.workload))...)
+	}
+	plan, err := f.plan()
+	return plan, append(faults, each(err)...)
+}
+
 // plan is what the flags ask for, and every fault in it, each naming its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
 	var faults []error
@@ -28,6 +39,8 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Rounds:     f.rounds,
 		Redis:      f.redis,
 		Floors:     !f.noFloors,
+		Session:    f.session,
+		Start:      f.start,
 	}
 	if len(points) > 1 {
 		plan.Sweep = points

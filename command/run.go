@@ -26,7 +26,7 @@ func (a *app) run(name string) *cobra.Command {
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	f.register(cmd.Flags())
-	complete(cmd)
+	complete(cmd, reportFormats(nil).names())
 	cmd.SetFlagErrorFunc(func(failed *cobra.Command, err error) error {
 		if failed != cmd || errors.Is(err, pflag.ErrHelp) { // the root's is its children's too
 			return err
@@ -58,20 +58,13 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 		faults = append(faults, unknownWord(cmd, words[0]))
 	}
 	faults = append(faults, unknownFlags(cmd.Flags(), a.args)...)
-	faults = append(faults, f.given.faults()...)
-	if f.file != "" {
-		faults = append(faults, each(f.given.readWorkload(f.file, &f.workload))...)
-	}
-	plan, err := f.plan()
+	plan, wrong := f.read()
+	faults = append(faults, wrong...)
+	_, err := parseThresholds(f.thresholds, plan)
 	faults = append(faults, each(err)...)
-	_, err = parseThresholds(f.thresholds, plan)
+	outputs, err := parseOutputs(f.outputs, "table", reportFormats(plan.Titles()))
 	faults = append(faults, each(err)...)
-	outputs, err := parseOutputs(f.outputs, "table", reportFormats(titles(plan)))
-	faults = append(faults, each(err)...)
-	for i, fault := range faults {
-		faults[i] = f.given.origins.Rename(fault)
-	}
-	return plan, outputs, errors.Join(faults...)
+	return plan, outputs, f.given.named(faults)
 }
 
 // unknownWord is the fault of a word that is neither flag nor command.

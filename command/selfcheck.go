@@ -36,14 +36,13 @@ func (a *app) selfcheck() *cobra.Command {
 	registerRedis(flags, &plan.Redis)
 	flags.Var(textValue("image", &plan.Redis.Image), "image", "container image of Redis")
 	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
-	flags.VarP(switchValue(&quiet), "quiet", "q", "no progress on standard error")
-	flags.Lookup("quiet").NoOptDefVal = "true"
+	addSwitch(flags, &quiet, "quiet", "q", "no progress on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
 		given.readEnvironment()
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
 		places, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.faults(flags, err, plan.Validate()); faults != nil {
+		if faults := a.faults(given, err, plan.Validate()); faults != nil {
 			return faults
 		}
 		if !quiet {

@@ -44,11 +44,21 @@ func (s *source) readEnvironment() {
 func (s *source) faults() []error {
 	var faults []error
 	s.set.VisitAll(func(flag *pflag.Flag) {
-		if v, ours := flag.Value.(*value); ours && v.fault != nil {
-			faults = append(faults, fmt.Errorf("--%s: %w", flag.Name, v.fault))
+		if v, ours := flag.Value.(*value); ours {
+			for _, fault := range each(v.fault) {
+				faults = append(faults, fmt.Errorf("--%s: %w", flag.Name, fault))
+			}
 		}
 	})
 	return faults
+}
+
+// named joins faults, each with where its value came from.
+func (s *source) named(faults []error) error {
+	for i, fault := range faults {
+		faults[i] = s.origins.Rename(fault)
+	}
+	return errors.Join(faults...)
 }
 
 // readWorkload gives the draft what stands in a workload file, where neither a

@@ -51,7 +51,7 @@ func (a *app) trend() *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
 		outputs, outputErr := parseOutputs(h.outputs, "text", formats[[]trend.Series]{one: trendFormats()})
-		if faults := a.faults(set, err, outputErr, h.validate(files)); faults != nil {
+		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files)); faults != nil {
 			return faults
 		}
 		if h.add != "" {

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench/internal/nearest"
 )
 
 // unknownFlags names every flag among the arguments that the set does not have.
@@ -50,14 +51,7 @@ func blank(set *pflag.FlagSet) *pflag.FlagSet {
 
 // suggestion is the flag that was probably meant.
 func suggestion(set *pflag.FlagSet, name string) string {
-	best, distance := "", len(name)/2+1
-	set.VisitAll(func(flag *pflag.Flag) {
-		if d := levenshtein.ComputeDistance(name, flag.Name); d < distance {
-			best, distance = flag.Name, d
-		}
-	})
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean --%s?", best)
+	var names []string
+	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	return nearest.Question("--%s", name, names)
 }

@@ -1,9 +1,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -26,7 +30,7 @@ func (v *value) String() string {
 
 // Set takes the value, or keeps the fault and the value it had.
 func (v *value) Set(s string) error {
-	v.fault = v.set(s)
+	v.fault = errors.Join(v.fault, v.set(s))
 	return nil
 }
 
@@ -46,6 +50,29 @@ func textValue(kind string, target *string) *value {
 	}
 }
 
+// instantValue is an instant to come, or how long until then.
+func instantValue(target *time.Time) *value {
+	return &value{
+		kind: "instant", text: func() string { return "" },
+		set: func(s string) error {
+			at, err := time.Parse(time.RFC3339, s)
+			if after, isDelay := strings.CutPrefix(s, "+"); isDelay {
+				var delay time.Duration
+				delay, err = time.ParseDuration(after)
+				at = time.Now().Add(delay)
+			}
+			switch {
+			case err != nil:
+				return fmt.Errorf("%q is neither an instant, such as 2026-03-01T12:30:00Z, nor a time from now, such as +5s", s)
+			case !at.After(time.Now()):
+				return fmt.Errorf("%s is over", s)
+			}
+			*target = at
+			return nil
+		},
+	}
+}
+
 // listValue collects what a repeatable flag is given.
 func listValue(kind string, target *[]string) *value {
 	return &value{
@@ -54,7 +81,12 @@ func listValue(kind string, target *[]string) *value {
 	}
 }
 
-// switchValue is on when the flag is given without a value.
+// addSwitch adds a flag that is on when it is given without a value.
+func addSwitch(set *pflag.FlagSet, target *bool, name, short, help string) {
+	set.VarP(switchValue(target), name, short, help)
+	set.Lookup(name).NoOptDefVal = "true"
+}
+
 func switchValue(target *bool) *value {
 	return &value{
 		kind: "bool", text: func() string { return strconv.FormatBool(*target) },

@@ -1,0 +1,193 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/advise"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// adviseFlags are those of the command.
+type adviseFlags struct {
+	purpose    string
+	strategies []string
+	workload   spec.Draft
+	rounds     int
+	redis      lockbench.RedisOptions
+	outputs    []string
+	quiet      bool
+	dryRun     bool
+}
+
+// contention are the options of run by which a contention is told; the others are
+// the advice's to set.
+var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "think", "rate", "arrivals", "ttl", "timeout", "work", "fence", "pool", "duration", "warmup", "seed"}
+
+// quick are the windows of a matrix that is to end in about a minute.
+var quick = map[string]string{"duration": "500ms", "warmup": "200ms"}
+
+func (a *app) advise() *cobra.Command {
+	f := &adviseFlags{purpose: string(results.Efficiency), rounds: 6, redis: lockbench.RedisOptions{Address: "auto"}}
+	cmd := &cobra.Command{
+		Use:   "advise",
+		Short: "Recommend one lock for your contention, or none, by measuring it",
+		Long: "Measure a short list of locks under your contention, in about a minute, and recommend one, with a\n" +
+			"runner-up, what was left out, and the figures or claims that each sentence rests on. What figures\n" +
+			"do not tell apart is called equal; then what asks for less and claims more goes first. It also\n" +
+			"says what would do better than a lock. --work counter tells that the lock is to protect a value\n" +
+			"in Redis, --fence off that what it protects cannot check fencing tokens.\n" +
+			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
+		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
+			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms --for correctness --redis redis:6379 -o markdown",
+		Args:               cobra.NoArgs,
+		ValidArgsFunction:  cobra.NoFileCompletions,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	complete(cmd, adviceFormats().names())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := source{set: flags}
+		given.readEnvironment()
+		question, err := f.question()
+		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
+		if faults := a.faults(given, err, wrong, f.redis.Validate()); faults != nil {
+			return faults
+		}
+		for _, warning := range question.Workload.Warnings() {
+			a.say("warning: %s", warning)
+		}
+		if f.dryRun {
+			return printed(showAdvice(a.stdout, question, f.redis, outputs))
+		}
+		return a.answer(cmd.Context(), f, question, outputs)
+	}
+	return cmd
+}
+
+func (f *adviseFlags) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	set.Var(textValue("purpose", &f.purpose), "for", "efficiency: the lock saves work, two holders are a nuisance; or correctness: without it data breaks")
+	for _, field := range spec.Fields() {
+		if !slices.Contains(contention, field.Name) {
+			continue
+		}
+		usual := field.Default
+		if short, ours := quick[field.Name]; ours {
+			usual = short
+			_ = f.workload.Give(field.Name, short)
+		}
+		set.VarP(&value{
+			kind: field.Kind, text: func() string { return usual },
+			set: func(s string) error {
+				if n := len(field.Values(s)); n > 1 {
+					return fmt.Errorf("advice is on one contention, there are %d values", n)
+				}
+				return f.workload.Give(field.Name, s)
+			},
+		}, field.Name, field.Short, field.Help)
+	}
+	set.Var(intValue(&f.rounds), "runs", "runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
+	set.VarP(listValue("list", &f.strategies), "strategy", "s", "locks to compare, as for run; repeatable (default a short list of different kinds)")
+	registerRedis(set, &f.redis)
+	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
+	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(adviceFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
+	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
+	addSwitch(set, &f.dryRun, "dry-run", "", "print what will be measured and how long it will take, and touch no server")
+}
+
+// question is what the flags ask, and every fault in them.
+func (f *adviseFlags) question() (advise.Question, error) {
+	points, err := f.workload.Points()
+	faults := each(err)
+	q := advise.Question{For: results.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds}
+	if len(f.strategies) > 0 {
+		q.Named, err = strategies.ParseVariants(strings.Join(f.strategies, ","))
+		for _, fault := range each(err) {
+			faults = append(faults, fmt.Errorf("--strategy: %w", fault))
+		}
+	}
+	if err == nil || len(q.Named) > 0 {
+		faults = append(faults, q.Validate())
+	}
+	return q, errors.Join(faults...)
+}
+
+func adviceFormats() formats[*results.Advice] {
+	return formats[*results.Advice]{one: map[string]writer[*results.Advice]{
+		"table": func(w io.Writer, advice *results.Advice, color bool) error {
+			return results.WriteAdviceTable(w, advice, results.TableOptions{Color: color})
+		},
+		"json":     func(w io.Writer, advice *results.Advice, _ bool) error { return results.WriteAdviceJSON(w, advice) },
+		"markdown": func(w io.Writer, advice *results.Advice, _ bool) error { return results.WriteAdviceMarkdown(w, advice) },
+	}}
+}
+
+// showAdvice prints what would be measured.
+func showAdvice(w io.Writer, q advise.Question, redis lockbench.RedisOptions, outputs []output[*results.Advice]) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(columns, "for\t%s\n", q.For)
+	for i, plan := range q.Plans() {
+		label := "first"
+		if i > 0 {
+			label = "then, with the best lock"
+		}
+		for _, command := range advise.Commands(plan) {
+			fmt.Fprintf(columns, "%s\t%s\n", label, command)
+		}
+	}
+	fmt.Fprintf(columns, "redis\t%s\n", shown(redis))
+	for _, o := range outputs {
+		fmt.Fprintf(columns, "output\t%s\n", o)
+	}
+	fmt.Fprintf(columns, "expected\tabout %v\n", q.Expected().Round(time.Second))
+	return columns.Flush()
+}
+
+// answer measures, and writes the advice.
+func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*results.Advice]) error {
+	progress := a.newProgress(f.quiet)
+	bench := advise.Bench{Redis: f.redis, Run: lockbench.Run, Progress: progress.report}
+	if !f.quiet {
+		bench.Say = a.say
+	}
+	advice, err := bench.Answer(ctx, q)
+	progress.close()
+	if err != nil && len(advice.Measured) == 0 {
+		return err
+	}
+	advice.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
+	revision(&advice.Tool)
+	if err := saveAll(outputs, advice, a.stdout); err != nil {
+		return &exit{ExitFailure, err}
+	}
+	return advised(advice, err)
+}
+
+// advised says what to think of the advice.
+func advised(a *results.Advice, err error) error {
+	switch {
+	case a.Interrupted:
+		return &exit{ExitInterrupted, errors.New("interrupted, there is no advice")}
+	case err != nil:
+		return err
+	case len(a.Broken) > 0:
+		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(a.Broken))}
+	case a.Choice == nil:
+		return &exit{ExitInvalid, errors.New("nothing that was measured can be recommended")}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench"
+	experiments "github.com/lockbench/lockbench/internal/claims"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// claimsFlags are those of the command.
+type claimsFlags struct {
+	redis   lockbench.RedisOptions
+	outputs []string
+	list    bool
+	dryRun  bool
+	quiet   bool
+}
+
+func (a *app) claims() *cobra.Command {
+	f := &claimsFlags{redis: lockbench.RedisOptions{Address: "auto"}}
+	cmd := &cobra.Command{
+		Use:   "claims [NUMBER|FILE.yaml]...",
+		Short: "Put what is said of Redis locks to the test on this machine",
+		Long: "Carry out the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
+			"confirmed, refuted or qualified, with the figures and the commands that show them again.\n" +
+			"Inconclusive proves nothing: rounds disagreed, or figures could not be had or trusted.\n" +
+			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md tells how a file is written.",
+		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n" +
+			"  lockbench claims -o table -o json=claims.json -o markdown=docs/CLAIMS.md",
+		Args:               cobra.ArbitraryArgs,
+		ValidArgsFunction:  completeClaims,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := source{set: flags}
+		given.readEnvironment()
+		chosen, err := chooseClaims(args)
+		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
+		bench := a.bench(f)
+		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen)); faults != nil {
+			return faults
+		}
+		switch {
+		case f.list:
+			return printed(listClaims(a.stdout, chosen))
+		case f.dryRun:
+			return printed(showClaims(a.stdout, bench, chosen, outputs))
+		}
+		return a.test(cmd.Context(), bench, chosen, outputs)
+	}
+	return cmd
+}
+
+func (f *claimsFlags) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	addSwitch(set, &f.list, "list", "", "say what there is and measure nothing")
+	registerRedis(set, &f.redis)
+	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
+	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(claimsFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
+	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
+	addSwitch(set, &f.dryRun, "dry-run", "", "print the experiments and how long they will take, and touch no server")
+}
+
+func claimsFormats() formats[*results.Claims] {
+	return formats[*results.Claims]{one: map[string]writer[*results.Claims]{
+		"table": func(w io.Writer, c *results.Claims, color bool) error {
+			return results.WriteClaimsTable(w, c, results.TableOptions{Color: color})
+		},
+		"json":     func(w io.Writer, c *results.Claims, _ bool) error { return results.WriteClaimsJSON(w, c) },
+		"markdown": func(w io.Writer, c *results.Claims, _ bool) error { return results.WriteClaimsMarkdown(w, c) },
+	}}
+}
+
+// bench carries out the command lines of claims as this command would, but for
+// the environment: what others are to find again must not depend on it.
+func (a *app) bench(f *claimsFlags) *experiments.Bench {
+	b := &experiments.Bench{Plan: planOf, Run: lockbench.Run, Redis: f.redis}
+	if !f.quiet {
+		b.Say = a.say
+	}
+	return b
+}
+
+// planOf is the plan of a command line.
+func planOf(words []string) (lockbench.Plan, error) {
+	f := newFlags()
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.Usage = func() {}
+	f.register(set)
+	faults := unknownFlags(set, words)
+	if len(faults) == 0 {
+		if err := set.Parse(words); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	for _, word := range set.Args() {
+		faults = append(faults, fmt.Errorf("%q is no flag", word))
+	}
+	f.given.origins = spec.Origins{}
+	plan, wrong := f.read()
+	return plan, f.given.named(append(faults, wrong...))
+}
+
+// chooseClaims are those of these numbers and files, all for none; it names all
+// that there are not.
+func chooseClaims(words []string) ([]experiments.Claim, error) {
+	all, err := experiments.All()
+	if err != nil || len(words) == 0 {
+		return all, err
+	}
+	var chosen []experiments.Claim
+	var faults []error
+	for _, word := range words {
+		number, err := strconv.Atoi(word)
+		if err != nil {
+			claim, err := readClaim(word)
+			chosen, faults = append(chosen, claim), append(faults, err)
+			continue
+		}
+		at := slices.IndexFunc(all, func(c experiments.Claim) bool { return c.Number == number })
+		if at < 0 {
+			faults = append(faults, fmt.Errorf("there is no claim %d (lockbench claims --list)", number))
+			continue
+		}
+		chosen = append(chosen, all[at])
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return chosen, nil
+}
+
+func readClaim(file string) (experiments.Claim, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return experiments.Claim{}, fmt.Errorf("read a claim: %w", err)
+	}
+	return experiments.Parse(file, text)
+}
+
+func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	all, _ := experiments.All()
+	var offered []string
+	for _, c := range all {
+		offered = append(offered, c.Name()+"\t"+c.Says)
+	}
+	return offered, cobra.ShellCompDirectiveDefault
+}
+
+func listClaims(w io.Writer, all []experiments.Claim) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range all {
+		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
+	}
+	return columns.Flush()
+}
+
+// showClaims prints what would be done.
+func showClaims(w io.Writer, bench *experiments.Bench, all []experiments.Claim, outputs []output[*results.Claims]) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range all {
+		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
+		for _, run := range c.Runs {
+			fmt.Fprintf(columns, "\tlockbench %s\n", strings.Join(c.Words(run), " "))
+		}
+	}
+	for _, o := range outputs {
+		fmt.Fprintf(columns, "output\t%s\n", o)
+	}
+	fmt.Fprintf(columns, "expected\tabout %v\n", bench.Expected(all).Round(time.Second))
+	return columns.Flush()
+}
+
+// test carries the claims out and writes what became of them.
+func (a *app) test(ctx context.Context, bench *experiments.Bench, chosen []experiments.Claim, outputs []output[*results.Claims]) error {
+	document, err := bench.Test(ctx, chosen)
+	document.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
+	revision(&document.Tool)
+	if err := saveAll(outputs, document, a.stdout); err != nil {
+		return &exit{ExitFailure, err}
+	}
+	switch {
+	case document.Interrupted:
+		return &exit{ExitInterrupted, errors.New("interrupted, claims are missing")}
+	case err != nil:
+		return err
+	case len(document.Invalid()) > 0:
+		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: claim %s", strings.Join(document.Invalid(), ", "))}
+	}
+	return nil
+}

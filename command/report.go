@@ -1,0 +1,160 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
+)
+
+// pageFlags are the flags of report.
+type pageFlags struct {
+	file string
+	png  string
+}
+
+func (a *app) report() *cobra.Command {
+	p := &pageFlags{}
+	cmd := &cobra.Command{
+		Use:   "report RUN.json...",
+		Short: "Show reports as a page for a browser",
+		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
+			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
+			"several numbers of clients make its herd curve.",
+		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
+			"  lockbench report run.json -o report.html\n" +
+			"  lockbench report 'runs/*.json' -o report.html --png slides",
+		Args:               cobra.ArbitraryArgs,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		ValidArgsFunction:  jsonFiles,
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for -")
+	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
+	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
+		read, err := readFiles(patterns)
+		if faults := a.faults(source{set: set}, p.validate(patterns), err); faults != nil {
+			return faults
+		}
+		var files []html.File
+		for _, f := range read {
+			files = append(files, html.File{Name: f.name, Report: f.report})
+		}
+		return a.savePage(p, files)
+	}
+	return cmd
+}
+
+func (p *pageFlags) validate(patterns []string) error {
+	faults := []error{destination(p.file, "report.html")}
+	if len(patterns) == 0 {
+		faults = append(faults, errors.New("RUN.json is needed: reports written by lockbench -o json=FILE"))
+	}
+	if p.png != "" {
+		if stat, err := os.Stat(p.png); err == nil && !stat.IsDir() {
+			faults = append(faults, fmt.Errorf("--png: %s is no directory", p.png))
+		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+			faults = append(faults, fmt.Errorf("--png: %w", err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// destination says what is wrong with the one file, or - for standard output,
+// that a command writes.
+func destination(file, example string) error {
+	switch file {
+	case "":
+		return fmt.Errorf("--output is needed: a file such as %s, or - for standard output", example)
+	case "-":
+		return nil
+	}
+	if err := writable(file); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return nil
+}
+
+// deliver writes to a destination.
+func (a *app) deliver(file string, content []byte) error {
+	if file == "-" {
+		_, err := a.stdout.Write(content)
+		return printed(err)
+	}
+	if err := replace(file, content); err != nil {
+		return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
+	}
+	return nil
+}
+
+// reportFile is a report and where it was read from.
+type reportFile struct {
+	name   string
+	report *results.Report
+}
+
+// jsonFiles is what a shell offers where reports are wanted.
+func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// readFiles reads every report that the names and globs stand for, each file
+// once, and names all that cannot be read.
+func readFiles(patterns []string) ([]reportFile, error) {
+	var files []reportFile
+	var faults []error
+	var seen []string
+	for _, pattern := range patterns {
+		names, err := reportFiles(pattern)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		for _, name := range names {
+			if slices.Contains(seen, filepath.Clean(name)) {
+				continue
+			}
+			seen = append(seen, filepath.Clean(name))
+			report, err := readReport(name)
+			if err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			files = append(files, reportFile{name, report})
+		}
+	}
+	return files, errors.Join(faults...)
+}
+
+// savePage writes the page and its pictures. Nothing is written before all has
+// been drawn.
+func (a *app) savePage(p *pageFlags, files []html.File) error {
+	var page bytes.Buffer
+	if err := html.Write(&page, files); err != nil {
+		return &exit{ExitFailure, err}
+	}
+	var pictures []html.Picture
+	if p.png != "" {
+		var err error
+		if pictures, err = html.Pictures(files); err != nil {
+			return &exit{ExitFailure, err}
+		}
+		if err := os.MkdirAll(p.png, 0o777); err != nil {
+			return &exit{ExitFailure, fmt.Errorf("make the directory of the pictures: %w", err)}
+		}
+	}
+	for _, picture := range pictures {
+		file := filepath.Join(p.png, picture.Name)
+		if err := replace(file, picture.PNG); err != nil {
+			return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
+		}
+	}
+	return a.deliver(p.file, page.Bytes())
+}
