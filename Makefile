@@ -15,12 +15,12 @@ RAREGC   := -toolexec 'env GOGC=400'
 # Tests of locks wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 4)
-SLOW     := ./command ./workloads ./internal/servers . ./internal/virtual # begun first, so that no core idles in the end
+SLOW     := ./command ./workloads ./internal/servers . # begun first, so that no core idles in the end
 
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
-.PHONY: packages unseen help build demo test bench lint peers claims soak gate browser redis
+.PHONY: packages queues unseen help build demo test bench lint peers claims soak gate browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -39,10 +39,13 @@ demo: redis build ## the main job: six strategies, 500 clients, under a minute
 test: redis ## go vet and every test, with the race detector
 	@test -n "$(RACE)" || echo "make test: no C compiler, so no race detector: install gcc" >&2
 	$(GO) vet $(RACE) $(RAREGC) ./... # built the same way as the tests, so built once
-	@$(MAKE) --no-print-directory -j2 packages $(if $(CHROMIUM),browser,unseen)
+	@$(MAKE) --no-print-directory -j2 packages $(if $(RACE),queues) $(if $(CHROMIUM),browser,unseen)
 
 packages:
 	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 10m $(SLOW) ./...
+
+queues: # in virtual time, which the race detector would make minutes
+	$(GO) test $(RAREGC) -vet=off ./internal/virtual
 
 unseen:
 	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2

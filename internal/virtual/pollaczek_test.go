@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector makes a million customers take minutes; internal/selfcheck has
+// it look at fewer, and make test runs both.
+
 package virtual_test
 
 import (
