@@ -3,6 +3,7 @@ package cohort
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
@@ -61,11 +62,11 @@ func (c *cohort) work(b *batch, h *handover) {
 	}
 }
 
-// fits says whether a batch can be passed without asking Redis: not with less than half a
-// TTL left, nor with more than a whole one, as a holder may have extended it and a process
-// that dies would keep it for as long.
-func (c *cohort) fits(b *batch) bool {
-	left, ttl := b.left(), c.locker.config.TTL
+// fits says whether a batch with that much left can be passed without asking Redis: not
+// with less than half a TTL, nor with more than a whole one, as a holder may have
+// extended it and a process that dies would keep it for as long.
+func (c *cohort) fits(b *batch, left time.Duration) bool {
+	ttl := c.locker.config.TTL
 	return left >= ttl/2 && left <= ttl && b.block.Unbroken()
 }
 

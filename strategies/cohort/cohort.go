@@ -122,12 +122,13 @@ func (l *Locker) acquire(ctx context.Context, key string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	w := place.Value.(*waiter)
 	select {
-	case o := <-place.Value.(*waiter).told:
-		if o.passed {
+	case <-w.over:
+		if w.passed {
 			l.config.Probe.Wake(true)
 		}
-		return o.held, o.err
+		return w.held, w.err
 	case <-ctx.Done():
 		c.leave(ctx, place)
 		return nil, fmt.Errorf("acquire %q: %w", key, ctx.Err())
@@ -145,7 +146,9 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	defer l.mu.Unlock()
 	c.working = false
 	if err == nil {
-		return c.hold(newBatch(block, 0)), nil
+		held := new(Lease)
+		c.hold(newBatch(block, 0), held)
+		return held, nil
 	}
 	if c.waiters.Len() > 0 { // they came meanwhile
 		c.start(nil)

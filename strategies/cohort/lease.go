@@ -71,11 +71,11 @@ func (held *Lease) Release(ctx context.Context) error {
 	c, b := held.cohort, held.batch
 	mu := &c.locker.mu
 	mu.Lock()
-	switch {
+	switch left := b.left(); {
 	case b.holder != held: // it is lost, or was released before
-	case b.left() <= 0:
+	case left <= 0:
 		c.lose(b)
-	case c.goesOn(b) && c.fits(b):
+	case c.goesOn(b) && c.fits(b, left):
 		c.give(b, true)
 		mu.Unlock()
 		return nil

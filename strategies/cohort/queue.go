@@ -26,8 +26,10 @@ type cohort struct {
 
 // waiter is somebody who wants the lock.
 type waiter struct {
-	number int64        // in which they came, from 1
-	told   chan outcome // capacity 1
+	number  int64         // in which they came, from 1
+	turn    Lease         // to be, so that to pass a batch on allocates nothing
+	over    chan struct{} // capacity 1: told when it is known …
+	outcome               // … how the wait ended
 }
 
 // outcome ends a wait.
@@ -35,6 +37,12 @@ type outcome struct {
 	held   *Lease
 	passed bool // by another of the cohort
 	err    error
+}
+
+// tell ends the wait.
+func (w *waiter) tell(o outcome) {
+	w.outcome = o
+	w.over <- struct{}{}
 }
 
 // search is an agent's wait for the lock among the processes.
@@ -64,6 +72,7 @@ func (b *batch) left() time.Duration { return time.Until(b.block.ValidUntil()) }
 
 // enter queues somebody.
 func (l *Locker) enter(key string) (*cohort, *list.Element, error) {
+	w := &waiter{over: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -75,7 +84,8 @@ func (l *Locker) enter(key string) (*cohort, *list.Element, error) {
 		l.cohorts[key] = c
 	}
 	c.came++
-	place := c.waiters.PushBack(&waiter{number: c.came, told: make(chan outcome, 1)})
+	w.number = c.came
+	place := c.waiters.PushBack(w)
 	switch {
 	case c.working:
 	case c.batch != nil:
@@ -105,14 +115,15 @@ func (l *Locker) begin(key string) (*cohort, error) {
 // Redis's queue, and waits until it has.
 func (c *cohort) leave(ctx context.Context, place *list.Element) {
 	l := c.locker
+	w := place.Value.(*waiter)
 	l.mu.Lock()
 	select {
-	case o := <-place.Value.(*waiter).told: // just now
+	case <-w.over: // just now
 		l.mu.Unlock()
-		if o.held != nil {
+		if w.held != nil {
 			settle, done := doubt.Settle(ctx)
 			defer done()
-			_ = o.held.Release(settle)
+			_ = w.held.Release(settle)
 		}
 		return
 	default:
@@ -132,7 +143,7 @@ func (c *cohort) leave(ctx context.Context, place *list.Element) {
 // fail ends all waits.
 func (c *cohort) fail(err error) {
 	for c.waiters.Len() > 0 {
-		c.first().told <- outcome{err: err}
+		c.first().tell(outcome{err: err})
 	}
 }
 
@@ -142,12 +153,13 @@ func (c *cohort) first() *waiter { return c.waiters.Remove(c.waiters.Front()).(*
 // give gives a batch's next turn to the first waiter.
 func (c *cohort) give(b *batch, passed bool) {
 	w := c.first()
-	w.told <- outcome{held: c.hold(b), passed: passed}
+	c.hold(b, &w.turn)
+	w.tell(outcome{held: &w.turn, passed: passed})
 }
 
-// hold makes a batch's next turn.
-func (c *cohort) hold(b *batch) *Lease {
-	held := &Lease{cohort: c, batch: b, fence: b.next}
+// hold makes a lease a batch's next turn.
+func (c *cohort) hold(b *batch, held *Lease) {
+	held.cohort, held.batch, held.fence = c, b, b.next
 	held.until.Set(b.block.ValidUntil())
 	b.next++
 	b.holder = held
@@ -155,7 +167,6 @@ func (c *cohort) hold(b *batch) *Lease {
 	if c.waiters.Len() > 0 {
 		c.watch(b)
 	}
-	return held
 }
 
 // goesOn says whether a batch has somebody to go to.

@@ -3,26 +3,24 @@
 package validity
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
+// start is what instants are counted from, so that they keep the monotonic clock.
+var start = time.Now()
+
 // Until is an instant that is safe for concurrent use.
-type Until struct {
-	mu   sync.Mutex
-	when time.Time
-}
+type Until struct{ ns atomic.Int64 } // after start; 0 if it was never set
 
 // Set moves the instant.
-func (u *Until) Set(when time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.when = when
-}
+func (u *Until) Set(when time.Time) { u.ns.Store(int64(when.Sub(start))) }
 
 // Get returns the instant, the zero time if it was never set.
 func (u *Until) Get() time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.when
+	ns := u.ns.Load()
+	if ns == 0 {
+		return time.Time{}
+	}
+	return start.Add(time.Duration(ns))
 }
