@@ -153,7 +153,7 @@ func (s subject) patience() []time.Duration {
 	case s.impatient:
 		return []time.Duration{1500 * time.Millisecond, 8 * time.Second}
 	case s.test != "":
-		return []time.Duration{usual, usual}
+		return []time.Duration{usual, usual, usual, usual}
 	}
 	return []time.Duration{usual}
 }
