@@ -1,8 +1,10 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -58,41 +60,35 @@ func lateRelease(s *stage) {
 
 // extend checks that an extended lease outlives its first TTL.
 func extend(s *stage) {
-	const ttl = 2 * shortTTL
-	i, other := s.open(ttl), s.open(longTTL)
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	var lease strategies.Lease
-	for attempt := 1; ; attempt++ {
-		asked := time.Now()
-		lease = s.acquire(i, "key")
+	other := s.open(longTTL)
+	s.calmly(2*shortTTL, func(ttl time.Duration, w *standstill) (fault string) {
+		i := s.open(ttl)
+		lease := s.acquire(i, "key")
 		extender, ok := lease.(strategies.Extender)
 		if !ok {
 			s.release(lease)
 			s.Skip("its leases cannot be extended")
 		}
-		err := extender.Extend(ctx, longTTL)
-		if err == nil {
-			break
+		leases := []strategies.Lease{lease}
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+		defer cancel()
+		if err := extender.Extend(ctx, longTTL); err != nil {
+			fault = fmt.Sprintf("extend: %v", err)
+		} else {
+			s.believable(i, lease, longTTL)
+			if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
+				fault = fmt.Sprintf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
+			}
 		}
-		// A machine that stands still leaves nothing to extend, or no time for it.
-		took := time.Since(asked)
-		if took < ttl/5 || attempt == attempts {
-			s.fatalf("extend: %v", err)
+		if fault == "" {
+			w.sleep(ttl*4/3, ttl/20)
+			leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
+			if !s.held(other, "key") {
+				fault = "an extended lease ran out with its first TTL"
+			}
 		}
-		s.Logf("a lease of %v could not be extended after %v: once more", ttl, took)
-		_ = lease.Release(ctx)
-	}
-	s.believable(i, lease, longTTL)
-	if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
-		s.errorf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
-	}
-	time.Sleep(ttl * 4 / 3)
-	leases := append(s.take(other, "key", s.info.Capacity-1), lease)
-	if !s.held(other, "key") {
-		s.fatalf("an extended lease ran out with its first TTL")
-	}
-	s.release(leases...)
+		return cmp.Or(fault, s.releaseAll(leases))
+	})
 }
 
 // validity checks that a lease says to be valid no longer than from the moment
