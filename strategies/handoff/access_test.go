@@ -70,7 +70,7 @@ func TestOverTLSAsAUser(t *testing.T) {
 	}
 	for _, name := range []string{"handoff", "cohort"} {
 		user()
-		dead, a, b := open(name, 300*time.Millisecond, roots), open(name, time.Hour, roots), open(name, time.Hour, roots)
+		dead, a, b := open(name, time.Hour, roots), open(name, time.Hour, roots), open(name, time.Hour, roots)
 		for _, l := range []strategies.Locker{dead, a, b} {
 			if err := prepare(l); err != nil {
 				t.Fatalf("%s: %v", name, err)

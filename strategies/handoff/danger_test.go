@@ -53,11 +53,13 @@ func TestDeadProcessesAreSkipped(t *testing.T) {
 // A process that hears and does not act, as one that is stopped or behind a black
 // hole, costs one TTL while its heartbeat lasts, and nothing after that.
 func TestStoppedProcessCostsOneTTL(t *testing.T) {
+	t.Parallel()
 	const ttl = 400 * time.Millisecond
 	server := redistest.Start(t)
-	p := trial.Start(t, server, "handoff", ttl)
+	// Whoever waits looks once in a TTL of its own.
+	holder, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", 2*time.Second)
 	q := newQueue(t, server)
-	lease := p.Acquire(t, "key")
+	lease := holder.Acquire(t, "key")
 	stopped := stranger(1)
 	deaf := q.server.Subscribe(t.Context(), channelOf(stopped))
 	defer func() { _ = deaf.Close() }()
@@ -70,9 +72,7 @@ func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	}
 	q.join(0, p)
 	before := fence(lease)
-	if err := lease.Release(t.Context()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-		t.Fatal(err)
-	}
+	trial.Release(t, lease)
 	lease = q.next(0)
 	if granted := fence(lease) - before; granted > 2 {
 		t.Errorf("%d grants went to a process that does not act, want one at most", granted-1)
@@ -113,11 +113,17 @@ func TestSkippedProcessGetsItsPlaceBack(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
 	q := newQueue(t, server)
+	// A process knows Redis's clock, and so its tickets, to within its shortest round trip.
+	trip := time.Hour
+	for range 5 {
+		began := time.Now()
+		trial.Release(t, b.Acquire(t, "another"))
+		trip = min(trip, time.Since(began))
+	}
 	lease := a.Acquire(t, "key")
 	q.join(0, b)
 	q.join(1, b)
-	// A process knows Redis's clock, and so its tickets, to within a round trip.
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(100*time.Millisecond + 2*trip)
 	q.join(2, a)
 	waiting := q.server.LRange(t.Context(), list, 1, 2).Val()
 	q.server.Del(t.Context(), channelOf(waiting[0][:36]+":1")) // as if it had been stopped
@@ -202,13 +208,17 @@ func TestRightsAreProbed(t *testing.T) {
 // A script that may not publish loses nobody: the release says so, and those who wait
 // find the lock free by themselves.
 func TestForbiddenPublishLosesNobody(t *testing.T) {
-	const ttl = 500 * time.Millisecond
+	t.Parallel()
+	const ttl = time.Second
 	server := redistest.Start(t)
-	holder, p := trial.Start(t, server, "handoff", ttl), trial.Start(t, server, "handoff", ttl)
+	holder, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", ttl)
 	q := newQueue(t, server)
 	lease := holder.Acquire(t, "key")
 	q.join(0, p)
 	q.join(1, p)
+	if err := lease.(strategies.Extender).Extend(t.Context(), ttl); err != nil { // it has waited for them
+		t.Fatal(err)
+	}
 	q.server.Do(t.Context(), "ACL", "SETUSER", "default", "-publish")
 	if err := lease.Release(t.Context()); err == nil {
 		t.Error("the release did not say that nobody was told")
@@ -247,45 +257,35 @@ func TestRestartedEmpty(t *testing.T) {
 func TestDeletedLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	p := trial.Start(t, server, "handoff", 300*time.Millisecond)
+	holder, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", 300*time.Millisecond)
 	q := newQueue(t, server)
-	_ = p.Acquire(t, "key")
+	_ = holder.Acquire(t, "key")
 	q.join(0, p)
 	q.server.Del(t.Context(), list)
 	q.server.RPush(t.Context(), list, fmt.Sprintf("%s 1 1 1 %d -", stranger(1), time.Now().Add(time.Second).UnixMilli()))
-	trial.Release(t, q.next(0))
+	_ = q.next(0).Release(t.Context()) // it may have run out meanwhile
 }
 
 // A connection on which no answer comes is given up.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	config := trial.Config(t, server)
-	options := *config.Nodes[0].Options
-	options.ReadTimeout = 200 * time.Millisecond
+	node, dials := trial.CountDials(t, server)
+	options := *node.Options
+	options.ReadTimeout = time.Second
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
-	config.Nodes = []strategies.Node{{Client: client, Options: &options}}
-	locker, err := trial.Variant(t, "handoff").Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = locker.Close() }()
-	p := trial.Process{Locker: locker, Config: config}
+	p := trial.StartOn(t, []strategies.Node{{Client: client, Options: &options}}, "handoff", time.Hour)
 	q := newQueue(t, server)
 	lease := p.Acquire(t, "key")
 	q.join(0, p)
-	ids := func() string { return q.server.ClientList(t.Context()).Val() }
-	before := strings.Count(ids(), "sub=1")
-	server.Pause()
-	time.Sleep(3 * beat)
-	server.Resume()
-	if before != 1 {
-		t.Fatalf("%d subscriptions", before)
+	if n := strings.Count(q.server.ClientList(t.Context()).Val(), "sub=1"); n != 1 {
+		t.Fatalf("%d subscriptions", n)
 	}
+	server.Pause()
+	before := dials.Load()
+	trial.Eventually(t, "it dials anew", func() bool { return dials.Load() > before })
+	server.Resume()
 	trial.Release(t, lease)
 	trial.Release(t, q.next(0))
 }
-
-// beat is how often a process with waiters says that it lives.
-const beat = time.Second

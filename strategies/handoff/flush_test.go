@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -20,10 +21,13 @@ func TestWaitersLoadForgottenScripts(t *testing.T) {
 	t.Run("dead holder", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
-		dead, p := trial.Start(t, server, "handoff", time.Second), trial.Start(t, server, "handoff", time.Second)
+		dead, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Second)
 		q := newQueue(t, server)
-		dead.Acquire(t, "key")
+		lease := dead.Acquire(t, "key")
 		q.join(0, p)
+		if err := lease.(strategies.Extender).Extend(t.Context(), 100*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 		flush(q)
 		trial.Release(t, q.next(0))
 	})

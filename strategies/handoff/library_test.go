@@ -120,10 +120,12 @@ func TestRequeueWithoutAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Pause()
-	resumed := time.AfterFunc(100*time.Millisecond, server.Resume)
-	defer resumed.Stop()
 	short, end := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer end()
+	context.AfterFunc(short, func() {
+		time.Sleep(50 * time.Millisecond)
+		server.Resume()
+	})
 	if _, err := lease.Requeue(short, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a Requeue without an answer returned %v", err)
 	}

@@ -130,6 +130,7 @@ func TestPartyGoesBack(t *testing.T) {
 			c.release(c.first)
 			c.release(c.next(0, c.first))
 			held := c.next(1, c.first)
+			time.Sleep(c.trip + 5*time.Millisecond) // else the other's ticket might be the earlier
 			later := make(chan *Lease, 1)
 			go func() {
 				lease, err := c.other.Acquire(context.Background(), "key")

@@ -151,9 +151,9 @@ func (s subject) patience() []time.Duration {
 	const usual = 0
 	switch {
 	case s.impatient:
-		return []time.Duration{1500 * time.Millisecond, 8 * time.Second}
+		return []time.Duration{1500 * time.Millisecond, 3 * time.Second, 5 * time.Second, 8 * time.Second}
 	case s.test != "":
-		return []time.Duration{usual, usual}
+		return []time.Duration{usual, usual, usual, usual}
 	}
 	return []time.Duration{usual}
 }

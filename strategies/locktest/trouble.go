@@ -41,15 +41,32 @@ func lostReply(s *stage) {
 	}
 	both := s.several(2, longTTL)
 	s.release(s.acquire(both[0], "key")) // its connection is open
+	for range attempts {
+		if asked := time.Now(); s.unanswered(both[0]) || !both[0].wire.lastWrite().Before(asked) {
+			break
+		}
+		s.Logf("the time was over before anything was sent: once more")
+	}
+	if !s.eventually(func() bool { return s.free(both[1], "key") }) {
+		s.fatalf("an acquire timed out, and its lock is not free")
+	}
+	s.release(s.fill(both[1], "key")...)
+}
+
+// unanswered has an acquire time out while the servers are stopped. It says whether the
+// lock was granted all the same.
+func (s *stage) unanswered(i *instance) bool {
+	s.Helper()
 	s.disturb(s.fixture.Pause)
-	var resumed sync.WaitGroup
-	resumed.Go(func() {
-		time.Sleep(150 * time.Millisecond)
-		s.fixture.Resume()
-	})
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	lease, err := both[0].Acquire(ctx, "key")
+	var resumed sync.WaitGroup
+	resumed.Go(func() {
+		<-ctx.Done()
+		time.Sleep(100 * time.Millisecond)
+		s.fixture.Resume()
+	})
+	lease, err := i.Acquire(ctx, "key")
 	resumed.Wait()
 	switch {
 	case err == nil: // the client did not heed the deadline and saw the reply
@@ -57,10 +74,7 @@ func lostReply(s *stage) {
 	case !errors.Is(err, context.DeadlineExceeded):
 		s.broken(ending, "an acquire that timed out returned %q", err)
 	}
-	if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-		s.fatalf("an acquire timed out, and its lock is not free")
-	}
-	s.release(s.fill(both[1], "key")...)
+	return err == nil
 }
 
 // restartedServer ends the servers under holders and waiters and starts them

@@ -112,16 +112,49 @@ func (w *waiter) parked() {
 // settle returns when the waiter has got the lock or waits for it, as far as that
 // can be seen: its instance has made an attempt since the waiter began, has sent
 // something, and its connections are quiet. Where nothing can be seen it takes a
-// while.
+// while. Looks are counted, and not time: what stops the test stops the waiter too.
 func (w *waiter) settle() {
-	end := w.began.Add(100 * time.Millisecond)
-	for time.Now().Before(end) && !w.seen() {
+	queues := w.s.info.Claims.FIFO // then who came first must have been heard first
+	for look, end := 0, w.began.Add(w.s.patience); !w.seen() && !w.isOver(); look++ {
+		if !queues && look > 100 || time.Now().After(end) {
+			break
+		}
 		time.Sleep(time.Millisecond)
 	}
-	for end := time.Now().Add(20 * time.Millisecond); ; time.Sleep(time.Millisecond) {
-		silent, dialling := w.on.wire.silence()
-		if !dialling && (silent > 4*time.Millisecond || time.Now().After(end)) {
+	for try := 0; try < 20; try++ {
+		moved := w.quiet()
+		if !queues {
 			return
+		}
+		w.s.heard()
+		if w.quiet().Equal(moved) {
+			return
+		}
+	}
+}
+
+// quiet returns when nothing has moved on the instance's connections for some looks, or
+// things do not come to rest. It says when the last did.
+func (w *waiter) quiet() time.Time {
+	last, dialling := w.on.wire.last()
+	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
+		time.Sleep(time.Millisecond)
+		var moved time.Time
+		if moved, dialling = w.on.wire.last(); dialling || !moved.Equal(last) {
+			still, last = 0, moved
+		} else {
+			still++
+		}
+	}
+	return last
+}
+
+// heard returns when the servers have read all that was sent before: the answer to one
+// command may overtake it, that to the next cannot.
+func (s *stage) heard() {
+	for _, o := range s.outside {
+		for range 2 {
+			_ = o.Ping(context.Background()).Err()
 		}
 	}
 }

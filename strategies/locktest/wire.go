@@ -76,14 +76,18 @@ func (w *wire) close(g *gate) *gate {
 // soon is how long the tests wait for what a strategy may never do.
 const soon = 250 * time.Millisecond
 
-// catches says whether something is held up within that time.
+// catches says whether something is held up within that time, which is spent in short
+// waits: if the whole process is stopped meanwhile, only one of them is lost.
 func (g *gate) catches(within time.Duration) bool {
-	select {
-	case <-g.caught:
-		return true
-	case <-time.After(within):
-		return false
+	const wait = 5 * time.Millisecond
+	for range within / wait {
+		select {
+		case <-g.caught:
+			return true
+		case <-time.After(wait):
+		}
 	}
+	return false
 }
 
 // open lets what is held up go on, and holds nothing up any more.
@@ -153,11 +157,11 @@ func (w *wire) lastWrite() time.Time {
 	return w.wrote
 }
 
-// silence is how long nothing has moved, and whether something is being dialled.
-func (w *wire) silence() (time.Duration, bool) {
+// last is when something last moved, and whether something is being dialled.
+func (w *wire) last() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.moved), w.dialing > 0
+	return w.moved, w.dialing > 0
 }
 
 // conn is a connection on the wire.

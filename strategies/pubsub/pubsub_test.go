@@ -245,21 +245,27 @@ func TestTriesAgainAfterSubscribing(t *testing.T) {
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
-	server := redistest.Start(t)
-	p := open(t, server, time.Minute)
-	err := server.Client(t).Eval(t.Context(),
-		`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], 200)`, []string{"trial:key"}).Err()
-	if err != nil {
-		t.Fatal(err)
-	}
-	release(t, acquire(t, p, "key"))
-	counts := p.probe.Counts()
-	if counts.Attempts > 8 {
-		t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
-	}
-	if counts.Useful != 1 || counts.Futile != counts.Attempts-3 {
-		t.Errorf("%+v: every attempt but the first two must follow a wake-up, one of them useful", counts)
-	}
+	trial.Calm(t, func(times int) string {
+		server := redistest.Start(t)
+		p := open(t, server, time.Minute)
+		err := server.Client(t).Eval(t.Context(),
+			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`, []string{"trial:key"}, 200*times).Err()
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, acquire(t, p, "key"))
+		counts := p.probe.Counts()
+		if counts.Attempts < 3 {
+			return "the lock ran out before anybody was parked"
+		}
+		if counts.Attempts > 8 {
+			t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
+		}
+		if counts.Useful != 1 || counts.Futile != counts.Attempts-3 {
+			t.Errorf("%+v: every attempt but the first two must follow a wake-up, one of them useful", counts)
+		}
+		return ""
+	})
 }
 
 // Ten thousand waiters must fit into a process: nothing runs for them but their
@@ -281,9 +287,10 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 		})
 	}
 	trial.Eventually(t, "all waiters are parked", func() bool { return p.probe.Counts().Attempts == 1+2*waiters })
-	if own := runtime.NumGoroutine() - before - waiters; own > 8 {
-		t.Errorf("%d waiters cost %d goroutines beside their own", waiters, own)
-	}
+	// The pool may still be at work for some of them.
+	trial.Eventually(t, "few goroutines run beside the waiters' own", func() bool {
+		return runtime.NumGoroutine()-before-waiters <= 8
+	})
 	cancel()
 	all.Wait()
 	release(t, lease)

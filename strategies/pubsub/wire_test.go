@@ -1,6 +1,8 @@
 package pubsub_test
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -118,17 +120,30 @@ func TestLostIsTold(t *testing.T) {
 // The watchdog renews all leases of a Locker in one round trip.
 func TestWatchdogRenewsAllLeases(t *testing.T) {
 	const leases = 50
-	server := redistest.Start(t)
-	p := open(t, server, 600*time.Millisecond)
-	var held []strategies.Lease
-	for i := range leases {
-		held = append(held, acquire(t, p, string(rune('a'+i))))
-	}
-	first := held[0].(strategies.Timed).ValidUntil()
-	trial.Eventually(t, "three renewals", func() bool {
-		return held[leases-1].(strategies.Timed).ValidUntil().Sub(first) > 3*200*time.Millisecond
+	trial.Calm(t, func(times int) (spoilt string) {
+		ttl := time.Duration(times) * 600 * time.Millisecond
+		p := open(t, redistest.Start(t), ttl)
+		var held []strategies.Lease
+		for i := range leases {
+			held = append(held, acquire(t, p, string(rune('a'+i))))
+		}
+		first, last := held[0].(strategies.Timed).ValidUntil(), held[leases-1]
+		trial.Eventually(t, "three renewals", func() bool {
+			select {
+			case <-last.(strategies.Watched).Lost():
+				return true
+			default:
+				return last.(strategies.Timed).ValidUntil().Sub(first) > ttl
+			}
+		})
+		for i, lease := range held {
+			switch err := lease.Release(t.Context()); {
+			case errors.Is(err, strategies.ErrNotHeld):
+				spoilt = fmt.Sprintf("lease %d was not renewed within %v", i, ttl)
+			case err != nil:
+				t.Fatal(err)
+			}
+		}
+		return spoilt
 	})
-	for _, lease := range held {
-		release(t, lease)
-	}
 }

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
@@ -49,8 +51,13 @@ func (c *cluster) nodes() []strategies.Node {
 	return nodes
 }
 
-// hangs is the node timeout of tests in which nodes hang: they wait for it.
-const hangs = 100 * time.Millisecond
+const (
+	// hangs is the node timeout of tests in which nodes hang: they wait for it. On a
+	// busy machine a living node may be late too, which costs another round.
+	hangs = 100 * time.Millisecond
+	// lives is that of those where each living node must be in time.
+	lives = time.Second
+)
 
 // quickly retries often, so that tests take little time. Its node timeout is one
 // that a living node keeps on any machine.
@@ -64,8 +71,9 @@ func quickly(change func(*redlock.Options)) redlock.Options {
 	return options
 }
 
-// impatiently is quickly where nodes hang.
+// impatiently and bravely are for quickly where nodes hang.
 func impatiently(o *redlock.Options) { o.NodeTimeout = hangs }
+func bravely(o *redlock.Options)     { o.NodeTimeout = lives }
 
 // open opens an instance with connections to all nodes.
 func (c *cluster) open(config strategies.Config, options redlock.Options) *redlock.Locker {
@@ -107,6 +115,29 @@ func (c *cluster) nothingAt(key string, nodes ...int) {
 	for i, token := range c.tokens(key, nodes...) {
 		if token != "" {
 			c.t.Errorf("node %d still has %q", nodes[i], token)
+		}
+	}
+}
+
+// soonNothingAt waits for that: what a node answers too late is taken back in the
+// background.
+func (c *cluster) soonNothingAt(key string, nodes ...int) {
+	c.t.Helper()
+	trial.Eventually(c.t, "nothing is left on the nodes", func() bool {
+		return strings.Join(c.tokens(key, nodes...), "") == ""
+	})
+}
+
+// resume lets nodes go on, and returns when they have read what was sent to them
+// meanwhile: the answer to one command may overtake it, that to the next cannot.
+func (c *cluster) resume(nodes ...int) {
+	c.t.Helper()
+	for _, i := range nodes {
+		c.servers[i].Resume()
+		for range 2 {
+			if err := c.look[i].Ping(context.Background()).Err(); err != nil {
+				c.t.Fatalf("ping node %d: %v", i, err)
+			}
 		}
 	}
 }

@@ -77,13 +77,13 @@ func TestTwoOfFiveHang(t *testing.T) {
 					t.Errorf("got after %v, it is valid for %v from the call on", got.Sub(began), until.Sub(began))
 				}
 			}
-			slices.Sort(times)
-			if median := times[len(times)/2]; median > 10*least {
-				t.Errorf("acquire and release took %v in the median: the node timeouts are %v", median, least)
+			// Another timeout, such as the client's, would be paid each time.
+			if fastest := slices.Min(times); fastest > 10*least {
+				t.Errorf("acquire and release took %v at least: the node timeouts are %v", fastest, least)
 			}
-			c.nothingAt("key", 0, 2, 3)
-			c.servers[1].Resume()
-			c.servers[4].Resume()
+			c.soonNothingAt("key", 0, 2, 3)
+			c.resume(1, 4)
+			c.soonNothingAt("key", 0, 1, 2, 3, 4)
 			if err := locker.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +106,12 @@ func TestThreeOfFiveDown(t *testing.T) {
 		t.Run(fmt.Sprintf("%s hung=%v", test.mode, test.hung), func(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
-			probe := new(strategies.Probe)
-			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.NodeTimeout = test.mode, hangs }))
+			probe, nothingAt := new(strategies.Probe), c.nothingAt
+			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) {
+				if o.Mode = test.mode; test.hung {
+					o.NodeTimeout, nothingAt = hangs, c.soonNothingAt
+				}
+			}))
 			release(t, acquire(t, locker, "key"))
 			for _, i := range []int{0, 2, 3} {
 				test.fail(c.servers[i])
@@ -118,7 +122,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 			if _, err := locker.Acquire(ctx, "key"); !errors.Is(err, strategies.ErrNoQuorum) {
 				t.Errorf("acquire returned %v, want ErrNoQuorum", err)
 			}
-			c.nothingAt("key", 1, 4)
+			nothingAt("key", 1, 4)
 			rounds, giveUp := probe.Counts().Attempts-before, int64(redlock.Defaults().GiveUp)
 			if rounds < giveUp || !test.hung && rounds > giveUp {
 				t.Errorf("it gave up after %d rounds, want %d, or more where silence must show", rounds, giveUp)
@@ -126,11 +130,10 @@ func TestThreeOfFiveDown(t *testing.T) {
 			if _, err := locker.TryAcquire(ctx, "key"); !errors.Is(err, strategies.ErrNoQuorum) {
 				t.Errorf("try-lock returned %v, want ErrNoQuorum", err)
 			}
-			c.nothingAt("key", 1, 4)
+			nothingAt("key", 1, 4)
 			if test.hung {
-				for _, i := range []int{0, 2, 3} {
-					c.servers[i].Resume()
-				}
+				c.resume(0, 2, 3)
+				c.soonNothingAt("key", 0, 1, 2, 3, 4)
 				if err := locker.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -143,7 +146,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 func TestNodesComeBack(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.GiveUp = 1000 }))
+	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.GiveUp = 1e6 }))
 	release(t, acquire(t, locker, "key"))
 	c.servers[0].Kill()
 	c.servers[1].Kill()
@@ -175,7 +178,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
-			locker := c.open(strategies.Config{}, quickly(impatiently))
+			locker := c.open(strategies.Config{}, quickly(bravely))
 			release(t, acquire(t, locker, "warm"))
 			var lease strategies.Lease
 			ran := locktest.Calls(t, c.look[2], func() {
@@ -206,7 +209,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 func TestReleaseIsMadeGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(impatiently))
+	locker := c.open(strategies.Config{}, quickly(bravely))
 	lease := acquire(t, locker, "key")
 	c.servers[0].Pause()
 	release(t, lease)
@@ -232,7 +235,7 @@ func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: c.servers[0].Addr, PoolSize: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	nodes[0].Client = client
-	locker := c.open(strategies.Config{Nodes: nodes}, quickly(impatiently))
+	locker := c.open(strategies.Config{Nodes: nodes}, quickly(bravely))
 	lease := acquire(t, locker, "key")
 	taken := client.Conn()
 	if err := taken.Ping(t.Context()).Err(); err != nil {
@@ -271,7 +274,8 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 	if took := time.Since(began); took >= readTimeout {
 		t.Errorf("it took %v: it waited for the client's timeout", took)
 	}
-	c.servers[1].Resume()
+	c.resume(1)
+	c.soonNothingAt("key", 0, 1, 2)
 	if err := locker.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +285,7 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 func TestCancelledWhileNodesHang(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
-	holder, locker := c.open(strategies.Config{}, quickly(impatiently)), c.open(strategies.Config{}, quickly(impatiently))
+	holder, locker := c.open(strategies.Config{}, quickly(nil)), c.open(strategies.Config{}, quickly(impatiently))
 	release(t, acquire(t, locker, "key"))
 	lease := acquire(t, holder, "key")
 	held := c.tokens("key", 0, 1, 2)
@@ -303,9 +307,9 @@ func TestCancelledWhileNodesHang(t *testing.T) {
 			}
 		}
 	}
-	c.servers[3].Resume()
-	c.servers[4].Resume()
+	c.resume(3, 4)
 	release(t, lease)
+	c.soonNothingAt("key", 0, 1, 2, 3, 4)
 	if err := locker.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,13 @@ func TestNeverMoreThanItsPermits(t *testing.T) {
 							n := inside.Add(1)
 							for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
 							}
-							time.Sleep(100 * time.Microsecond)
+							// The first who come wait until as many are inside as may be.
+							for end := time.Now().Add(20 * time.Second); ; {
+								time.Sleep(100 * time.Microsecond)
+								if most.Load() >= permits || time.Now().After(end) {
+									break
+								}
+							}
 							inside.Add(-1)
 							if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
 								t.Errorf("release: %v", err)

@@ -20,7 +20,7 @@ func TestWaitReplicas(t *testing.T) {
 		return open(t, strategies.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}, options)
 	}
 	cycle := func(l *spin.Locker) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		lease, err := l.Acquire(ctx, "key")
 		if err != nil {

@@ -343,19 +343,26 @@ func TestRefusedReaderEndsTheWait(t *testing.T) {
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
-	server := redistest.Start(t)
-	p := open(t, server)
-	if err := server.Client(t).Set(t.Context(), "trial:key", "somebody", 200*time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
-	release(t, acquire(t, p, "key"))
-	counts := p.probe.Counts()
-	if counts.Attempts > 8 {
-		t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
-	}
-	if counts.Useful != 1 || counts.Futile != counts.Attempts-2 {
-		t.Errorf("%+v: every attempt but the first must follow a wake-up, one of them useful", counts)
-	}
+	trial.Calm(t, func(times int) string {
+		server := redistest.Start(t)
+		p := open(t, server)
+		left := time.Duration(times) * 200 * time.Millisecond
+		if err := server.Client(t).Set(t.Context(), "trial:key", "somebody", left).Err(); err != nil {
+			t.Fatal(err)
+		}
+		release(t, acquire(t, p, "key"))
+		counts := p.probe.Counts()
+		if counts.Attempts < 2 {
+			return "the lock ran out before anybody was parked"
+		}
+		if counts.Attempts > 8 {
+			t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
+		}
+		if counts.Useful != 1 || counts.Futile != counts.Attempts-2 {
+			t.Errorf("%+v: every attempt but the first must follow a wake-up, one of them useful", counts)
+		}
+		return ""
+	})
 }
 
 // Ten thousand waiters must fit into a process: nothing runs for them but their
@@ -379,9 +386,10 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	trial.Eventually(t, "all wait", func() bool {
 		return outside.SCard(t.Context(), "{trial:key}:waiters").Val() == waiters
 	})
-	if own := runtime.NumGoroutine() - before - waiters; own > 8 {
-		t.Errorf("%d waiters cost %d goroutines beside their own", waiters, own)
-	}
+	// The pool may still be at work for some of them.
+	trial.Eventually(t, "few goroutines run beside the waiters' own", func() bool {
+		return runtime.NumGoroutine()-before-waiters <= 8
+	})
 	cancel()
 	all.Wait()
 	release(t, lease)

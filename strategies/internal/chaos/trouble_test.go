@@ -35,6 +35,20 @@ func (c *chaos) trouble(ctx context.Context) {
 	}
 }
 
+// watch notes when the machine stood still, which is no lock's fault.
+func (c *chaos) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		from := time.Since(c.began)
+		time.Sleep(10 * time.Millisecond)
+		if to := time.Since(c.began); to-from > 100*time.Millisecond {
+			c.mu.Lock()
+			c.down = append(c.down, outage{from, to})
+			c.mu.Unlock()
+			c.count("standstill of the machine")
+		}
+	}
+}
+
 // cut kills connections, but not its own.
 func (c *chaos) cut(outside *redis.Client, which func(id string) bool) {
 	ctx := context.Background()

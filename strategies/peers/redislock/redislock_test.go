@@ -32,7 +32,7 @@ func TestWaitsBeyondTheTTL(t *testing.T) {
 	go func() {
 		next, err := waiter.Locker.Acquire(t.Context(), "key")
 		if err == nil {
-			err = next.Release(t.Context())
+			_ = next.Release(t.Context()) // it may have run out meanwhile
 		}
 		done <- err
 	}()

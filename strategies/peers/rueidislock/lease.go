@@ -50,21 +50,28 @@ func (held *lease) Release(ctx context.Context) error {
 }
 
 // remember notes what the keys hold, so that the lease can be released without
-// rueidislock, which keeps that to itself.
+// rueidislock, which keeps that to itself. All hold the same; one that a majority was
+// granted without may be on its way still.
 func (held *lease) remember() {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
 	defer cancel()
-	client := held.locker.config.Nodes[0].Client
-	var left []*token.Lease
-	for i := range held.locker.keys {
-		name := prefix + ":" + strconv.Itoa(i) + ":" + held.name
-		value, err := client.Get(ctx, name).Result()
-		if err == nil {
-			left = append(left, &token.Lease{Client: client, Name: name, Token: value})
+	client, keys := held.locker.config.Nodes[0].Client, held.locker.keys
+	name := func(i int) string { return prefix + ":" + strconv.Itoa(i) + ":" + held.name }
+	holds := map[string]int{} // so many keys
+	for i := range keys {
+		if value, err := client.Get(ctx, name(i)).Result(); err == nil {
+			holds[value]++
 		}
 	}
-	if held.ctx.Err() == nil { // else they may be another's
-		held.left = left
+	if held.ctx.Err() != nil { // they may be another's
+		return
+	}
+	for value, n := range holds {
+		for i := range keys {
+			if n > keys/2 {
+				held.left = append(held.left, &token.Lease{Client: client, Name: name(i), Token: value})
+			}
+		}
 	}
 }
 

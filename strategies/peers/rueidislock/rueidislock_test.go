@@ -2,6 +2,7 @@ package rueidislock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,25 +27,39 @@ func TestConformance(t *testing.T) {
 }
 
 func TestUncontendedCommands(t *testing.T) {
-	server := redistest.Start(t)
 	for variant, keys := range map[string]int{"rueidislock": 3, "rueidislock:tuned=true": 1} {
-		p := trial.Start(t, server, variant, time.Minute)
-		trial.Release(t, p.Acquire(t, "key")) // loads the scripts
-		got := locktest.Calls(t, server.Client(t), func() { trial.Release(t, p.Acquire(t, "key")) })
-		delete(got, "hello") // of the observer
-		delete(got, "ping")  // of an idle connection
-		// It holds the lock with a majority, and may be released before it has the rest.
-		majority := keys/2 + 1
-		want := map[string][2]int{"evalsha": {2 * majority, 2 * keys}, "get": {2 * majority, 2 * keys}, "set": {majority, keys}, "del": {majority, keys}}
-		for command, n := range got {
-			if n < want[command][0] || n > want[command][1] {
-				t.Errorf("%s: an acquire and release ran %v, want %v", variant, got, want)
-			}
-		}
-		if len(got) != len(want) {
-			t.Errorf("%s: an acquire and release ran %v, want %v", variant, got, want)
-		}
+		trial.Calm(t, func(int) string { return uncontended(t, variant, keys) })
 	}
+}
+
+func uncontended(t *testing.T, variant string, keys int) (spoilt string) {
+	const limit = 20 * time.Millisecond // of a try: then it begins anew
+	server := redistest.Start(t)
+	p := trial.Start(t, server, variant, time.Minute)
+	trial.Release(t, p.Acquire(t, "another")) // loads the scripts; a late message of its release means another
+	var took time.Duration
+	got := locktest.Calls(t, server.Client(t), func() {
+		began := time.Now()
+		trial.Release(t, p.Acquire(t, "key"))
+		took = time.Since(began)
+	})
+	delete(got, "hello") // of the observer
+	delete(got, "ping")  // of an idle connection
+	// It holds the lock with a majority, and may be released before it has the rest.
+	majority := keys/2 + 1
+	want := map[string][2]int{"evalsha": {2 * majority, 2 * keys}, "get": {2 * majority, 2 * keys}, "set": {majority, keys}, "del": {majority, keys}}
+	wrong := len(got) != len(want)
+	for command, n := range got {
+		wrong = wrong || n < want[command][0] || n > want[command][1]
+	}
+	said := fmt.Sprintf("%s: an acquire and release ran %v in %v, want %v", variant, got, took, want)
+	if wrong && (took > limit || got["pexpireat"] > 0) { // it renews at a late message, too
+		return said
+	}
+	if wrong {
+		t.Error(said)
+	}
+	return ""
 }
 
 // The keys are those that are looked for after a run.
@@ -74,7 +89,7 @@ func TestLeaseOutlivesItsAcquire(t *testing.T) {
 		t.Error("the lease was lost with the context of its Acquire")
 	case <-time.After(20 * time.Millisecond):
 	}
-	if n := server.Client(t).Exists(t.Context(), "rueidislock:0:trial:key").Val(); n != 1 {
+	if n := server.Client(t).DBSize(t.Context()).Val(); n < 2 { // a majority of its keys
 		t.Error("the lock is free although it is held")
 	}
 	trial.Release(t, lease)
@@ -94,6 +109,28 @@ func TestTellsOfALostLease(t *testing.T) {
 	}
 	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld { //nolint:errorlint // exactly that
 		t.Errorf("the release returned %v", err)
+	}
+}
+
+// A lock is granted with two of its three keys. The third may come only when Close has
+// seen what is to be released later.
+func TestALateKeyIsReleasedAfterClose(t *testing.T) {
+	const late = "rueidislock:2:trial:key"
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "rueidislock", time.Minute)
+	lease := p.Acquire(t, "key")
+	trial.Eventually(t, "all keys are there", func() bool { return outside.DBSize(t.Context()).Val() == 3 })
+	value := outside.GetDel(t.Context(), late).Val()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := outside.Set(t.Context(), late, value, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Release(t, lease)
+	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
 	}
 }
 

@@ -1,0 +1,18 @@
+package trial
+
+import "testing"
+
+// Calm plays what a machine that stands still can spoil: play returns what has kept it
+// from showing anything, such as a lock that ran out before anybody waited for it, or
+// "". It is played three times at most, with its times multiplied by 1, 4 and 16.
+func Calm(t testing.TB, play func(times int) (spoilt string)) {
+	t.Helper()
+	for _, times := range []int{1, 4, 16} {
+		spoilt := play(times)
+		if spoilt == "" {
+			return
+		}
+		t.Logf("spoilt, with times multiplied by %d: %s", times, spoilt)
+	}
+	t.Error("it was spoilt each time")
+}

@@ -1,0 +1,62 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// attempts are how often something is played that the machine can spoil by standing
+// still, such as a lease that must not run out.
+const attempts = 3
+
+// calmly has play find no fault, with a lease of that TTL. A fault that is found when
+// the machine has stood still for a good part of the TTL may not be the lock's: then it
+// is played again, with twice the TTL.
+func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *standstill) (fault string)) {
+	s.Helper()
+	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
+		w := &standstill{last: time.Now()}
+		fault := play(ttl, w)
+		w.look()
+		if fault == "" {
+			return
+		}
+		if w.longest < ttl/5 || attempt == attempts {
+			s.fatalf("%s", fault)
+		}
+		s.Logf("%s, with a TTL of %v, but the machine stood still for %v: once more", fault, ttl, w.longest)
+	}
+}
+
+// standstill is the longest time from one look at the clock to the next.
+type standstill struct {
+	last    time.Time
+	longest time.Duration
+}
+
+func (w *standstill) look() {
+	now := time.Now()
+	w.longest, w.last = max(w.longest, now.Sub(w.last)), now
+}
+
+// sleep looks each time that a step is over.
+func (w *standstill) sleep(d, step time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); w.look() {
+		time.Sleep(step)
+	}
+}
+
+// releaseAll says what is wrong with the releases.
+func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	for _, lease := range leases {
+		if err := lease.Release(ctx); err != nil && fault == "" {
+			fault = fmt.Sprintf("release: %v", err)
+		}
+	}
+	return fault
+}
