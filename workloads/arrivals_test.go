@@ -106,10 +106,10 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 		return wait(ctx, slots)
 	})
 	run := really(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold = 200, 100_000, spec.Dist{}
+		w.Clients, w.Rate, w.Hold, w.Duration = 200, 100_000, spec.Dist{}, spec.Duration(700*time.Millisecond)
 	}))
 	if run.Valid() {
-		t.Errorf("valid: %d of 30,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
+		t.Errorf("valid: %d of 70,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
 	}
 }
 
