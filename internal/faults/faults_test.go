@@ -105,12 +105,12 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 				t.Errorf("strike %+v, errors %v", s, run.Errors)
 			}
 		}},
-		{"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms", "uniform:1s,2500ms", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+		patiently(experiment{"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms", "uniform:1s,2500ms", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
 			overlapped(t, s, run)
 			if server.Primary() != 1 || marked(t, server, false) != 2 {
 				t.Errorf("node %d is the primary, %d have what it had", server.Primary(), marked(t, server, false))
 			}
-		}},
+		}}, nobodyCame),
 		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, func(t *testing.T, s results.Strike, _ *outcome, server *servers.Server) {
 			went(t, s)
 			if marked(t, server, false) != 3 {
@@ -118,19 +118,19 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 			}
 		}},
 		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) { halted(t, s) }},
-		{"redlock", "nodes:3", "node-restart-empty:at=1s,node=0,n=3", "2s", // all are held, and they are back before that ends
+		patiently(experiment{"redlock", "nodes:3", "node-restart-empty:at=1s,node=0,n=3", "2s", // all are held, and they are back before that ends
 			func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
 				overlapped(t, s, run)
 				if marked(t, server, false) > 0 {
 					t.Error("they have come back with their data")
 				}
-			}},
-		{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", "2s", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+			}}, nobodyCame),
+		patiently(experiment{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", "2s", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
 			overlapped(t, s, run)
 			if marked(t, server, false) != 3 {
 				t.Error("what has no TTL has run out too")
 			}
-		}},
+		}}, nobodyCame),
 		{"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
 			went(t, s) // a SET there and back
 			if s.Stall.NS < int64(40*time.Millisecond) || run.Speed.Release.Max.NS < int64(40*time.Millisecond) {
@@ -155,7 +155,7 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 		}},
 		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
 			// The third whose connection is silent waits for a reply all the time.
-			if gap, others := run.longestGap(0); gap < 1500*time.Millisecond || others < 10 {
+			if gap, others := run.longestGap(0); gap < 1500*time.Millisecond || others < 2 {
 				t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)
 			}
 		}},
