@@ -88,7 +88,13 @@ func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
 
 func TestAReportIsComplete(t *testing.T) {
 	server := redistest.Start(t)
-	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Floors = true }))
+	complete := plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Floors = true })
+	report, err := lockbench.Run(t.Context(), complete)
+	// A stall can be as long as the window of a floor.
+	for try := 1; try < 3 && err == nil && report.Floors != nil && report.Floors.NoopPerSecond*report.Floors.LocalPerSecond == 0; try++ {
+		t.Logf("the machine stood still: floors %+v, once more", report.Floors)
+		report, err = lockbench.Run(t.Context(), complete)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
