@@ -24,7 +24,7 @@ func TestAResourceRefusesStaleTokens(t *testing.T) {
 			if err := w.Hold.UnmarshalText([]byte("uniform:1ms,60ms")); err != nil {
 				t.Fatal(err)
 			}
-			w.Warmup, w.Iterations = 0, 80 // whatever time they take
+			w.Warmup, w.Iterations = 0, 40 // whatever time they take
 		})
 		v, err := strategies.ParseVariants("fenced:watchdog=false")
 		if err != nil {
