@@ -209,13 +209,11 @@ func (g gate) Close() error                  { return nil }
 
 func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
-	strategies.Register(strategies.Info{Name: "gate"}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
-		return gate{closed}, nil
-	})
+	lock := strategies.Unlisted(strategies.Info{Name: "gate"}, func(strategies.Config) (gate, error) { return gate{closed}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	report, err := lockbench.Run(ctx, plan(t, "", "gate", func(p *lockbench.Plan) {
-		p.Rounds = 3
+	report, err := lockbench.Run(ctx, plan(t, "", "noop", func(p *lockbench.Plan) {
+		p.Strategies, p.Rounds = []strategies.Variant{lock}, 3
 		p.Progress = func(at lockbench.Progress) {
 			if closed.Store(at.Run == 2); at.Run == 2 && at.Phase == "measure" {
 				cancel()
