@@ -231,10 +231,10 @@ func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 // One lock that cannot be opened is no reason to lose the others.
 func TestAStrategyThatFailsIsLeftOut(t *testing.T) {
 	broken := errors.New("no key to the safe")
-	strategies.Register(strategies.Info{Name: "broken"}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
-		return nil, broken
-	})
-	report, err := lockbench.Run(t.Context(), plan(t, "", "broken,local", func(p *lockbench.Plan) { p.Rounds = 2 }))
+	lock := strategies.Unlisted(strategies.Info{Name: "broken"}, func(strategies.Config) (gate, error) { return gate{}, broken })
+	report, err := lockbench.Run(t.Context(), plan(t, "", "local", func(p *lockbench.Plan) {
+		p.Strategies, p.Rounds = append([]strategies.Variant{lock}, p.Strategies...), 2
+	}))
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
