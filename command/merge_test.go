@@ -2,18 +2,58 @@ package command_test
 
 import (
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/results"
 )
 
-// soon sets a variable to an instant so far from now: soon AT 3s.
-func soon(ts *testscript.TestScript, _ bool, args []string) {
-	after, err := time.ParseDuration(args[1])
+// generators has two lockbenches measure together on the Redis at $OWN, into a.json and
+// b.json, and merges these as merged.json: up to three times, with more time to get
+// ready, if the machine is too busy for both to begin in time or to count.
+func generators(ts *testscript.TestScript, _ bool, flags []string) {
+	one := "lockbench -q -u $OWN --session both --start-at $AT " + strings.Join(flags, " ")
+	for _, soon := range []time.Duration{2500 * time.Millisecond, 8 * time.Second, 20 * time.Second} {
+		ts.Setenv("AT", time.Now().Add(soon).UTC().Format(time.RFC3339Nano))
+		if trusted(ts, "sh", "-c", one+" -o json=a.json & "+one+" --seed 2 -o json=b.json; code=$?; wait $! && exit $code") &&
+			trusted(ts, "lockbench", "merge", "a.json", "b.json", "-o", "merged.json") && counted(read(ts, "a.json")) && counted(read(ts, "b.json")) {
+			return
+		}
+		ts.Logf("the machine is too busy for two generators that begin after %v", soon)
+	}
+	ts.Fatalf("the generators never measured together")
+}
+
+// trusted runs a command that says nothing, unless its figures cannot be trusted.
+func trusted(ts *testscript.TestScript, name string, args ...string) bool {
+	err := ts.Exec(name, args...)
+	if exitCode(err) == strconv.Itoa(command.ExitInvalid) {
+		return false
+	}
 	ts.Check(err)
-	ts.Setenv(args[0], time.Now().Add(after).UTC().Format(time.RFC3339Nano))
+	if said := ts.ReadFile("stderr"); said != "" {
+		ts.Fatalf("%s said %s", name, said)
+	}
+	return true
+}
+
+// counted says whether what the server counted in the windows is known.
+func counted(r *results.Report) bool {
+	return !slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Server.Window == nil })
+}
+
+func read(ts *testscript.TestScript, name string) *results.Report {
+	f, err := os.Open(ts.MkAbs(name))
+	ts.Check(err)
+	defer f.Close()
+	report, err := results.ReadJSON(f)
+	ts.Check(err)
+	return report
 }
 
 // together compares a report merged of two generators' with theirs, and with that
@@ -21,12 +61,7 @@ func soon(ts *testscript.TestScript, _ bool, args []string) {
 func together(ts *testscript.TestScript, _ bool, args []string) {
 	var reports []*results.Report
 	for _, name := range args {
-		f, err := os.Open(ts.MkAbs(name))
-		ts.Check(err)
-		report, err := results.ReadJSON(f)
-		ts.Check(err)
-		ts.Check(f.Close())
-		reports = append(reports, report)
+		reports = append(reports, read(ts, name))
 	}
 	merged, alone, parts := reports[0], reports[1], reports[2:]
 	if len(merged.Runs) != len(parts[0].Runs) {
@@ -46,7 +81,8 @@ func together(ts *testscript.TestScript, _ bool, args []string) {
 		if run.Speed.Acquisitions != acquisitions || run.Waiting.PerAcquisition.Count != waits || acquisitions == 0 {
 			ts.Fatalf("%s: %d acquisitions and %d waits are merged of %d and %d", run.Strategy, run.Speed.Acquisitions, run.Waiting.PerAcquisition.Count, acquisitions, waits)
 		}
-		if got, want := calls(run), calls(find(ts, alone, run)); got < 0.85*want || got > 1.15*want {
+		// Counted twice it would be the double. How often clients meet depends on the machine.
+		if got, want := calls(run), calls(find(ts, alone, run)); got < 0.7*want || got > 1.4*want {
 			ts.Fatalf("%s: %.2f commands an acquisition by two generators, %.2f by one", run.Strategy, got, want)
 		}
 		if left := run.Safety.LeftoverCount; left == nil || *left != 0 || run.Safety.LostLeases > 0 {

@@ -63,10 +63,7 @@ func TestAnOpenLoopOffersItsRate(t *testing.T) {
 	if !run.Books.Balanced {
 		t.Errorf("books %+v", run.Books)
 	}
-	// A busy machine may wake more than one client in a hundred too late; then the
-	// run must say so, and only that.
-	late := run.Generator.LateStarts*100 > run.Generator.Starts
-	if late == run.Valid() || len(run.Invalid) > 1 {
+	if !run.Valid() || run.Generator.LateStarts > 0 || run.Generator.Starts < 900 {
 		t.Errorf("%d of %d starts late, invalid %v", run.Generator.LateStarts, run.Generator.Starts, run.Invalid)
 	}
 	if math.Abs(run.Speed.PerSecond-1000) > 150 {
@@ -85,8 +82,9 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 		w.Clients, w.Rate, w.Hold = 10, 500, spec.Fixed(10*time.Millisecond)
 		w.Duration = spec.Duration(time.Second)
 	}))
-	if !run.Valid() {
-		t.Errorf("invalid %v", run.Invalid)
+	// A busy machine may keep its goroutines from running; then it must say so.
+	if hurried := run.Generator.SchedulingP99 > int64(hardlyRuns); run.Valid() == hurried {
+		t.Errorf("invalid %v, goroutines waited %v to run", run.Invalid, time.Duration(run.Generator.SchedulingP99))
 	}
 	if !slices.Contains(run.Labels, "overloaded: 500/s found all 10 clients waiting") {
 		t.Errorf("labels %v", run.Labels)
@@ -107,12 +105,11 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 		}
 		return wait(ctx, slots)
 	})
-	run := do(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold = 200, 100_000, spec.Dist{}
-		w.Duration = spec.Duration(time.Second)
+	run := really(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Rate, w.Hold, w.Duration = 200, 100_000, spec.Dist{}, spec.Duration(700*time.Millisecond)
 	}))
 	if run.Valid() {
-		t.Errorf("valid: %d of 100,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
+		t.Errorf("valid: %d of 70,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
 	}
 }
 

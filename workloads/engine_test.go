@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -48,16 +49,20 @@ func wait(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
 
 var registered atomic.Int64
 
-// lock registers a strategy over one process-wide mutex with so many slots.
+// lock registers a strategy over one process-wide mutex with so many slots, made by
+// the run: it belongs to its bubble.
 func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease, error)) strategies.Variant {
 	t.Helper()
 	info.Name = "test" + string(rune('a'+registered.Add(1)))
-	channel := make(chan struct{}, slots)
-	for range slots {
-		channel <- struct{}{}
-	}
+	made := sync.OnceValue(func() chan struct{} {
+		channel := make(chan struct{}, slots)
+		for range slots {
+			channel <- struct{}{}
+		}
+		return channel
+	})
 	strategies.Register(info, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) {
-		return &mutex{slots: channel, acquire: acquire}, nil
+		return &mutex{slots: made(), acquire: acquire}, nil
 	})
 	v, err := strategies.NewVariant(info.Name, nil)
 	if err != nil {
@@ -77,7 +82,15 @@ func workload(change func(*spec.Spec)) spec.Spec {
 	return w
 }
 
-func do(t *testing.T, v strategies.Variant, w spec.Spec) results.Run {
+// do has the engine run in virtual time, which no stall of the machine can disturb.
+func do(t *testing.T, v strategies.Variant, w spec.Spec) (run results.Run) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { run = really(t, v, w) })
+	return run
+}
+
+// really has it run in real time.
+func really(t *testing.T, v strategies.Variant, w spec.Spec) results.Run {
 	t.Helper()
 	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}.Run(context.Background())
 	if err != nil {
@@ -117,6 +130,7 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1})
+	var run *results.Run
 	var lost atomic.Bool
 	r.turn = func(c *client, since int64) (int64, bool) {
 		done, going := c.turn(since)
@@ -126,10 +140,12 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 		}
 		return done, going
 	}
-	run, err := r.carryOut(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if run, err = r.carryOut(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if !lost.Load() {
 		t.Fatal("nothing was lost")
 	}
@@ -153,9 +169,9 @@ func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 }
 
 func TestIterationsAreExact(t *testing.T) {
-	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	for _, hold := range []time.Duration{0, time.Millisecond} {
-		run := do(t, v, workload(func(w *spec.Spec) {
+		v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+		run := really(t, v, workload(func(w *spec.Spec) {
 			w.Iterations, w.Hold, w.Warmup = 200, spec.Fixed(hold), 0
 		}))
 		if run.Speed.Acquisitions != 200 {
@@ -192,13 +208,16 @@ func TestTryLockNeedsATryLock(t *testing.T) {
 
 func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	ctx, cancel := context.WithCancel(context.Background())
 	w := workload(func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
-	time.AfterFunc(200*time.Millisecond, cancel)
-	run, err := Job{Strategy: v, Workload: w, Round: 1}.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var run *results.Run
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		var err error
+		if run, err = (Job{Strategy: v, Workload: w, Round: 1}).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if !run.Partial || !run.Valid() || run.Speed.Acquisitions == 0 || !run.Books.Balanced {
 		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions, run.Books)
 	}
@@ -236,7 +255,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 		}
 		return wait(ctx, slots)
 	})
-	run := do(t, v, workload(func(w *spec.Spec) { w.Hold = spec.Dist{} }))
+	run := do(t, v, workload(func(w *spec.Spec) { w.Hold = spec.Fixed(100 * time.Microsecond) }))
 	if run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
 		t.Errorf("fairness %+v", run.Fairness)
 	}

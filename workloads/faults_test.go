@@ -90,9 +90,19 @@ func counting(fence spec.Fence) func(*spec.Spec) {
 	return func(w *spec.Spec) { w.Work, w.Fence = spec.WorkCounter, fence }
 }
 
+// outlived has a holder stand still for ten times the TTL, so that others have the
+// time to get the lock on a busy machine too.
+func outlived(fence spec.Fence) (change func(*spec.Spec), fault string) {
+	return func(w *spec.Spec) {
+		counting(fence)(w)
+		w.Duration = spec.Duration(2500 * time.Millisecond)
+	}, "holder-pause:at=50ms,for=2s"
+}
+
 func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 	together(t, []string{"spin", "pubsub", "fair", "handoff"}, func(t *testing.T, strategy string) {
-		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, counting(spec.FenceOff), "holder-pause:at=50ms"))
+		change, fault := outlived(spec.FenceOff)
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		s := only(t, run)
 		if s.Late == 0 || s.LateNS == 0 || s.LastedNS < int64(2*shortTTL) {
 			t.Errorf("strike %+v", s)
@@ -111,7 +121,8 @@ func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 
 func TestFencingStopsThePausedHolder(t *testing.T) {
 	together(t, []string{"fenced", "handoff"}, func(t *testing.T, strategy string) {
-		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, counting(spec.FenceAll), "holder-pause:at=50ms"))
+		change, fault := outlived(spec.FenceAll)
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		if s := only(t, run); s.Late == 0 {
 			t.Errorf("strike %+v", s)
 		}
@@ -122,12 +133,15 @@ func TestFencingStopsThePausedHolder(t *testing.T) {
 }
 
 func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
+	const ttl = time.Second // a stall of the machine between acquisition and death takes little of it
 	together(t, []string{"spin", "pubsub", "handoff", "setnx"}, func(t *testing.T, strategy string) {
 		texts := []string{"holder-crash:at=50ms"}
 		if strategy == "setnx" {
 			texts = append(texts, "holder-pause:at=1s")
 		}
-		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, nil, texts...))
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *spec.Spec) {
+			w.TTL, w.Duration = spec.Duration(ttl), spec.Duration(3500*time.Millisecond)
+		}, texts...))
 		s := only(t, run)
 		if s.Overlaps+s.Late > 0 {
 			t.Errorf("strike %+v", s)
@@ -146,8 +160,8 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 			t.Fatalf("strike %+v", s)
 		}
 		// The lease began before the hold, and somebody has to look.
-		if took := time.Duration(*s.RecoveryNS); took < shortTTL/2 || took > 5*shortTTL || s.Stall.NS < *s.RecoveryNS/2 {
-			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, shortTTL, s.Stall)
+		if took := time.Duration(*s.RecoveryNS); took < ttl/3 || s.Stall.NS < *s.RecoveryNS/2 {
+			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, ttl, s.Stall)
 		}
 	})
 }
@@ -163,7 +177,8 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 		{"setnx-expire", 2, true}, // with the lock in its hands
 		{"spin", 1, true},
 	}, func(t *testing.T, c crash) {
-		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, nil, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
+		longer := func(w *spec.Spec) { w.Duration = spec.Duration(2500 * time.Millisecond) }
+		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, longer, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
 		if s := only(t, run); (s.RecoveryNS != nil) != c.recovers {
 			t.Errorf("strike %+v", s)
 		}
@@ -173,7 +188,7 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 // Each dead waiter at the head of Redisson's queue costs its timeout; handoff
 // notices the closed connection.
 func TestDeadWaitersCost(t *testing.T) {
-	const timeout = 150 * time.Millisecond
+	const timeout, window = 400 * time.Millisecond, 4 * time.Second
 	type queue struct {
 		strategy string
 		dead     int
@@ -182,10 +197,11 @@ func TestDeadWaitersCost(t *testing.T) {
 	stalls := make([]time.Duration, len(cases))
 	together(t, []int{0, 1, 2}, func(t *testing.T, i int) {
 		run := carriedOut(t, faulty(t, redistest.Start(t), cases[i].strategy, func(w *spec.Spec) {
-			w.Duration = spec.Duration(2 * time.Second)
+			w.TTL, w.Duration = spec.Duration(3*shortTTL), spec.Duration(window) // for half a TTL they get to queue
 		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", cases[i].dead)))
 		s := only(t, run)
-		if s.RecoveryNS == nil || s.Stall.AtLeast {
+		// A stall of the machine in the end may be longer than what the dead cost handoff.
+		if s.RecoveryNS == nil || s.Stall.AtLeast && s.Stall.NS > int64(window)*3/4 {
 			t.Errorf("strike %+v", s)
 		}
 		stalls[i] = time.Duration(s.Stall.NS)
@@ -194,15 +210,15 @@ func TestDeadWaitersCost(t *testing.T) {
 	if stalls[1]-stalls[0] < 2*timeout {
 		t.Errorf("four more dead waiters cost fair %v", stalls[1]-stalls[0])
 	}
-	if stalls[2] > 2*timeout {
+	if stalls[2] > 3*timeout {
 		t.Errorf("five dead waiters cost handoff %v", stalls[2])
 	}
 }
 
 func TestFaultsComeAgain(t *testing.T) {
 	t.Parallel()
-	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *spec.Spec) { w.Duration = spec.Duration(1200 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
-	for i, most := range []int{4, 3} {
+	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *spec.Spec) { w.Duration = spec.Duration(2500 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
+	for i, most := range []int{9, 5} {
 		if n := len(run.Faults[i].Strikes); n < 2 || n > most {
 			t.Errorf("%v struck %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
 		}
@@ -222,16 +238,27 @@ func TestFaultsAreOfRedisAndItsClients(t *testing.T) {
 func TestAnInterruptEndsAFault(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	j := faulty(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
-	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	run, err := j.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+	var run *results.Run
+	for _, soon := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
+		j := faulty(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
+		ctx, cancel := context.WithCancel(t.Context())
+		j.Phase = func(phase string) {
+			if phase == "measure" {
+				time.AfterFunc(soon, cancel)
+			}
+		}
+		began := time.Now()
+		var err error
+		if run, err = j.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > soon+30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if len(run.Faults[0].Strikes) > 0 {
+			break
+		}
+		t.Logf("the machine is so busy that nothing had struck after %v", soon)
 	}
 	if s := only(t, run); !run.Partial || s.LastedNS == 0 {
 		t.Errorf("partial %v, strike %+v", run.Partial, s)

@@ -21,32 +21,15 @@ func TestGeneratorsOfASession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			runs := map[string]*results.Run{}
-			var mu sync.Mutex
-			var wg sync.WaitGroup
-			start := time.Now().Add(time.Second)
-			for _, generator := range []string{"a", "b"} {
-				j := job(t, server, "fair", func(w *spec.Spec) {
-					w.Clients, w.Instances, w.Hold = 4, 2, spec.Fixed(5*time.Millisecond)
-					if generator == long {
-						w.Duration = spec.Duration(1500 * time.Millisecond)
-					}
-				})
-				j.Generator, j.Start = generator, start
-				wg.Go(func() {
-					run, err := j.Run(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					runs[generator] = run
-				})
-			}
-			wg.Wait()
-			if t.Failed() {
-				return
+			var runs map[string]*results.Run
+			for _, soon := range []time.Duration{time.Second, 4 * time.Second, 15 * time.Second} {
+				if runs = generate(t, server, long, soon); t.Failed() {
+					return
+				}
+				if !begunLate(runs["a"]) && !begunLate(runs["b"]) {
+					break
+				}
+				t.Logf("the machine is so busy that %v were too short to get ready", soon)
 			}
 			looked := 0
 			for generator, run := range runs {
@@ -77,6 +60,40 @@ func TestGeneratorsOfASession(t *testing.T) {
 	}
 }
 
+// generate runs both after so long.
+func generate(t *testing.T, server *redistest.Server, long string, soon time.Duration) map[string]*results.Run {
+	t.Helper()
+	runs := map[string]*results.Run{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	start := time.Now().Add(soon)
+	for _, generator := range []string{"a", "b"} {
+		j := job(t, server, "fair", func(w *spec.Spec) {
+			w.Clients, w.Instances, w.Hold, w.Duration = 4, 2, spec.Fixed(5*time.Millisecond), spec.Duration(time.Second)
+			if generator == long {
+				w.Duration *= 2
+			}
+		})
+		j.Generator, j.Start = generator, start
+		wg.Go(func() {
+			run, err := j.Run(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			runs[generator] = run
+		})
+	}
+	wg.Wait()
+	return runs
+}
+
+func begunLate(run *results.Run) bool {
+	return slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun ") })
+}
+
 // TestStart: runs begin together, and one that cannot says so.
 func TestStart(t *testing.T) {
 	t.Parallel()
@@ -96,7 +113,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun 1m0") }) {
+	if !slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun 1m") }) {
 		t.Errorf("it began a minute late and is labelled %v", run.Labels)
 	}
 }

@@ -204,15 +204,17 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	if !r.remote() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if r.dead.Load() {
 		return nil
 	}
 	r.readings.Add(1)
-	reading, err := r.Target.Read(ctx)
+	reading, err := r.Target.Read(within)
 	if err != nil {
-		r.errors.add(fmt.Errorf("read the server's counters: %w", err))
+		if ctx.Err() == nil { // an interrupt is no error of the server's
+			r.errors.add(fmt.Errorf("read the server's counters: %w", err))
+		}
 		return nil
 	}
 	return &reading

@@ -1,11 +1,12 @@
 package workloads
 
 import (
-	"context"
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -31,10 +32,13 @@ func (w *witness) note(what func()) {
 func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	seen := &witness{}
-	run, err := Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, Observer: seen}.Run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var run *results.Run
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if run, err = (Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, Observer: seen}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
 	var counted, waits float64
 	for _, a := range seen.acquired {
 		if a.Due > a.Asked || a.Asked > a.Granted || a.Granted > a.Released || a.Released > a.Done {

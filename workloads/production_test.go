@@ -1,6 +1,8 @@
 package workloads_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ func TestAResourceRefusesStaleTokens(t *testing.T) {
 			if err := w.Hold.UnmarshalText([]byte("uniform:1ms,60ms")); err != nil {
 				t.Fatal(err)
 			}
-			w.Duration = spec.Duration(1500 * time.Millisecond)
+			w.Warmup, w.Iterations = 0, 40 // whatever time they take
 		})
 		v, err := strategies.ParseVariants("fenced:watchdog=false")
 		if err != nil {
@@ -54,7 +56,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 		least, most float64 // attempts, of 19 waiters in 4 instances
 	}{{"blpop", 1, 1}, {"pubsub", 1, 4}, {"pubsub-broadcast", 10, 19}} {
 		run, err := job(t, server, test.strategy, func(w *spec.Spec) {
-			w.Gather, w.Duration = spec.Duration(100*time.Millisecond), spec.Duration(1500*time.Millisecond)
+			w.Gather, w.Warmup, w.Iterations = spec.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
 		}).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -67,15 +69,20 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 		if h.FirstHandoff.Count != h.Bursts || h.Drain.Count != h.Bursts || *h.Commands < *h.Attempts || h.DrainCommands == nil {
 			t.Errorf("%s: %+v", test.strategy, h)
 		}
-		if !run.Valid() || !run.Books.Balanced || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
-			t.Errorf("%s: %v %v %v", test.strategy, run.Invalid, run.Errors, run.Safety.Leftovers)
+		invalid := slices.DeleteFunc(run.Invalid, tooBusy)
+		if len(invalid) > 0 || !run.Books.Balanced || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+			t.Errorf("%s: %v %v %v", test.strategy, invalid, run.Errors, run.Safety.Leftovers)
 		}
 	}
 }
 
+// tooBusy says whether a run is invalid because of nothing but the machine.
+func tooBusy(why string) bool { return strings.HasPrefix(why, "it was observed for") }
+
 func TestASpinningHolderIsExact(t *testing.T) {
 	run, err := job(t, redistest.Start(t), "spin", func(w *spec.Spec) {
 		w.Clients, w.Instances, w.Work, w.Hold = 1, 1, spec.WorkSpin, spec.Fixed(100*time.Microsecond)
+		w.Warmup, w.Iterations = 0, 300
 	}).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

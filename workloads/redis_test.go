@@ -3,6 +3,7 @@ package workloads_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
 		strategy string
 		loses    bool
 	}{{"spin", false}, {"atomic", false}, {"noop", true}} {
-		run, err := job(t, server, test.strategy, func(w *spec.Spec) { w.Work = spec.WorkCounter }).Run(t.Context())
+		run, err := job(t, server, test.strategy, func(w *spec.Spec) { w.Work, w.Iterations = spec.WorkCounter, 300 }).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestAtomicIsNoLock(t *testing.T) {
 func TestTheServersCountsAreTheObservers(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *spec.Spec) {
-		w.Clients, w.Instances, w.Duration = 1, 1, spec.Duration(2*time.Second)
+		w.Clients, w.Instances, w.Warmup, w.Iterations = 1, 1, 0, 2000
 	})
 	before := observe(t, server)
 	run, err := j.Run(t.Context())
@@ -82,24 +83,28 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	if whole == nil || whole.Calls == nil {
 		t.Fatal("no counts")
 	}
-	if off := float64(seen-*whole.Calls) / float64(seen); off < -0.01 || off > 0.01 {
+	if off := seen - *whole.Calls; off < 0 || off > 60 { // for the observer to connect and look
 		t.Errorf("counted %d commands, the observer %d", *whole.Calls, seen)
 	}
 	if *whole.Foreign > 1 {
 		t.Errorf("%.2f %% foreign traffic on a server of our own", *whole.Foreign)
 	}
 	// One client alone: SET, then EVALSHA with GET and DEL inside.
+	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 100 { // to connect, to look, to clean up
+		t.Errorf("%d commands for %d acquisitions, want 4 for each", *whole.Calls, whole.Acquisitions)
+	}
+	// The server's counts and ours are not read at the same instant: on a busy machine some turns lie between.
 	window := run.Server.Window
 	if window == nil {
 		t.Fatalf("no counts of the window: %v", run.Labels)
 	}
-	if per := *window.PerAcquisition(window.Calls); per < 3.98 || per > 4.05 {
+	if per := *window.PerAcquisition(window.Calls); per < 3.8 || per > 4.2 {
 		t.Errorf("%.3f commands per acquisition, want 4", per)
 	}
-	if per := *window.PerAcquisition(window.RoundTrips); per < 1.98 || per > 2.05 {
+	if per := *window.PerAcquisition(window.RoundTrips); per < 1.9 || per > 2.1 {
 		t.Errorf("%.3f round trips per acquisition, want 2", per)
 	}
-	if attempts := *run.Effort.Attempts; attempts < 0.99 || attempts > 1.01 {
+	if attempts := *run.Effort.Attempts; attempts < 0.95 || attempts > 1.05 {
 		t.Errorf("%.3f attempts per acquisition, want 1", attempts)
 	}
 }
@@ -119,10 +124,26 @@ func observe(t *testing.T, server *redistest.Server) int64 {
 	return *reading.Since(results.Reading{Commands: map[string]int64{}}, 0).Calls
 }
 
+// eventually does something at the n-th acquisition of the window.
+type eventually struct {
+	n  atomic.Int64
+	do func()
+}
+
+func (e *eventually) Holding(int)   {}
+func (e *eventually) Releasing(int) {}
+func (e *eventually) Acquired(a workloads.Acquisition) {
+	if a.Counted && e.n.Add(-1) == 0 {
+		e.do()
+	}
+}
+
 func TestARunEndsWhenRedisDies(t *testing.T) {
 	server := redistest.Start(t)
 	j := job(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
-	time.AfterFunc(1500*time.Millisecond, server.Kill)
+	kill := &eventually{do: server.Kill}
+	kill.n.Store(100)
+	j.Observer = kill
 	run, err := j.Run(t.Context())
 	if !errors.Is(err, workloads.ErrServerGone) {
 		t.Fatalf("error %v", err)
@@ -143,10 +164,14 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 		w.Clients, w.Instances, w.Rate = 200, 2, 200
 		w.Duration = spec.Duration(4 * time.Second)
 	})
-	time.AfterFunc(2*time.Second, func() {
-		server.Pause()
-		time.AfterFunc(time.Second, server.Resume)
-	})
+	j.Phase = func(phase string) {
+		if phase == "measure" {
+			time.AfterFunc(time.Second, func() {
+				server.Pause()
+				time.AfterFunc(time.Second, server.Resume)
+			})
+		}
+	}
 	run, err := j.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 		calm  bool   // an honest harness passes on a busy machine too
 	}{
 		{"omission", func(j workloads.Job) workloads.Job { // it waits for the server before it asks again
-			j.Workload.Rate, j.Workload.Clients = 0, 2
+			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, spec.Dist{}
 			return j
 		}, "p99", false},
 		{"starvation", func(j workloads.Job) workloads.Job { // it does not see who starves
@@ -80,6 +80,11 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := only(t, test.name, servers.Quickest(), test.fault)
+			// Where the fault hides stalls, those of the machine itself may be so many that they show.
+			for try := 1; try < 3 && !test.calm && len(failed(c)) == 0; try++ {
+				t.Logf("it is %s on a machine that may be too restless, once more: %+v", c.Verdict, c.Measured)
+				c = only(t, test.name, servers.Quickest(), test.fault)
+			}
 			if c.Verdict != results.Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
 				t.Errorf("with a fault it is %s: %q failed, %q, want %q among them", c.Verdict, failed(c), c.Why, test.found)
 			}

@@ -173,7 +173,7 @@ func clusterBus(t *testing.T, s *Server) {
 	if err := client.Publish(ctx, "plain", strings.Repeat("p", size)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		after, err := s.Read(ctx)
 		if err != nil {
 			t.Fatal(err)

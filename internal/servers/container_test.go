@@ -174,7 +174,7 @@ func TestStartOwnWithoutBinary(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, ok := own.(*Container); !ok || !answers(t.Context(), own.Addr()) {
+	if _, ok := own.(*Container); !ok || !up(t, own.Addr()) {
 		t.Errorf("%T at %s", own, own.Addr())
 	}
 }

@@ -138,7 +138,7 @@ func TestPortTaken(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if picks != 2 || p.Addr() == taken.Addr() {
+	if picks < 2 || p.Addr() == taken.Addr() {
 		t.Errorf("after %d picks it is at %s", picks, p.Addr())
 	}
 }

@@ -44,6 +44,17 @@ func eventually(t *testing.T, cond func() bool) {
 	t.Error("it has not come true")
 }
 
+// up says whether a server answers, be it after a while.
+func up(t *testing.T, addr string) bool {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if answers(t.Context(), addr) {
+			return true
+		}
+	}
+	return false
+}
+
 // process starts a redis-server of the test's own, as a user's.
 func process(t *testing.T, args ...string) *Process {
 	t.Helper()

@@ -33,7 +33,7 @@ func brokenDocker(t *testing.T) string {
 
 func TestAutoFallsBackToProcess(t *testing.T) {
 	v, said := tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=")
-	if v.addr == "" || !answers(t.Context(), v.addr) {
+	if v.addr == "" || !up(t, v.addr) {
 		t.Fatalf("no answer: %s", said)
 	}
 	if !strings.Contains(said, "Source:process") || !strings.Contains(said, "out of order") {
@@ -145,7 +145,7 @@ func TestUsersServerIsLeftAlone(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if !answers(t.Context(), p.Addr()) {
+	if !up(t, p.Addr()) {
 		t.Fatal("it was stopped")
 	}
 	again := open(t, Options{Address: p.Addr(), RunID: "again"})

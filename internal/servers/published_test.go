@@ -22,14 +22,14 @@ func TestPublishedPort(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if !answers(t.Context(), c.Addr()) {
+	if !up(t, c.Addr()) {
 		t.Error("no answer")
 	}
 	before := c.Addr()
 	if err := c.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c.Addr() != before || !answers(t.Context(), before) {
+	if c.Addr() != before || !up(t, before) {
 		t.Errorf("after a restart it is at %s, not %s", c.Addr(), before)
 	}
 }

@@ -26,11 +26,7 @@ import (
 func TestCountsAgree(t *testing.T) {
 	plain := process(t)
 	cert, key := certificate(t)
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	encrypted := process(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+	encrypted, port := processWithTLS(t, cert, key)
 	t.Run("plain", func(t *testing.T) {
 		countsAgree(t, open(t, Options{Address: plain.Addr()}), plain)
 	})
@@ -45,6 +41,25 @@ func TestCountsAgree(t *testing.T) {
 		}
 		countsAgree(t, s, encrypted)
 	})
+}
+
+// processWithTLS also listens at a port for TLS, another one if somebody takes it.
+func processWithTLS(t *testing.T, cert, key string) (p *Process, port int) {
+	t.Helper()
+	err := onFreePort(freePort, func(free int) (err error) {
+		port = free
+		p, err = startProcess(t.Context(), "test", nil, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, port
 }
 
 func countsAgree(t *testing.T, s *Server, p *Process) {

@@ -35,13 +35,13 @@ func replicaReadings(t *testing.T, s *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const loops = 50
+	const loops = 500 // so that a second more or less of acknowledgements does not count
 	for range loops {
 		if err := client.Set(ctx, "lockbench:{r1:0}", "value", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := client.(*redis.Client).Wait(ctx, 2, 5*time.Second).Result(); err != nil || n != 2 {
+	if n, err := client.(*redis.Client).Wait(ctx, 2, 20*time.Second).Result(); err != nil || n != 2 {
 		t.Fatalf("%d replicas have it, %v", n, err)
 	}
 	after, err := s.Read(ctx)
@@ -105,7 +105,7 @@ func promotion(t *testing.T, s *Server) {
 			t.Fatal(err)
 		}
 	}
-	if n := client.(*redis.Client).Wait(ctx, 2, 5*time.Second).Val(); n != 2 {
+	if n := client.(*redis.Client).Wait(ctx, 2, 20*time.Second).Val(); n != 2 {
 		t.Fatalf("%d replicas have it", n)
 	}
 	before, err := s.Read(ctx)
@@ -137,7 +137,7 @@ func promotion(t *testing.T, s *Server) {
 	if err := s.Settle(ctx); err != nil {
 		t.Error(err)
 	}
-	if n := client.(*redis.Client).Wait(ctx, 1, 5*time.Second).Val(); n != 1 {
+	if n := client.(*redis.Client).Wait(ctx, 1, 20*time.Second).Val(); n != 1 {
 		t.Errorf("%d replicas follow", n)
 	}
 	after, err := s.Read(ctx)
@@ -211,7 +211,7 @@ func TestReplicaLags(t *testing.T) {
 		if err := conn.Set(ctx, "k", value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if n := conn.Wait(ctx, int(replicas), 5*time.Second).Val(); n != replicas {
+		if n := conn.Wait(ctx, int(replicas), 20*time.Second).Val(); n != replicas {
 			t.Errorf("%d replicas have heard of %q, want %d", n, value, replicas)
 		}
 	}
