@@ -13,8 +13,9 @@ import (
 const (
 	// longEnough an overlap must be for the audit to find it without fail.
 	longEnough = 100 * time.Microsecond
-	// enough overlaps make the check worth its name.
-	enough = 50
+	// enough overlaps make the check worth its name. A busy machine may need a window
+	// more for them, and gets mostWindows.
+	enough, mostWindows = 50, 4
 	// overlapOff is what the audit's overlapped time may be off, in percent.
 	overlapOff = 2.0
 )
@@ -26,25 +27,31 @@ const (
 func (s *session) audit(ctx context.Context, c *check) error {
 	w := workload(8, 4, s.Effort.Window)
 	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a constant
-	lock := newDoubling(true)
-	seen := &records{}
-	job := s.job(lock.strategy(), w)
-	job.Observer = seen
 	s.say("audit: a lock that lets in two")
-	run, err := s.do(ctx, job)
-	if err != nil {
-		return err
-	}
-	found := overlaps(seen.all)
-	long := 0
-	var total time.Duration
-	for _, o := range found {
-		total += o
-		if o >= longEnough {
-			long++
+	lock := newDoubling(true)
+	var found []time.Duration // by the clients' own instants
+	var audited, overlapNS, long int64
+	broken, total := 1, time.Duration(0)
+	for window := 0; window < mostWindows && long < enough; window++ {
+		seen := &records{}
+		job := s.job(lock.strategy(), w)
+		job.Observer = seen
+		run, err := s.do(ctx, job)
+		if err != nil {
+			return err
 		}
+		found = append(found, overlaps(seen.all)...)
+		long, total = 0, 0
+		for _, o := range found {
+			total += o
+			if o >= longEnough {
+				long++
+			}
+		}
+		audited += run.Safety.Overlaps
+		overlapNS += run.Safety.OverlapNS
+		broken = min(broken, len(run.Safety.Broken))
 	}
-	safety := run.Safety
 	let := lock.twice.Load()
 	if long < enough {
 		c.unsure("only %d overlaps of %v and more: too few", long, longEnough)
@@ -55,17 +62,18 @@ func (s *session) audit(ctx context.Context, c *check) error {
 	c.inform("of 100 µs and more", float64(long), results.Number)
 	// A client can be kept from running between the instant that ends its hold and
 	// the call of Release: somebody let in meanwhile is found, and not in the instants.
-	c.want(safety.Overlaps >= int64(long) && safety.Overlaps <= let, "found by the audit", float64(safety.Overlaps), results.Number,
+	c.want(audited >= long && audited <= let, "found by the audit", float64(audited), results.Number,
 		"at least %d, at most %d", long, let)
-	off := (float64(safety.OverlapNS)/float64(total) - 1) * 100
+	off := (float64(overlapNS)/float64(total) - 1) * 100
 	c.want(near(off, 0, overlapOff), "overlapped time off the instants'", off, results.Percent, "within %v %%", overlapOff)
-	c.want(len(safety.Broken) == 1, "claims found broken", float64(len(safety.Broken)), results.Number, "1")
+	c.want(broken == 1, "claims found broken", float64(broken), results.Number, "1")
 
 	s.say("audit: the same lock, letting in one")
 	honest := &records{}
-	job = s.job(newDoubling(false).strategy(), w)
+	job := s.job(newDoubling(false).strategy(), w)
 	job.Observer = honest
-	if run, err = s.do(ctx, job); err != nil {
+	run, err := s.do(ctx, job)
+	if err != nil {
 		return err
 	}
 	c.want(run.Safety.Overlaps+run.Safety.Late == 0, "honest lock: found by the audit", float64(run.Safety.Overlaps+run.Safety.Late), results.Number, "0")
