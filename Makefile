@@ -20,7 +20,7 @@ SLOW     := ./command ./workloads ./internal/servers . # begun first, so that no
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
-.PHONY: packages queues unseen help build demo test bench lint peers claims soak gate browser redis
+.PHONY: packages queues unseen help build demo test bench lint peers claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -44,8 +44,8 @@ test: redis ## go vet and every test, with the race detector
 packages:
 	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 10m $(SLOW) ./...
 
-queues: # in virtual time, which the race detector would make minutes
-	$(GO) test $(RAREGC) -vet=off ./internal/virtual
+queues: # simulations, which the race detector would make minutes
+	$(GO) test $(RAREGC) -vet=off ./internal/virtual ./results/compare ./results/trend
 
 unseen:
 	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2
@@ -72,6 +72,9 @@ soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own 
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
+
+sessions: redis ## prove that compare does not cry wolf: half an hour
+	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
 
 browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

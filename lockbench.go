@@ -133,8 +133,8 @@ func (p Plan) Titles() []string {
 func (p Plan) Warnings() []string {
 	var warnings []string
 	for _, point := range p.points() {
-		for _, warning := range point.Workload.Warnings() {
-			if !slices.Contains(warnings, warning) {
+		for _, warning := range append(point.Workload.Warnings(), p.fairRound(point.Workload)) {
+			if warning != "" && !slices.Contains(warnings, warning) {
 				warnings = append(warnings, warning)
 			}
 		}
@@ -170,13 +170,14 @@ func (p Plan) Expected() time.Duration {
 // in every round, clean up.
 //
 // The report comes also with an error and holds what was measured before it; it
-// is nil when no Redis could be had, or its limits are too small. When ctx ends the run under way is cut
+// is nil when no Redis could be had, or its limits are too small. A plan without a
+// seed gets one, which the report has. When ctx ends the run under way is cut
 // short, the rest is left out and the report says Interrupted, without an error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	s, err := open(ctx, plan)
+	s, err := open(ctx, plan.seeded())
 	if err != nil {
 		return nil, err
 	}

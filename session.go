@@ -70,6 +70,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	}
 	// After the server is open: pinning has been done by then.
 	s.report.Environment = measure.Environment()
+	s.report.Environment.AllowedCPUs = servers.CPUs()
 	if s.server != nil {
 		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
 	}

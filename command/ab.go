@@ -30,7 +30,8 @@ func (a *app) ab() *cobra.Command {
 		Short: "Say whether one build is better or worse than another, by taking turns",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
 			"Unless FLAGS or variables say otherwise a run is 2s long after 500ms of warm-up, without floors.\n" +
-			"It ends with 110 if the head is worse, 111 if it broke a guarantee, 112 if no verdict was possible.",
+			"It ends with 110 if the head is worse by the primary metric (--metric), with --strict by any,\n" +
+			"with 111 if it broke a guarantee, with 112 if no verdict was possible.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",

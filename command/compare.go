@@ -14,14 +14,17 @@ func (a *app) compare() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
 		Use:   "compare BASE HEAD",
-		Short: "Say whether one set of runs is better or worse than another",
+		Short: "Say whether one set of reports is better or worse than another",
 		Long: "Compare two sets of reports written by lockbench -o json=FILE. BASE and HEAD are each a file,\n" +
-			"a directory or a quoted glob; 4 runs a side are needed to tell anything, 6 for an interval.\n" +
-			"It ends with 110 if HEAD is worse, 111 if it broke a guarantee, 112 if there are too few runs.\n" +
+			"a directory or a quoted glob. A report is a session and counts once, with the median of its\n" +
+			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
+			"With fewer it shows the figures, says undecided and how many it needs, and ends with 0.\n" +
+			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --strict by any, with\n" +
+			"111 if it broke a guarantee, with 112 if no run can be trusted.\n" +
 			"For builds of your own, ab is the better judge: it takes turns.",
-		Example: "  lockbench -s pubsub --runs 10 -o json=before.json     # change something, measure again\n" +
-			"  lockbench compare before.json after.json\n" +
-			"  lockbench compare 'main-*.json' 'mine-*.json' -o markdown=comment.md",
+		Example: "  for i in 1 2 3 4 5 6; do lockbench -s pubsub -o json=before-$i.json; done\n" +
+			"  lockbench compare 'before-*.json' 'after-*.json'      # after a change, measured again\n" +
+			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",
 		Args:               cobra.ArbitraryArgs,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}

@@ -53,7 +53,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	}
 	for _, line := range [][2]string{
 		{"strategies", strings.Join(names, ", ")},
-		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by seed %d", plan.Rounds, plan.Rounds*len(names)*max(1, len(plan.Sweep)), w.Seed)},
+		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by %s", plan.Rounds, plan.Rounds*len(names)*max(1, len(plan.Sweep)), seed(w.Seed))},
 		{"sweep", strings.TrimPrefix(sweep, ", ")},
 		{"clients", fmt.Sprintf("%d (instances: %d, connections of each: %d, keys: %s)", w.Clients, w.Instances, w.PoolSize(), keys)},
 		{"loop", loop},
@@ -75,6 +75,14 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		}
 	}
 	return nil
+}
+
+// seed names one, or says that it will be drawn.
+func seed(n int64) string {
+	if n == 0 {
+		return "a seed that is drawn"
+	}
+	return fmt.Sprintf("seed %d", n)
 }
 
 // together says with whom and from when on.

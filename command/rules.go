@@ -24,7 +24,8 @@ func (g *gate) register(set *pflag.FlagSet) {
 	set.Var(percentage(&g.rules.Threshold), "threshold", "least change that counts")
 	set.Var(percentage(&g.rules.CountThreshold), "count-threshold", "the same for what is counted per acquisition and hardly varies: commands, round trips, bytes, attempts, wake-ups")
 	set.Var(percentage(&g.rules.Alpha), "alpha", "probability of a false finding that is put up with")
-	set.Var(&value{kind: "name", text: func() string { return g.rules.Primary }, set: g.setPrimary}, "metric", "the primary metric, such as acq_per_s, wait_p99 or redis_cpu_per_acq")
+	set.Var(&value{kind: "name", text: func() string { return g.rules.Primary }, set: g.setPrimary}, "metric", "the primary metric, which alone ends with 110, such as acq_per_s, wait_p99 or redis_cpu_per_acq")
+	addSwitch(set, &g.rules.Strict, "strict", "", "end with 110 if any metric is worse")
 	set.VarP(listValue("format", &g.outputs), "output", "o", "text, markdown or json, with =FILE to write a file; repeatable (default text)")
 }
 
@@ -54,15 +55,17 @@ func comparisonFormats() map[string]writer[*compare.Comparison] {
 	}
 }
 
-// judgement is what to think of a comparison, nil for one that is no worse.
+// judgement is what to think of a comparison, nil for one that is no worse. Pairs are
+// measured for a verdict, so that none is a fault; of reports that are there already it is
+// none that they are too few.
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0])}
 	case c.Verdict == compare.Worse:
 		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
-	case c.Verdict == compare.NotEnough:
-		return &exit{ExitInvalid, errors.New("not enough runs for any verdict")}
+	case c.Verdict == compare.Undecided && (c.Method == compare.MethodPaired || !c.Comparable()):
+		return &exit{ExitInvalid, errors.New(c.Headline())}
 	}
 	return nil
 }

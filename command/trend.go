@@ -22,17 +22,17 @@ type history struct {
 	metrics    []string
 	strategies []string
 	last       int
-	alpha      float64
+	rules      compare.Rules
 	outputs    []string
 }
 
 func (a *app) trend() *cobra.Command {
-	h := &history{last: 500, alpha: 0.01}
+	h := &history{last: 500, rules: trend.DefaultRules()}
 	cmd := &cobra.Command{
 		Use:   "trend HISTORY...",
 		Short: "Show how a project's figures changed over time",
 		Long: "Plot histories, which are files of JSON lines, and say where a figure began to be another one:\n" +
-			"change points by E-divisive. Reports of different workloads or machines are series of their own.",
+			"change points by E-divisive, on blocks of neighbours since neighbours are alike. Reports of different workloads or machines are series of their own.",
 		Example: "  lockbench -s pubsub --runs 5 -o json=run.json\n" +
 			"  lockbench trend results/history/pubsub.jsonl --add run.json --commit $(git rev-parse --short HEAD)\n" +
 			"  lockbench trend 'results/history/*.jsonl' --metric wait_p99 -o text -o svg=trend.svg",
@@ -46,7 +46,9 @@ func (a *app) trend() *cobra.Command {
 	set.Var(listValue("name", &h.metrics), "metric", "show this metric; repeatable (default "+strings.Join(usualMetrics(), ", ")+")")
 	set.VarP(listValue("name", &h.strategies), "strategy", "s", "show this strategy only, named in full; repeatable")
 	set.Var(intValue(&h.last), "last", "look at so many of the latest reports of each series")
-	set.Var(percentage(&h.alpha), "alpha", "probability of a change that is none")
+	set.Var(percentage(&h.rules.Threshold), "threshold", "least change that counts")
+	set.Var(percentage(&h.rules.CountThreshold), "count-threshold", "the same for what is counted per acquisition")
+	set.Var(percentage(&h.rules.Alpha), "alpha", "probability of a change that is none, in histories of many reports")
 	set.VarP(listValue("format", &h.outputs), "output", "o", "text, json, svg or png, with =FILE to write a file; repeatable (default text)")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
@@ -63,7 +65,7 @@ func (a *app) trend() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		series := slices.DeleteFunc(trend.Build(entries, metrics, h.last, h.alpha), func(s trend.Series) bool {
+		series := slices.DeleteFunc(trend.Build(entries, metrics, h.last, h.rules), func(s trend.Series) bool {
 			return len(h.strategies) > 0 && !slices.Contains(h.strategies, s.Strategy)
 		})
 		if err := saveAll(outputs, series, a.stdout); err != nil {

@@ -98,7 +98,7 @@ func (f ClaimFigure) value() string {
 	if least == most {
 		return least + missing
 	}
-	return fmt.Sprintf("%s (%s … %s)%s", f.write(*medianFigure(known)), least, most, missing)
+	return fmt.Sprintf("%s (%s … %s)%s", f.write(*MedianFigure(known)), least, most, missing)
 }
 
 func (f ClaimFigure) write(v Figure) string {

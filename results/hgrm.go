@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // hgrmLadder are the percentiles of every .hgrm file, as shares: five steps to
@@ -47,11 +45,16 @@ func WriteHgrm(w io.Writer, r *Report, name string) error {
 }
 
 func writeHgrm(w io.Writer, s summary) error {
-	waits, open, longest, err := s.waits()
+	var runs []Distribution
+	for _, run := range s.used {
+		runs = append(runs, run.Waiting.PerAcquisition)
+	}
+	waits, _, err := merged(runs)
 	if err != nil {
 		return err
 	}
-	survival := estimate(waits, open, longest)
+	longest := longestOf(runs)
+	survival := Survival{curve: estimate(waits, longest)}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")
 	const ms = 1e6
@@ -64,7 +67,7 @@ func writeHgrm(w io.Writer, s summary) error {
 		if value.AtLeast {
 			exact = min(exact, q)
 		}
-		count := int64(math.Round(q * float64(waits.TotalCount()+open.TotalCount())))
+		count := int64(math.Round(q * float64(waits.count())))
 		if q < 1 {
 			fmt.Fprintf(&b, "%12.6f %2.12f %10d %14.2f\n", float64(value.NS)/ms, q, count, 1/(1-q))
 		} else {
@@ -75,48 +78,13 @@ func writeHgrm(w io.Writer, s summary) error {
 	if longest != nil {
 		most = longest.NS
 	}
-	fmt.Fprintf(&b, "#[Mean    = %12.6f, StdDeviation   = %12.6f]\n", waits.Mean()/ms, waits.StdDev()/ms)
-	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, waits.TotalCount()+open.TotalCount())
+	fmt.Fprintf(&b, "#[Mean    = %12.6f, StdDeviation   = %12.6f]\n", waits.Ended.Mean()/ms, waits.Ended.StdDev()/ms)
+	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, waits.count())
 	if exact < 1 {
-		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, open.TotalCount())
+		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored.TotalCount())
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write percentiles: %w", err)
 	}
 	return nil
-}
-
-// waits adds up the waits of the runs that medians are made of.
-func (s summary) waits() (ended, open *hdrhistogram.Histogram, longest *Bound, err error) {
-	var all []Distribution
-	for _, run := range s.used {
-		all = append(all, run.Waiting.PerAcquisition)
-	}
-	return addUp(all)
-}
-
-// addUp sums histograms.
-func addUp(all []Distribution) (ended, open *hdrhistogram.Histogram, longest *Bound, err error) {
-	ended, open = NewHistogram(), NewHistogram()
-	for _, d := range all {
-		e, o, err := d.Histograms()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if e == nil && d.Count > 0 || o == nil && d.Censored > 0 {
-			return nil, nil, nil, fmt.Errorf("there is no histogram of %d durations", d.Count+d.Censored)
-		}
-		for _, pair := range [][2]*hdrhistogram.Histogram{{ended, e}, {open, o}} {
-			if pair[1] == nil {
-				continue
-			}
-			if dropped := pair[0].Merge(pair[1]); dropped > 0 {
-				return nil, nil, nil, fmt.Errorf("%d durations do not fit a histogram of up to an hour", dropped)
-			}
-		}
-		if d.Max != nil && (longest == nil || d.Max.NS > longest.NS) {
-			longest = d.Max
-		}
-	}
-	return ended, open, longest, nil
 }

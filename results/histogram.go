@@ -18,15 +18,29 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// Describe makes the percentiles of durations that were seen to their end and of
-// those that were not, and keeps both histograms. The longest is known exactly,
-// and nil without any. Count, Censored, MeanNS and Overflow are the caller's to
-// set where the histograms do not hold one count a duration.
-func Describe(ended, censored *hdrhistogram.Histogram, longest *Bound) (Distribution, error) {
-	s := estimate(ended, censored, longest)
+// Describe makes the percentiles of durations and keeps their histograms. The
+// longest is known exactly, and nil without any. Count, Censored, MeanNS and
+// Overflow are the caller's to set where the histograms do not hold one count a
+// duration.
+func Describe(o Observations, longest *Bound) (Distribution, error) {
+	return describe(o, nil, longest)
+}
+
+// DescribeBetween is Describe where some weight belongs to durations that were
+// not observed: without the rest the percentiles would be too low, with it they
+// are too high. See Waiting.PerClient.
+func DescribeBetween(o, rest Observations, longest *Bound) (Distribution, error) {
+	return describe(o, &rest, longest)
+}
+
+func describe(o Observations, rest *Observations, longest *Bound) (Distribution, error) {
+	s, err := between(o, rest, longest)
+	if err != nil {
+		return Distribution{}, err
+	}
 	d := Distribution{
-		Count:    ended.TotalCount(),
-		Censored: censored.TotalCount(),
+		Count:    total(o.Ended),
+		Censored: total(o.Censored),
 		P50:      s.Quantile(0.50),
 		P90:      s.Quantile(0.90),
 		P95:      s.Quantile(0.95),
@@ -34,12 +48,39 @@ func Describe(ended, censored *hdrhistogram.Histogram, longest *Bound) (Distribu
 		P999:     s.Quantile(0.999),
 		Max:      longest,
 	}
-	var err error
-	if d.Histogram, err = encode(ended); err != nil {
+	if rest != nil {
+		d.Rest = &Rest{}
+		if d.Rest.Histogram, err = encode(rest.Ended); err != nil {
+			return d, err
+		}
+		if d.Rest.CensoredHistogram, err = encode(rest.Censored); err != nil {
+			return d, err
+		}
+	}
+	if d.Histogram, err = encode(o.Ended); err != nil {
 		return d, err
 	}
-	d.CensoredHistogram, err = encode(censored)
+	if d.CensoredHistogram, err = encode(o.Censored); err != nil {
+		return d, err
+	}
+	d.EnteredHistogram, err = encode(o.Entered)
 	return d, err
+}
+
+// between is the estimate without the rest, and where there is one with it.
+func between(o Observations, rest *Observations, longest *Bound) (Survival, error) {
+	s := Survival{curve: estimate(o, longest)}
+	if rest == nil {
+		return s, nil
+	}
+	all := NewObservations()
+	for _, part := range []Observations{o, *rest} {
+		if err := all.Add(part); err != nil {
+			return s, err
+		}
+	}
+	s.high = new(estimate(all, longest))
+	return s, nil
 }
 
 // encode is "" for an empty histogram.
@@ -64,18 +105,6 @@ func decode(encoded string) (*hdrhistogram.Histogram, error) {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	return h, nil
-}
-
-// Histograms decodes those of the durations seen to their end and of those that
-// were not; either is nil where it is empty.
-func (d Distribution) Histograms() (ended, censored *hdrhistogram.Histogram, err error) {
-	if ended, err = decode(d.Histogram); err != nil {
-		return nil, nil, fmt.Errorf("hdr: %w", err)
-	}
-	if censored, err = decode(d.CensoredHistogram); err != nil {
-		return nil, nil, fmt.Errorf("censored_hdr: %w", err)
-	}
-	return ended, censored, nil
 }
 
 // TurnsHistogram is how many clients had how many turns; nil where it was not
@@ -107,5 +136,6 @@ func (r *Run) distributions() map[string]*Distribution {
 		"waiting.per_acquisition": &r.Waiting.PerAcquisition,
 		"waiting.per_client":      &r.Waiting.PerClient,
 		"waiting.service":         &r.Waiting.Service,
+		"waiting.lateness":        &r.Waiting.Lateness,
 	}
 }

@@ -38,15 +38,15 @@ func WriteHlog(w io.Writer, r *Report) error {
 			{"wait", run.Waiting.PerAcquisition}, {"service", run.Waiting.Service}, {"handoff", run.Speed.Handoff},
 			{"hold", run.Speed.Hold}, {"release", run.Speed.Release},
 		} {
-			ended, open, err := d.of.Histograms()
+			o, err := d.of.Observations()
 			if err != nil {
 				return fmt.Errorf("%s, round %d, %s: %w", run.Strategy, run.Round, d.name, err)
 			}
-			for i, h := range []*hdrhistogram.Histogram{ended, open} {
+			for i, h := range []*hdrhistogram.Histogram{o.Ended, o.Censored, o.Entered} {
 				if h == nil {
 					continue
 				}
-				h.SetTag(hlogTag(run) + "." + d.name + []string{"", "-open"}[i])
+				h.SetTag(hlogTag(run) + "." + d.name + []string{"", "-open", "-entered"}[i])
 				h.SetStartTimeMs(run.Started.UnixMilli())
 				h.SetEndTimeMs(run.Started.UnixMilli() + run.WindowNS/1e6)
 				if err := log.OutputIntervalHistogram(h); err != nil {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // WriteJSON writes the report as an indented JSON document. When the report
@@ -74,18 +76,24 @@ func checkHistograms(r *Report) error {
 			return fmt.Errorf("%s, round %d, %s: %w", run.Strategy, run.Round, field, err)
 		}
 		for field, d := range run.distributions() {
-			ended, censored, err := d.Histograms()
+			o, err := d.Observations()
 			if err != nil {
 				return at(field, err)
 			}
-			if d == &run.Waiting.PerClient { // it counts clients, not waits
+			if _, err := d.rest(); err != nil {
+				return at(field, err)
+			}
+			if d == &run.Waiting.PerClient { // it counts time, not waits
 				continue
 			}
-			if ended != nil && ended.TotalCount() != d.Count {
-				return at(field, fmt.Errorf("its histogram has %d durations, not %d", ended.TotalCount(), d.Count))
-			}
-			if censored != nil && censored.TotalCount() != d.Censored {
-				return at(field, fmt.Errorf("its histogram has %d censored durations, not %d", censored.TotalCount(), d.Censored))
+			for _, h := range []struct {
+				of, name string
+				counted  int64
+				in       *hdrhistogram.Histogram
+			}{{d.Histogram, "durations", d.Count, o.Ended}, {d.CensoredHistogram, "censored durations", d.Censored, o.Censored}} {
+				if n := total(h.in); h.of != "" && n != h.counted {
+					return at(field, fmt.Errorf("its histogram has %d %s, not %d", n, h.name, h.counted))
+				}
 			}
 		}
 		if _, err := run.Fairness.TurnsHistogram(); err != nil {

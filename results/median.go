@@ -16,16 +16,16 @@ func Median(values []float64) float64 {
 		return math.NaN()
 	}
 	low, high := ascending[(len(ascending)-1)/2], ascending[len(ascending)/2]
-	if low == high { // both may be infinite
-		return low
+	if low == high || math.IsInf(low, 0) || math.IsInf(high, 0) {
+		return low/2 + high/2
 	}
 	return low + (high-low)/2
 }
 
-// medianFigure is the median of what may be lower bounds only; nil of none. It is
+// MedianFigure is the median of what may be lower bounds only; nil of none. It is
 // exact when everything up to the middle is: what lies above can then only move
 // further up.
-func medianFigure(values []Figure) *Figure {
+func MedianFigure(values []Figure) *Figure {
 	if len(values) == 0 {
 		return nil
 	}
@@ -36,6 +36,9 @@ func medianFigure(values []Figure) *Figure {
 		m.Value = (ascending[middle-1].Value + m.Value) / 2
 	}
 	m.AtLeast = slices.ContainsFunc(ascending[:middle+1], func(f Figure) bool { return f.AtLeast })
+	for _, f := range values {
+		m.Digits = fewest(m.Digits, f.Digits)
+	}
 	return &m
 }
 

@@ -9,6 +9,9 @@ type Metric struct {
 	Help   string // one line
 
 	value func(Run) *Figure
+	// caution is what a verdict on the metric adds to its figure of these runs; nil is
+	// nothing.
+	caution func([]Run) string
 	// total says that the runs of a strategy add up, because what was broken once
 	// is broken; the others are medians.
 	total bool
@@ -18,6 +21,9 @@ type Metric struct {
 type Figure struct {
 	Value   float64 `json:"value"`
 	AtLeast bool    `json:"at_least,omitempty"` // a lower bound: some of what it counts had not ended
+	// Digits are the significant ones, where they are fewer than three because much was
+	// subtracted; 0 else.
+	Digits int `json:"digits,omitempty"`
 }
 
 // Unit is what a metric is counted in.

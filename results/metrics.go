@@ -35,13 +35,15 @@ func totalOf(name, help string, count func(Run) *int64) Metric {
 func speedMetrics() []Metric {
 	return []Metric{
 		figureOf("acq_per_s", PerSecond, Higher, "leases granted per second", func(r Run) *float64 { return exactly(r.Speed.PerSecond) }),
+		figureOf("gap", Nanoseconds, Lower, "time between two holds of a lock that is always waited for", func(r Run) *float64 { return r.Speed.Gap }),
 		figureOf("served_per_s", PerSecond, Higher, "clients served per second, with --coalesce more than leases", func(r Run) *float64 { return exactly(r.Speed.ServedPerSecond) }),
 		figureOf("utilisation", Percent, Higher, "share of the time that the lock was held", func(r Run) *float64 { return exactly(r.Speed.Utilisation * 100) }),
 		durationOf("handoff_p50", "start of a release → next lease, where somebody waited", func(r Run) *Bound { return r.Speed.Handoff.P50 }),
 		durationOf("handoff_p99", "the same", func(r Run) *Bound { return r.Speed.Handoff.P99 }),
 		durationOf("release_p50", "start of a release → its return", func(r Run) *Bound { return r.Speed.Release.P50 }),
 		durationOf("release_p99", "the same", func(r Run) *Bound { return r.Speed.Release.P99 }),
-		{Name: "hold_p50", Unit: Nanoseconds, Help: "lease in hand → start of the release, as it came to", value: timed(func(r Run) *Bound { return r.Speed.Hold.P50 })},
+		{Name: "hold_mean", Unit: Nanoseconds, Help: "lease in hand → start of the release, as it came to", value: plainly(func(r Run) *float64 { return r.Speed.Hold.MeanNS })},
+		{Name: "hold_p50", Unit: Nanoseconds, Help: "the same", value: timed(func(r Run) *Bound { return r.Speed.Hold.P50 })},
 	}
 }
 
@@ -52,9 +54,14 @@ func waitingMetrics() []Metric {
 		durationOf("wait_p95", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P95 }),
 		durationOf("wait_p99", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P99 }),
 		durationOf("wait_p999", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P999 }),
-		durationOf("wait_max", "the longest", func(r Run) *Bound { return r.Waiting.PerAcquisition.Max }),
+		{
+			Name: "wait_max", Unit: Nanoseconds, Better: Lower, Help: "the longest", value: timed(func(r Run) *Bound { return r.Waiting.PerAcquisition.Max }),
+			caution: unfinished(func(r Run) Distribution { return r.Waiting.PerAcquisition }),
+		},
 		durationOf("wait_per_client_p50", "the same, every client counting once", func(r Run) *Bound { return r.Waiting.PerClient.P50 }),
 		durationOf("wait_per_client_p99", "the same, every client counting once", func(r Run) *Bound { return r.Waiting.PerClient.P99 }),
+		durationOf("start_lateness_p50", "open loop: start meant → start made, by a client that was free", func(r Run) *Bound { return r.Waiting.Lateness.P50 }),
+		durationOf("start_lateness_p99", "the same", func(r Run) *Bound { return r.Waiting.Lateness.P99 }),
 		figureOf("waits_open", Number, Lower, "waits that had not ended", func(r Run) *float64 { return exactly(r.Waiting.Open) }),
 		figureOf("gave_up", Number, Lower, "waits that ended at their timeout", func(r Run) *float64 { return exactly(r.Waiting.GaveUp) }),
 	}
@@ -65,7 +72,7 @@ func fairnessMetrics() []Metric {
 		figureOf("turns_min", Number, Higher, "acquisitions of the client that got the fewest", func(r Run) *float64 { return exactly(r.Fairness.TurnsMin) }),
 		figureOf("turns_max", Number, Neither, "acquisitions of the client that got the most", func(r Run) *float64 { return exactly(r.Fairness.TurnsMax) }),
 		figureOf("jain", Number, Higher, "Jain's index of the clients' turns, 1 is even", func(r Run) *float64 { return r.Fairness.Jain }),
-		figureOf("starved", Number, Lower, "clients without a turn", func(r Run) *float64 { return exactly(r.Fairness.Starved) }),
+		figureOf("starved", Number, Lower, "clients without a turn although there were two for each", starved),
 		durationOf("longest_wait", "of any client, open ones included", func(r Run) *Bound { return r.Fairness.LongestWait }),
 		figureOf("working_set", Number, Higher, "distinct clients among as many acquisitions as there are clients", func(r Run) *float64 { return r.Fairness.WorkingSet }),
 		figureOf("return_p50", Number, Neither, "acquisitions until the same client's next", func(r Run) *float64 { return converted(r.Fairness.Return) }),
@@ -88,13 +95,7 @@ func costMetrics() []Metric {
 		each("round_trips_per_acq", Number, "requests written to Redis", func(d *ServerDelta) *int64 { return d.RoundTrips }),
 		each("bytes_in_per_acq", Bytes, "received by Redis", func(d *ServerDelta) *int64 { return d.BytesIn }),
 		each("bytes_out_per_acq", Bytes, "sent by Redis", func(d *ServerDelta) *int64 { return d.BytesOut }),
-		figureOf("redis_cpu_per_acq", Nanoseconds, Lower, "CPU time of Redis, less what idle connections cost", func(r Run) *float64 {
-			cpu := r.Server.Window.CPUPerAcquisition()
-			if cpu == nil {
-				return nil
-			}
-			return exactly(*cpu * 1e9)
-		}),
+		{Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost", value: redisCPU},
 		figureOf("attempts_per_acq", Number, Lower, "tries to take the lock", func(r Run) *float64 { return r.Effort.Attempts }),
 		figureOf("wake_ups_per_acq", Number, Lower, "resumptions of a parked waiter", func(r Run) *float64 { return r.Effort.WakeUps }),
 		figureOf("futile_wake_ups_per_acq", Number, Lower, "those whose next attempt failed", func(r Run) *float64 { return r.Effort.Futile }),
@@ -146,4 +147,12 @@ func safetyMetrics() []Metric {
 // violations counts what no lock may do.
 func (r Run) violations() int64 {
 	return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
+}
+
+// starved is the metric of Fairness.Starved.
+func starved(r Run) *float64 {
+	if r.Fairness.Starved == nil {
+		return nil
+	}
+	return exactly(*r.Fairness.Starved)
 }

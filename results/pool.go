@@ -1,20 +1,16 @@
 package results
 
-import (
-	"fmt"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-)
+import "fmt"
 
 // Pool is one distribution of all these durations. Histograms add up without a
 // loss, so its percentiles are those of a single recording. It is an error when
 // durations were counted and not kept in a histogram.
 func Pool(parts []Distribution) (Distribution, error) {
-	ended, censored, err := merged(parts)
+	o, rest, err := merged(parts)
 	if err != nil {
 		return Distribution{}, err
 	}
-	pooled, err := Describe(ended, censored, longestOf(parts))
+	pooled, err := describe(o, rest, longestOf(parts))
 	if err != nil {
 		return Distribution{}, err
 	}
@@ -37,38 +33,49 @@ func Pool(parts []Distribution) (Distribution, error) {
 
 // PoolSurvival is the Survival of Pool.
 func PoolSurvival(parts []Distribution) (Survival, error) {
-	if len(parts) == 1 {
-		return parts[0].Survival()
-	}
-	ended, censored, err := merged(parts)
+	o, rest, err := merged(parts)
 	if err != nil {
 		return Survival{}, err
 	}
-	return estimate(ended, censored, longestOf(parts)), nil
+	return between(o, rest, longestOf(parts))
 }
 
-func merged(parts []Distribution) (ended, censored *hdrhistogram.Histogram, err error) {
-	ended, censored = NewHistogram(), NewHistogram()
+// merged adds up what the parts are made of; the rest is nil where no part has
+// one.
+func merged(parts []Distribution) (o Observations, rest *Observations, err error) {
+	o = NewObservations()
 	for i, part := range parts {
-		e, c, err := part.Histograms()
-		switch {
-		case err != nil:
-			return nil, nil, fmt.Errorf("distribution %d: %w", i+1, err)
-		case e == nil && c == nil && part.Count+part.Censored > 0:
-			return nil, nil, fmt.Errorf("distribution %d: it has no histogram of its %d durations", i+1, part.Count+part.Censored)
+		at := func(err error) error {
+			if len(parts) == 1 {
+				return err
+			}
+			return fmt.Errorf("distribution %d: %w", i+1, err)
 		}
-		dropped := int64(0)
-		if e != nil {
-			dropped += ended.Merge(e)
+		observed, err := part.Observations()
+		if err == nil && observed.count() == 0 && part.Rest == nil && part.Count+part.Censored > 0 {
+			err = fmt.Errorf("it has no histogram of its %d durations", part.Count+part.Censored)
 		}
-		if c != nil {
-			dropped += censored.Merge(c)
+		if err == nil {
+			err = o.Add(observed)
 		}
-		if dropped > 0 { // they are all of one range
-			return nil, nil, fmt.Errorf("distribution %d: %d of its durations are beyond what a histogram can hold", i+1, dropped)
+		if err != nil {
+			return o, nil, at(err)
+		}
+		if part.Rest == nil {
+			continue
+		}
+		if rest == nil {
+			rest = new(NewObservations())
+		}
+		unobserved, err := part.rest()
+		if err == nil {
+			err = rest.Add(unobserved)
+		}
+		if err != nil {
+			return o, nil, at(err)
 		}
 	}
-	return ended, censored, nil
+	return o, rest, nil
 }
 
 func longestOf(parts []Distribution) *Bound {

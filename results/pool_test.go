@@ -9,10 +9,12 @@ import (
 // TestPoolIsOneRecording compares two halves, put together, with the whole.
 func TestPoolIsOneRecording(t *testing.T) {
 	t.Parallel()
-	ended, censored := NewHistogram(), NewHistogram()
+	whole := NewObservations()
+	ended, censored := whole.Ended, whole.Censored
 	var halves [2]Distribution
 	for i := range halves {
-		e, c := NewHistogram(), NewHistogram()
+		half := NewObservations()
+		e, c := half.Ended, half.Censored
 		var sum float64
 		longest := &Bound{}
 		for n := range int64(300) {
@@ -22,17 +24,18 @@ func TestPoolIsOneRecording(t *testing.T) {
 			*longest = Bound{NS: ns}
 		}
 		if i == 1 {
+			_, _ = half.Entered.RecordValue(4e8), whole.Entered.RecordValue(4e8)
 			_, _ = c.RecordValue(9e8), censored.RecordValue(9e8)
 			*longest = Bound{NS: 9e8, AtLeast: true}
 		}
-		d, err := Describe(e, c, longest)
+		d, err := Describe(half, longest)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.MeanNS = exactly(sum / 300)
 		halves[i] = d
 	}
-	want, err := Describe(ended, censored, &Bound{NS: 9e8, AtLeast: true})
+	want, err := Describe(whole, &Bound{NS: 9e8, AtLeast: true})
 	if err != nil {
 		t.Fatal(err)
 	}

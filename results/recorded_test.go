@@ -86,7 +86,7 @@ func spread(n, open int64, median float64) Distribution {
 			most = Bound{NS: ns, AtLeast: true}
 		}
 	}
-	d, err := Describe(ended, censored, &most)
+	d, err := Describe(Observations{Ended: ended, Censored: censored}, &most)
 	if err != nil {
 		panic(err)
 	}

@@ -69,16 +69,19 @@ type Tool struct {
 
 // Environment is the machine of the generator.
 type Environment struct {
-	OS              string `json:"os"`
-	Arch            string `json:"arch"`
-	Kernel          string `json:"kernel,omitempty"`
-	CPUModel        string `json:"cpu_model,omitempty"`
-	CPUs            int    `json:"cpus"`       // that the machine has
-	GoMaxProcs      int    `json:"gomaxprocs"` // that the generator used
-	Go              string `json:"go"`
-	PinnedCPUs      []int  `json:"pinned_cpus,omitempty"` // of the generator, with --pin
-	TimerOvershoot  int64  `json:"timer_overshoot_ns"`    // median lateness of a 50 µs sleep on the idle machine
-	ClockResolution int64  `json:"clock_resolution_ns"`   // smallest step seen between two clock readings
+	OS         string `json:"os"`
+	Arch       string `json:"arch"`
+	Kernel     string `json:"kernel,omitempty"`
+	CPUModel   string `json:"cpu_model,omitempty"`
+	CPUs       int    `json:"cpus"`       // that the machine has
+	GoMaxProcs int    `json:"gomaxprocs"` // that the generator used
+	Go         string `json:"go"`
+	PinnedCPUs []int  `json:"pinned_cpus,omitempty"` // of the generator, with --pin
+	// AllowedCPUs are those that the generator's process may run on; empty where the
+	// system does not say.
+	AllowedCPUs     []int `json:"allowed_cpus,omitempty"`
+	TimerOvershoot  int64 `json:"timer_overshoot_ns"`  // median lateness of a 50 µs sleep on the idle machine
+	ClockResolution int64 `json:"clock_resolution_ns"` // smallest step seen between two clock readings
 }
 
 // Redis is the server of the run, without any secret.
@@ -93,7 +96,10 @@ type Redis struct {
 	Image      string   `json:"image,omitempty"`
 	TLS        bool     `json:"tls,omitempty"`
 	PinnedCPUs []int    `json:"pinned_cpus,omitempty"`
-	Why        string   `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
+	// AllowedCPUs are those of this machine that its processes may run on; empty where
+	// that is not known, as of another machine.
+	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
+	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
 }
 
 // Strategy is what a measured strategy claims.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,8 +43,16 @@ func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 // Hurried says that the machine and not the lock set the pace, as the labels
 // tell.
 func (r Run) Hurried() bool {
-	return slices.Contains(r.Labels, "generator-bound") || slices.Contains(r.Labels, "busy machine")
+	return slices.ContainsFunc(r.Labels, func(label string) bool {
+		return label == "generator-bound" || label == "busy machine" || strings.HasPrefix(label, ForeignCPU) || strings.HasPrefix(label, Stolen)
+	})
 }
+
+// The beginnings of labels that end with their share of all cores.
+const (
+	ForeignCPU = "foreign CPU " // by processes that are neither lockbench nor Redis
+	Stolen     = "steal "       // by other machines on the same hardware
+)
 
 // Speed is how much work went through the lock.
 type Speed struct {
@@ -56,6 +65,10 @@ type Speed struct {
 	// Utilisation is the sum of actual holds ÷ window ÷ keys; the ceiling is the
 	// capacity of the lock.
 	Utilisation float64 `json:"utilisation"`
+	// Gap is the lock's own part of a turn in nanoseconds, for which nobody holds it
+	// although somebody waits: keys × window ÷ acquisitions − mean hold. nil where it
+	// is not so that somebody always waits, or the lock admits other than one.
+	Gap *float64 `json:"gap_ns"`
 	// Handoff is the time from the start of a Release to the next lease on the
 	// same key, only where somebody was waiting when the release began.
 	Handoff Distribution `json:"handoff"`
@@ -73,17 +86,30 @@ type Speed struct {
 type Waiting struct {
 	// PerAcquisition weighs every wait alike.
 	PerAcquisition Distribution `json:"per_acquisition"`
-	// PerClient weighs every client alike: choose a client at random, then one of
-	// its waits. Clients that barge in thousands of times cannot hide those that
-	// starve.
+	// PerClient weighs every client alike, so that clients that barge in thousands of
+	// times cannot hide those that starve: choose a client and an instant of the
+	// window at random, then take the first wait that the client begins from there
+	// on. So a wait counts by the time, in nanoseconds, between its beginning and that
+	// of the client's wait before, which does not depend on how long it takes itself.
+	//
+	// The time from a client's last beginning to the end of the window belongs to a
+	// wait that was not seen. Without that time clients that wait long have too little
+	// weight; put on the client's first wait in the window (or on its only one, at its
+	// full length, if that began before), which is Rest, it gives them too much. The
+	// percentiles are between the two where these agree within 5 %, which takes about
+	// ten waits a client for the median; elsewhere lower bounds.
 	PerClient Distribution `json:"per_client"`
 	// Service is the same from the actual start of Acquire. In a closed loop that is
 	// PerAcquisition without the open waits; in an open loop PerAcquisition counts
 	// from the intended start.
 	Service Distribution `json:"service"`
-	Open    int64        `json:"open"`    // waits still open when the window closed
-	Backlog int64        `json:"backlog"` // open loop: arrivals that had found no client by then, open waits too
-	GaveUp  int64        `json:"gave_up"` // waits that ended at their timeout
+	// Lateness is by how much the generator itself delayed an open loop's starts: a
+	// client was free, and woke up late. It is no part of any wait, which begins at
+	// the intended start only while all clients are busy.
+	Lateness Distribution `json:"lateness,omitzero"`
+	Open     int64        `json:"open"`    // waits still open when the window closed
+	Backlog  int64        `json:"backlog"` // open loop: arrivals that had found no client by then, open waits too
+	GaveUp   int64        `json:"gave_up"` // waits that ended at their timeout
 }
 
 // Distribution is a set of durations in nanoseconds.
@@ -99,11 +125,20 @@ type Distribution struct {
 	Max      *Bound   `json:"max"` // exact, censored ones included
 	// Histogram is the observed ones in HdrHistogram's V2 compressed encoding,
 	// base64; empty where there is none. CensoredHistogram is what was seen of the
-	// censored ones. See Survival. In Waiting.PerClient they count in billionths of
-	// a client.
+	// censored ones. EnteredHistogram is the age of those that were under way when
+	// the window opened, at that instant. See Survival.
 	Histogram         string `json:"hdr,omitempty"`
 	CensoredHistogram string `json:"censored_hdr,omitempty"`
+	EnteredHistogram  string `json:"entered_hdr,omitempty"`
+	Rest              *Rest  `json:"rest,omitempty"`     // of Waiting.PerClient only
 	Overflow          int64  `json:"overflow,omitempty"` // longer than the histogram's range; counted as its top
+}
+
+// Rest is weight that belongs to durations which began after the window, put on
+// those of the same client that were seen, encoded as those of the Distribution.
+type Rest struct {
+	Histogram         string `json:"hdr,omitempty"`
+	CensoredHistogram string `json:"censored_hdr,omitempty"`
 }
 
 // Bound is a duration, or with AtLeast a lower bound of one.
@@ -128,17 +163,19 @@ func Longest(all ...*Bound) *Bound {
 // the window.
 //
 // The clients of an open loop are slots that arrivals are given to: what they
-// got says nothing of the lock, so Jain, WorkingSet and Return are nil there, and
-// a slot is starved only if it waited.
+// got says nothing of the lock, so Jain, WorkingSet and Return are nil there.
 type Fairness struct {
 	TurnsMin int64 `json:"turns_min"`
 	TurnsMax int64 `json:"turns_max"`
 	// Jain is (Σx)² ÷ (n·Σx²) over the clients' turns (Jain, Chiu, Hawe 1984): 1 is
 	// even, 1/n is one client having it all. nil below 20 turns a client, where
 	// chance alone moves it.
-	Jain        *float64 `json:"jain"`
-	Starved     int      `json:"starved"`      // clients without a single turn
-	LongestWait *Bound   `json:"longest_wait"` // of any client, open ones included
+	Jain *float64 `json:"jain"`
+	// Starved are the clients that waited and had no turn although there were two for
+	// each. nil where some have none and the window was too short for two rounds, in
+	// which a fair lock serves everybody: their turn may only have been to come.
+	Starved     *int   `json:"starved"`
+	LongestWait *Bound `json:"longest_wait"` // of any client, open ones included
 	// Turns is a histogram of the clients' turns, encoded as Distribution.Histogram;
 	// see TurnsHistogram.
 	Turns string `json:"turns_hdr,omitempty"`
@@ -170,10 +207,17 @@ type Effort struct {
 
 // Generator is the health of lockbench itself in the window.
 type Generator struct {
-	CPUSeconds     float64  `json:"cpu_seconds"`
-	CPUPercent     float64  `json:"cpu_percent"`          // of one core
-	MachineIdle    *float64 `json:"machine_idle_percent"` // of all cores; Linux only
-	SchedulingP99  int64    `json:"scheduling_p99_ns"`    // goroutine runnable → running, bucket's upper bound
+	CPUSeconds  float64  `json:"cpu_seconds"`
+	CPUPercent  float64  `json:"cpu_percent"`          // of one core
+	MachineIdle *float64 `json:"machine_idle_percent"` // of all cores; Linux only
+	// Foreign is the CPU time that processes used which are neither lockbench nor Redis,
+	// in percent of all cores; interrupts are nobody's. null where the system does not
+	// say, and in a window of less than about half a second.
+	Foreign *float64 `json:"foreign_cpu_percent"`
+	// Steal is the time in which the hypervisor ran another machine, in percent of all
+	// cores; null as Foreign.
+	Steal          *float64 `json:"steal_percent"`
+	SchedulingP99  int64    `json:"scheduling_p99_ns"` // goroutine runnable → running, bucket's upper bound
 	GCCount        int64    `json:"gc_count"`
 	GCPauseNS      int64    `json:"gc_pause_ns"` // stop-the-world, in all
 	GCCPUSeconds   float64  `json:"gc_cpu_seconds"`

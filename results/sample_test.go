@@ -10,7 +10,7 @@ import (
 func sample() *Report {
 	started := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
 	w := spec.Default()
-	w.Clients, w.Hold = 500, spec.Fixed(time.Millisecond)
+	w.Clients, w.Hold, w.Seed = 500, spec.Fixed(time.Millisecond), 1
 	return &Report{
 		Schema:   Schema,
 		Tool:     Tool{Name: "lockbench", Version: "v0.1.0"},
@@ -52,7 +52,8 @@ func sampleRun(strategy string, round int, rate, factor float64) Run {
 		Strategy: strategy, Round: round, Order: 1, Seed: 1, WindowNS: 5e9,
 		Speed: Speed{
 			Acquisitions: acquisitions, PerSecond: rate, Utilisation: 0.82 / factor,
-			Hold:    Distribution{Count: acquisitions, P50: ns(1.06e6), P99: ns(1.4e6)},
+			Gap:     new(5*1e9/float64(acquisitions) - 1.02e6),
+			Hold:    Distribution{Count: acquisitions, MeanNS: new(1.02e6), P50: ns(1.01e6), P99: ns(1.4e6)},
 			Handoff: Distribution{Count: acquisitions, P50: ns(241_300), P99: ns(1_204_000)},
 			Release: Distribution{Count: acquisitions, P50: ns(98_000)},
 		},
@@ -61,7 +62,7 @@ func sampleRun(strategy string, round int, rate, factor float64) Run {
 			PerClient:      Distribution{Count: acquisitions, Censored: 499, P50: ns(5.2e8), P99: ns(1.9e9)},
 			Open:           499,
 		},
-		Fairness: Fairness{TurnsMin: 3, TurnsMax: 14, Jain: new(0.981), LongestWait: ns(2.02e9), WorkingSet: new(308.4), Return: new(int64(412)), Overtakes: new(63.2 / factor), LargestBypass: int64(820 * factor)},
+		Fairness: Fairness{TurnsMin: 3, TurnsMax: 14, Starved: new(0), Jain: new(0.981), LongestWait: ns(2.02e9), WorkingSet: new(308.4), Return: new(int64(412)), Overtakes: new(63.2 / factor), LargestBypass: int64(820 * factor)},
 		Effort:   Effort{Attempts: new(2.3 * factor), WakeUps: new(1.2 * factor), Futile: new(0.2 * factor)},
 		Server: Server{
 			Window: &ServerDelta{

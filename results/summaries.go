@@ -99,6 +99,7 @@ func (r *Report) Describe() [][2]string {
 	for _, part := range r.Parts {
 		lines = append(lines, [2]string{"machine", part.Generator + ": " + machine(part.Environment)})
 	}
+	lines = append(lines, [2]string{"placement", placement(r)})
 	if r.Floors != nil {
 		lines = append(lines, [2]string{"floors", floors(r.Floors)})
 	}

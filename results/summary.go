@@ -97,7 +97,7 @@ func (s summary) median(figure func(Run) *float64) *float64 {
 }
 
 // bound is the median of a duration that in some runs may be a lower bound
-// only, see medianFigure.
+// only, see MedianFigure.
 func (s summary) bound(duration func(Run) *Bound) *Bound {
 	m := s.figure(timed(duration))
 	if m == nil {
@@ -114,7 +114,7 @@ func (s summary) figure(value func(Run) *Figure) *Figure {
 			known = append(known, *f)
 		}
 	}
-	return medianFigure(known)
+	return MedianFigure(known)
 }
 
 // total adds up a count over every run, the untrusted ones included: a broken

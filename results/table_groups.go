@@ -16,10 +16,11 @@ func groups(r *Report, summaries []summary) []group {
 		{"SPEED", speedColumns(r)},
 		{"RATIO to the first", ratioColumns(r, summaries)},
 		{"HERD one release", herdColumns(r)},
-		{"WAITING time", waitingColumns()},
+		{"WAITING time", waitingColumns(r)},
 		{"FAIRNESS", fairnessColumns()},
 		{"COST per acquisition", costColumns()},
 		{"LOAD on Redis", loadColumns()},
+		{"SPREAD min–max", spreadColumns(r, summaries)},
 		{"SAFETY", safetyColumns(r)},
 	}
 	all = append(all, faultGroups(r)...)
@@ -29,18 +30,24 @@ func groups(r *Report, summaries []summary) []group {
 func speedColumns(r *Report) []column {
 	columns := []column{
 		{"acq/s", false, figure(func(r Run) *float64 { return exactly(r.Speed.PerSecond) }, number)},
+		{"gap", false, figure(func(r Run) *float64 { return r.Speed.Gap }, nanoseconds)},
 		{"utili-\nsation", false, figure(func(r Run) *float64 { return exactly(r.Speed.Utilisation * 100) }, percent)},
-		{"hold\np50", false, duration(func(r Run) *Bound { return r.Speed.Hold.P50 })},
+		{"hold\nmean", false, figure(meanHold, nanoseconds)},
 		{"handoff\np50", false, duration(func(r Run) *Bound { return r.Speed.Handoff.P50 })},
-		{"handoff\np99", false, duration(func(r Run) *Bound { return r.Speed.Handoff.P99 })},
+		{"handoff\np99", false, duration(p99(func(r Run) Distribution { return r.Speed.Handoff }))},
 		{"release\np50", false, duration(func(r Run) *Bound { return r.Speed.Release.P50 })},
 	}
 	if r.Workload.Coalesce {
 		served := column{"served/s", false, figure(func(r Run) *float64 { return exactly(r.Speed.ServedPerSecond) }, number)}
-		columns = slices.Insert(columns, 1, served)
+		columns[1] = served // of the gap, those who shared a lease have no part
 	}
 	if r.Rounds <= 1 {
-		return columns
+		if !steadiness(r) {
+			return columns
+		}
+		return slices.Insert(columns, 1, column{"±\n95 %", false, func(s summary) string {
+			return known(s.median(func(r Run) *float64 { return r.withinRun(s.workload) }), percent) + s.mark()
+		}})
 	}
 	runs := column{"runs", false, func(s summary) string {
 		if s.tainted() && !s.suspect {
@@ -48,38 +55,49 @@ func speedColumns(r *Report) []column {
 		}
 		return fmt.Sprint(len(s.runs))
 	}}
-	spread := column{"acq/s\nmin–max", false, func(s summary) string {
-		all := s.values(func(r Run) *float64 { return exactly(r.Speed.PerSecond) })
-		return number(all[0]) + "–" + number(all[len(all)-1])
-	}}
-	return append([]column{runs, columns[0], spread}, columns[1:]...)
+	return append([]column{runs}, columns...)
 }
 
-func waitingColumns() []column {
+func waitingColumns(r *Report) []column {
 	perAcquisition := func(r Run) Distribution { return r.Waiting.PerAcquisition }
 	perClient := func(r Run) Distribution { return r.Waiting.PerClient }
-	return []column{
+	columns := []column{
 		{"per acq\np50", false, duration(func(r Run) *Bound { return perAcquisition(r).P50 })},
-		{"per acq\np99", false, duration(func(r Run) *Bound { return perAcquisition(r).P99 })},
+		{"per acq\np99", false, duration(p99(perAcquisition))},
 		{"per acq\nmax", false, duration(func(r Run) *Bound { return perAcquisition(r).Max })},
-		{"per client\np50", false, duration(func(r Run) *Bound { return perClient(r).P50 })},
-		{"per client\np99", false, duration(func(r Run) *Bound { return perClient(r).P99 })},
+		{"per client\np50", false, estimated(func(r Run) *Bound { return perClient(r).P50 })},
+		{"per client\np99", false, estimated(p99(perClient))},
+		{"waits per\nclient", false, func(s summary) string {
+			return figure(func(r Run) *float64 {
+				if r.Waiting.PerClient.P50 == nil {
+					return nil
+				}
+				return exactly(float64(r.Waiting.PerClient.Count) / float64(s.workload.Clients))
+			}, number)(s)
+		}},
 		{"open at\nthe end", false, figure(func(r Run) *float64 { return exactly(r.Waiting.Open) }, whole)},
 		{"gave\nup", false, figure(func(r Run) *float64 { return exactly(r.Waiting.GaveUp) }, whole)},
 	}
+	if r.Workload.Rate > 0 {
+		columns = append(columns, column{"starts\nlate p99", false, duration(func(r Run) *Bound { return r.Waiting.Lateness.P99 })})
+	}
+	return columns
 }
 
 func fairnessColumns() []column {
 	least := func(r Run) *float64 { return exactly(r.Fairness.TurnsMin) }
 	most := func(r Run) *float64 { return exactly(r.Fairness.TurnsMax) }
-	starved := func(r Run) *float64 { return exactly(r.Fairness.Starved) }
 	return []column{
 		{"turns of a client\nmin–max", false, func(s summary) string {
 			return known(s.median(least), whole) + "–" + known(s.median(most), whole) + s.mark()
 		}},
 		{"Jain\nindex", false, figure(func(r Run) *float64 { return r.Fairness.Jain }, significant)},
 		{"starved\nclients", false, func(s summary) string {
-			return known(s.median(starved), whole) + fmt.Sprintf(" of %d", s.workload.Clients) + s.mark()
+			n := s.median(starved)
+			if n == nil {
+				return unknown
+			}
+			return whole(*n) + fmt.Sprintf(" of %d", s.workload.Clients) + s.mark()
 		}},
 		{"longest\nwait", false, duration(func(r Run) *Bound { return r.Fairness.LongestWait })},
 		{"working\nset", false, figure(func(r Run) *float64 { return r.Fairness.WorkingSet }, significant)},
@@ -103,7 +121,13 @@ func costColumns() []column {
 		{"round\ntrips", false, figure(each(func(d *ServerDelta) *int64 { return d.RoundTrips }), significant)},
 		{"bytes\nin", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesIn }), sized)},
 		{"bytes\nout", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesOut }), sized)},
-		{"Redis\nCPU", false, figure(func(r Run) *float64 { return r.Server.Window.CPUPerAcquisition() }, seconds)},
+		{"Redis\nCPU", false, func(s summary) string {
+			cpu := s.figure(redisCPU)
+			if cpu == nil {
+				return unknown
+			}
+			return cpu.Text(Nanoseconds) + s.mark()
+		}},
 		{"attempts", false, figure(func(r Run) *float64 { return r.Effort.Attempts }, significant)},
 		{"wake-ups", false, figure(func(r Run) *float64 { return r.Effort.WakeUps }, significant)},
 		{"futile\nwake-ups", false, figure(func(r Run) *float64 { return r.Effort.Futile }, significant)},
@@ -198,13 +222,18 @@ func figure(value func(Run) *float64, write func(float64) string) func(summary) 
 }
 
 // duration shows the median of the runs, which may be a lower bound.
-func duration(value func(Run) *Bound) func(summary) string {
+func duration(value func(Run) *Bound) func(summary) string { return durationIn(nanoseconds, value) }
+
+// estimated is duration for what is known within a few percent.
+func estimated(value func(Run) *Bound) func(summary) string { return durationIn(twoDigits, value) }
+
+func durationIn(write func(float64) string, value func(Run) *Bound) func(summary) string {
 	return func(s summary) string {
 		b := s.bound(value)
 		if b == nil {
 			return unknown
 		}
-		return b.String() + s.mark()
+		return b.written(write) + s.mark()
 	}
 }
 

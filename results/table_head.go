@@ -37,12 +37,13 @@ func (p *page) entry(label, format string, args ...any) {
 
 // heading says what was measured, on what, and what that could do at best.
 func (p *page) heading(r *Report) {
-	p.entry("lockbench", "%s", join(r.Tool.Version, plural(r.Rounds, "run")+" of each strategy", started(r)))
+	p.entry("lockbench", "%s", join(r.Tool.Version, plural(r.Rounds, "run")+" of each strategy", seed(r), started(r)))
 	p.entry("workload", "%s", workload(r))
 	p.entry("faults", "%s", join(r.Workload.Given()["fault"]...))
 	p.entry("sweep", "%s", sweep(r.Points))
 	p.entry("redis", "%s", server(r.Redis))
 	p.machines(r)
+	p.entry("placement", "%s", placement(r))
 	if r.Floors != nil {
 		p.entry("floors", "%s", floors(r.Floors))
 	}
@@ -56,6 +57,14 @@ func (p *page) machines(r *Report) {
 	for _, part := range r.Parts {
 		p.entry("machine", "%s: %s", part.Generator, machine(part.Environment))
 	}
+}
+
+// seed is what repeats what was drawn; generators have one each.
+func seed(r *Report) string {
+	if len(r.Parts) > 0 || r.Workload.Seed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("seed %d", r.Workload.Seed)
 }
 
 func started(r *Report) string {

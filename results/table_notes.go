@@ -43,6 +43,10 @@ func (p *page) notes(r *Report, all []summary) {
 		p.runNotes(r, s)
 	}
 	p.labelNotes(all)
+	p.fewNotes(all)
+	if note := holdsNote(all); note != "" {
+		p.entry("holds", "%s", note)
+	}
 	p.tokenNote(r, all)
 	for i, s := range all {
 		if s.Caveat != "" && (i == 0 || all[i-1].Name != s.Name) { // once for all points
@@ -108,6 +112,12 @@ func more(n int64) string {
 
 // meaning explains a label that is not plain.
 func meaning(label string) string {
+	switch {
+	case strings.HasPrefix(label, ForeignCPU):
+		return " (of all cores, by neither lockbench nor Redis: measure on a quieter machine)"
+	case strings.HasPrefix(label, Stolen):
+		return " (of all cores, by other machines on the same hardware)"
+	}
 	switch label {
 	case "generator-bound":
 		return " (the machine was busy with lockbench itself: the lock may be faster than shown)"
@@ -121,27 +131,6 @@ func meaning(label string) string {
 		return " (what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together)"
 	default:
 		return ""
-	}
-}
-
-// labelNotes name each label once, with the strategies that bear it.
-func (p *page) labelNotes(all []summary) {
-	bearers := map[string][]string{}
-	var labels []string
-	for _, s := range all {
-		for _, run := range s.runs {
-			for _, label := range run.Labels {
-				if !slices.Contains(labels, label) {
-					labels = append(labels, label)
-				}
-				if !slices.Contains(bearers[label], s.title()) {
-					bearers[label] = append(bearers[label], s.title())
-				}
-			}
-		}
-	}
-	for _, label := range labels {
-		p.entry("label", "%s: %s%s", strings.Join(bearers[label], ", "), label, meaning(label))
 	}
 }
 
@@ -172,6 +161,9 @@ func method(r *Report) string {
 	if r.Workload.Rate > 0 {
 		how = "open loop: waits count from the intended start"
 	}
+	if r.Rounds <= 1 && steadiness(r) {
+		how += " · ± of the run's own seconds (batch means), not of another run"
+	}
 	if r.Rounds > 1 {
 		how += " · medians of the valid runs, safety of all"
 		if r.Rounds < 6 {
@@ -188,6 +180,9 @@ func signs(figures string) string {
 	var explained []string
 	if strings.Contains(figures, "≥") {
 		explained = append(explained, "≥ at least: some waits had not ended")
+	}
+	if strings.Contains(figures, "~") {
+		explained = append(explained, "~ rough: over a third was subtracted for idle connections")
 	}
 	if strings.Contains(figures, unknown+" ") || strings.Contains(figures, unknown+"\n") {
 		explained = append(explained, unknown+" not known")

@@ -26,6 +26,9 @@ func ratioColumns(r *Report, all []summary) []column {
 			if r == nil {
 				return unknown
 			}
+			if digits := fewest(digits(m, s), digits(m, base)); digits > 0 {
+				return r.roughly(digits)
+			}
 			return r.String()
 		}
 	}

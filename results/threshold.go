@@ -129,19 +129,20 @@ func aggregated(name, aggregation string) (Metric, error) {
 		return m, nil
 	}
 	m := Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
+	m.caution = unfinished(of)
 	share, percentile := strings.CutPrefix(aggregation, "p(")
 	switch {
 	case !given:
 		return m, fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
 	case aggregation == "count":
-		m.Unit = Number
+		m.Unit, m.caution = Number, nil
 		m.value = func(r Run) *Figure { return &Figure{Value: float64(of(r).Count)} }
 	case aggregation == "avg":
 		m.value = func(r Run) *Figure { return of(r).mean() }
 	case aggregation == "min":
-		m.value = func(r Run) *Figure { return of(r).least() }
+		m.value, m.caution = func(r Run) *Figure { return of(r).least() }, nil
 	case aggregation == "med":
-		m.value = timed(func(r Run) *Bound { return of(r).P50 })
+		m.value, m.caution = timed(func(r Run) *Bound { return of(r).P50 }), tooFew(of, 50)
 	case aggregation == "max":
 		m.value = timed(func(r Run) *Bound { return of(r).Max })
 	case percentile && strings.HasSuffix(share, ")"):
@@ -149,28 +150,36 @@ func aggregated(name, aggregation string) (Metric, error) {
 		if err != nil || !(p > 0 && p <= 100) {
 			return m, fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", strings.TrimSuffix(share, ")"))
 		}
-		m.value = timed(func(r Run) *Bound { return of(r).percentile(p) })
+		m.value, m.caution = timed(func(r Run) *Bound { return of(r).percentile(p) }), tooFew(of, p)
 	default:
 		return m, fmt.Errorf("there is no aggregation %q (avg, min, med, max, p(N), count)", aggregation)
 	}
 	return m, nil
 }
 
-// mean is a lower bound when some durations were not seen to their end.
+// mean is that of all durations: of those not seen to their end too, by the curve.
 func (d Distribution) mean() *Figure {
-	if d.MeanNS == nil {
+	if d.MeanNS != nil && d.Censored == 0 && d.EnteredHistogram == "" {
+		return &Figure{Value: *d.MeanNS}
+	}
+	s, err := d.Survival()
+	if err != nil {
 		return nil
 	}
-	return &Figure{Value: *d.MeanNS, AtLeast: d.Censored > 0}
+	mean := s.Mean()
+	if mean != nil && d.Overflow > 0 { // they count as the top of the histogram
+		mean.AtLeast = true
+	}
+	return mean
 }
 
 // least is the shortest; nil without the histograms.
 func (d Distribution) least() *Figure {
-	ended, _, err := d.Histograms()
-	if err != nil || ended == nil {
+	o, err := d.Observations()
+	if err != nil || o.Ended == nil {
 		return nil
 	}
-	return &Figure{Value: float64(ended.Min())}
+	return &Figure{Value: float64(o.Ended.Min())}
 }
 
 // percentile is nil where it is not in the report and there are no histograms.

@@ -7,10 +7,13 @@ type Slice struct {
 	Seconds      float64 `json:"seconds"`    // its length
 	Acquisitions int64   `json:"acquisitions"`
 	Waiting      int     `json:"waiting"` // clients that waited at its end
-	// The waits that ended in it; nil without any. Percentiles are within 7 %.
-	WaitP50 *int64 `json:"wait_p50_ns"`
-	WaitP99 *int64 `json:"wait_p99_ns"`
-	WaitMax *int64 `json:"wait_max_ns"`
+	// The waits in it, as Distribution has those of the window: lower bounds where
+	// AtLeast says so; nil without any. WaitMax is the longest that ended.
+	WaitP50        *int64 `json:"wait_p50_ns"`
+	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty"`
+	WaitP99        *int64 `json:"wait_p99_ns"`
+	WaitP99AtLeast bool   `json:"wait_p99_at_least,omitempty"`
+	WaitMax        *int64 `json:"wait_max_ns"`
 
 	Commands   *int64   `json:"commands"`              // calls at Redis, all nodes
 	RedisCPU   *float64 `json:"redis_cpu_seconds"`     // all nodes, lockbench's looking on included
@@ -18,26 +21,48 @@ type Slice struct {
 	Connected  *int64   `json:"connections,omitempty"` // at its end
 }
 
+// SetWaits sets the percentiles and the longest wait.
+func (s *Slice) SetWaits(p50, p99, most *Bound) {
+	set := func(b *Bound) (*int64, bool) {
+		if b == nil {
+			return nil, false
+		}
+		return &b.NS, b.AtLeast
+	}
+	s.WaitP50, s.WaitP50AtLeast = set(p50)
+	s.WaitP99, s.WaitP99AtLeast = set(p99)
+	s.WaitMax, _ = set(most)
+}
+
+// waits are what SetWaits was given.
+func (s Slice) waits() (p50, p99, most *Bound) {
+	get := func(ns *int64, atLeast bool) *Bound {
+		if ns == nil {
+			return nil
+		}
+		return &Bound{NS: *ns, AtLeast: atLeast}
+	}
+	return get(s.WaitP50, s.WaitP50AtLeast), get(s.WaitP99, s.WaitP99AtLeast), get(s.WaitMax, false)
+}
+
+// TakeSlowest gives the slice the other's percentiles where these are larger.
+func (s *Slice) TakeSlowest(other Slice) {
+	p50, p99, most := s.waits()
+	otherP50, otherP99, otherMost := other.waits()
+	s.SetWaits(Longest(p50, otherP50), Longest(p99, otherP99), Longest(most, otherMost))
+}
+
 // join makes one slice of two neighbours. Its percentiles are the larger ones.
 func (s Slice) join(next Slice) Slice {
 	s.Seconds += next.Seconds
 	s.Acquisitions += next.Acquisitions
 	s.Waiting = next.Waiting
-	s.WaitP50 = larger(s.WaitP50, next.WaitP50)
-	s.WaitP99 = larger(s.WaitP99, next.WaitP99)
-	s.WaitMax = larger(s.WaitMax, next.WaitMax)
+	s.TakeSlowest(next)
 	s.Commands = both(s.Commands, next.Commands)
 	s.RedisCPU = both(s.RedisCPU, next.RedisCPU)
 	s.RoundTrips = both(s.RoundTrips, next.RoundTrips)
 	s.Connected = next.Connected
 	return s
-}
-
-func larger(a, b *int64) *int64 {
-	if a == nil || b != nil && *b > *a {
-		return b
-	}
-	return a
 }
 
 func both[N int64 | float64](a, b *N) *N {

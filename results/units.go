@@ -42,16 +42,29 @@ var (
 
 func inUnits(x float64, units []unit) string {
 	for _, u := range units {
-		if rounded(x) >= u.from {
+		if math.Abs(rounded(x)) >= u.from {
 			return significant(x/u.from) + u.name
 		}
 	}
 	return significant(x)
 }
 
+// twoDigits writes nanoseconds of which a third digit is not known.
+func twoDigits(x float64) string {
+	if x <= 0 {
+		return nanoseconds(x)
+	}
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', 1, 64), 64)
+	for _, u := range times {
+		if x >= u.from {
+			return strconv.FormatFloat(x/u.from, 'f', max(0, 1-int(math.Floor(math.Log10(x/u.from)))), 64) + u.name
+		}
+	}
+	return nanoseconds(x)
+}
+
 func number(x float64) string      { return inUnits(x, metric) }
 func nanoseconds(x float64) string { return inUnits(x, times) }
-func seconds(x float64) string     { return inUnits(x*1e9, times) }
 func percent(x float64) string     { return significant(x) + " %" }
 
 // sized has no smaller unit: a fraction of a byte an acquisition is still bytes.
@@ -84,7 +97,11 @@ func (b *Bound) String() string {
 	if b == nil {
 		return unknown
 	}
-	s := nanoseconds(float64(b.NS))
+	return b.written(nanoseconds)
+}
+
+func (b *Bound) written(write func(float64) string) string {
+	s := write(float64(b.NS))
 	if b.AtLeast {
 		return "≥ " + s
 	}

@@ -13,6 +13,9 @@ type Verdict struct {
 	Unit      Unit    `json:"unit"`
 	Passed    bool    `json:"passed"`
 	Why       string  `json:"why,omitempty"` // it cannot be told, which is not passed
+	// Caution is what the figure was made of, where that is not plain: waits that had
+	// not ended, a percentile of too few.
+	Caution string `json:"caution,omitempty"`
 }
 
 // Judge holds a report against thresholds: each strategy, of a sweep at each
@@ -66,6 +69,9 @@ func unmeasured(r *Report, measured []summary) []summary {
 
 func (t Threshold) judge(s summary) Verdict {
 	v := Verdict{Threshold: t.Expression, Strategy: s.title(), Unit: t.metric.Unit, Value: t.metric.over(s)}
+	if t.metric.caution != nil {
+		v.Caution = t.metric.caution(s.used)
+	}
 	switch {
 	case s.suspect && !t.metric.total:
 		v.Why = "no run of it can be trusted"
@@ -123,7 +129,11 @@ func (v Verdict) String() string {
 		text = v.Strategy + ": " + text
 	}
 	if v.Value != nil {
-		text += " (" + v.Value.in(v.Unit) + ")"
+		figure := v.Value.in(v.Unit)
+		if v.Caution != "" {
+			figure += "; " + v.Caution
+		}
+		text += " (" + figure + ")"
 	}
 	if v.Why != "" {
 		text += ", " + v.Why
@@ -137,6 +147,9 @@ func (f Figure) in(u Unit) string {
 	switch u {
 	case Nanoseconds:
 		text = nanoseconds(f.Value)
+		if f.Digits > 0 {
+			text = roughly(f.Value, f.Digits)
+		}
 	case PerSecond:
 		text = number(f.Value) + "/s"
 	case Percent:

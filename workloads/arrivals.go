@@ -19,6 +19,7 @@ type arrivals struct {
 	next   float64 // ns of the run's clock
 	pace   func(at, arrivals float64) float64
 	random *rand.Rand // nil for constant arrivals
+	draws  *rand.Rand // a seed for each arrival
 }
 
 // newArrivals begins at an instant, before the window opens at another; nil for a
@@ -27,7 +28,7 @@ func newArrivals(w spec.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
 	}
-	a := &arrivals{next: float64(begin)}
+	a := &arrivals{next: float64(begin), draws: rand.New(rand.NewPCG(seed, 3<<62))}
 	if w.Arrivals == spec.ArrivalsPoisson {
 		a.random = rand.New(rand.NewPCG(seed, 1<<63))
 	}
@@ -44,10 +45,24 @@ func newArrivals(w spec.Spec, begin, open int64, seed uint64) *arrivals {
 // never is after the end of any run, and still an instant.
 const never = float64(math.MaxInt64 / 2)
 
-// take is the next intended start.
+// arrive is the next intended start, and what its key and hold are drawn from: they
+// are the arrival's own, whoever takes it, so that every strategy is given the same
+// ones.
+func (a *arrivals) arrive() (int64, *rand.Rand) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	random := rand.New(rand.NewPCG(a.draws.Uint64(), a.draws.Uint64()))
+	return a.advance(), random
+}
+
+// take is the next intended start alone.
 func (a *arrivals) take() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.advance()
+}
+
+func (a *arrivals) advance() int64 {
 	due := a.next
 	arrivals := 1.0
 	if a.random != nil {

@@ -98,6 +98,23 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 	}
 }
 
+// A client that was free and woke up late has not been waiting for the lock: how
+// late it was is the generator's figure.
+func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
+	v := lock(t, strategies.Info{}, 1000, wait)
+	run := really(t, v, workload(func(w *spec.Spec) {
+		w.Clients, w.Rate, w.Hold = 50, 1000, spec.Dist{}
+		w.Duration = spec.Duration(2 * time.Second) // a machine that stands still for half a second moves no median
+	}))
+	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
+	if wait == nil || service == nil || wait.NS > 2*service.NS {
+		t.Errorf("nobody had to wait, and the median wait is %v, from the start of Acquire %v", wait, service)
+	}
+	if late.P50 == nil || late.Count < run.Speed.Acquisitions/2 {
+		t.Errorf("%d starts made late, by %v in the median, of %d", late.Count, late.P50, run.Speed.Acquisitions)
+	}
+}
+
 // A generator that cannot offer the load must not be believed.
 func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{}, 200, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {

@@ -31,8 +31,7 @@ type client struct {
 	instance *instance
 	record   *measure.Client
 	waiter   *measure.Waiter
-	random   *rand.Rand  // chooses keys
-	timer    *time.Timer // for holds and thinks
+	random   *rand.Rand // draws keys, holds and thinks; of an open loop the arrival's own
 	returned atomic.Bool
 	burst    *burst // of a herd: the last one it took part in
 }
@@ -123,12 +122,15 @@ func (c *client) turn(thinking int64) (int64, bool) {
 	asked := clock.Now()
 	due := asked
 	if r.arrivals != nil && !stopping {
-		due = r.arrivals.take()
+		due, c.random = r.arrivals.arrive()
 		c.sleep(time.Duration(due - asked))
 		free := asked
 		stopping = r.control.stopping.Load()
 		asked = clock.Now()
 		c.record.Started(due, free, asked)
+		if free <= due {
+			due = asked // nobody was waiting but for the generator to wake up
+		}
 	}
 	c.record.Thought(thinking, asked)
 	if stopping {
@@ -197,7 +199,7 @@ func (c *client) share(key int, due, asked int64) int64 {
 // over and why there was no acquisition.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
-	audit.Arrive(c.waiter)
+	audit.Arrive(c.waiter, due)
 	lease, err := c.acquire(r.keys[key])
 	granted := clock.Now()
 	if err != nil {
@@ -220,7 +222,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
-	if err := c.work(key, hold, lease); err != nil {
+	if err := c.work(key, granted+int64(hold), lease); err != nil {
 		r.fail(err)
 	}
 	if r.Observer != nil {
@@ -294,18 +296,4 @@ func (c *client) outcome(err error, waited int64) measure.Outcome {
 }
 
 // sleep waits for d or until the run is over.
-func (c *client) sleep(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	if c.timer == nil {
-		c.timer = time.NewTimer(d)
-	} else {
-		c.timer.Reset(d)
-	}
-	select {
-	case <-c.timer.C:
-	case <-c.run.control.acquire.Done():
-		c.timer.Stop()
-	}
-}
+func (c *client) sleep(d time.Duration) { c.run.sleepers.Sleep(c.run.control.acquire.Done(), d) }

@@ -3,6 +3,8 @@ package workloads
 import (
 	"context"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
 )
 
 func (d *disturbance) crashHolder(f *fault) error {
@@ -23,7 +25,7 @@ func (d *disturbance) pauseHolder(f *fault) error {
 	defer v.bury()
 	v.wire.freeze()
 	s := d.begin(f, v.key, d.run.clock.Now(), false)
-	pause(d.ctx, d.run.Workload.Lasts(f.spec))
+	pause.Plain(d.ctx.Done(), d.run.Workload.Lasts(f.spec))
 	d.mu.Lock()
 	s.LastedNS = d.run.clock.Now() - s.at
 	d.mu.Unlock()
@@ -137,9 +139,9 @@ func (d *disturbance) crashWaiters(f *fault) error {
 	ttl := time.Duration(d.run.Workload.TTL)
 	began := time.Now()
 	for !d.run.info.BlackBox && v.instance.probe.Counts().Attempts < int64(f.spec.N) && time.Since(began) < ttl/4 {
-		pause(d.ctx, time.Millisecond)
+		pause.Plain(d.ctx.Done(), time.Millisecond)
 	}
-	pause(d.ctx, min(queueing, ttl/4))
+	pause.Plain(d.ctx.Done(), min(queueing, ttl/4))
 	v.die()
 	if d.ctx.Err() != nil {
 		return d.ctx.Err()

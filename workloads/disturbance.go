@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -109,7 +110,7 @@ func (d *disturbance) schedule(f *fault) {
 		if again && due+lasts >= d.run.window.End() {
 			return
 		}
-		if !pause(d.ctx, time.Duration(due-now)) {
+		if !pause.Plain(d.ctx.Done(), time.Duration(due-now)) {
 			return
 		}
 		again = true
@@ -159,7 +160,7 @@ func (d *disturbance) strike(f *fault, blow Blow) {
 		d.resume(s, d.run.clock.Now())
 	}
 	if blow.End != nil {
-		pause(d.ctx, time.Duration(f.spec.For))
+		pause.Plain(d.ctx.Done(), time.Duration(f.spec.For))
 		failed = errors.Join(failed, blow.End(always))
 	}
 	now := d.run.clock.Now()

@@ -85,14 +85,19 @@ func workload(change func(*spec.Spec)) spec.Spec {
 // do has the engine run in virtual time, which no stall of the machine can disturb.
 func do(t *testing.T, v strategies.Variant, w spec.Spec) (run results.Run) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run = really(t, v, w) })
+	synctest.Test(t, func(t *testing.T) { run = perform(t, v, w, true) })
 	return run
 }
 
 // really has it run in real time.
 func really(t *testing.T, v strategies.Variant, w spec.Spec) results.Run {
 	t.Helper()
-	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}.Run(context.Background())
+	return perform(t, v, w, false)
+}
+
+func perform(t *testing.T, v strategies.Variant, w spec.Spec, virtual bool) results.Run {
+	t.Helper()
+	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1, VirtualTime: virtual}.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,7 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 // A harness that loses a wait must not be believed.
 func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1})
+	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, VirtualTime: true})
 	var run *results.Run
 	var lost atomic.Bool
 	r.turn = func(c *client, since int64) (int64, bool) {
@@ -214,7 +219,7 @@ func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel)
 		var err error
-		if run, err = (Job{Strategy: v, Workload: w, Round: 1}).Run(ctx); err != nil {
+		if run, err = (Job{Strategy: v, Workload: w, Round: 1, VirtualTime: true}).Run(ctx); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -256,7 +261,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 		return wait(ctx, slots)
 	})
 	run := do(t, v, workload(func(w *spec.Spec) { w.Hold = spec.Fixed(100 * time.Microsecond) }))
-	if run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
+	if run.Fairness.Starved == nil || *run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
 		t.Errorf("fairness %+v", run.Fairness)
 	}
 	longest := run.Fairness.LongestWait
@@ -280,7 +285,7 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	if run.Waiting.Open == 0 || run.Speed.Served <= run.Speed.Acquisitions {
 		t.Errorf("%d served by %d acquisitions", run.Speed.Served, run.Speed.Acquisitions)
 	}
-	if run.Fairness.Starved > 0 || !run.Valid() || run.Safety.Overlaps > 0 {
+	if run.Fairness.Starved == nil || *run.Fairness.Starved > 0 || !run.Valid() || run.Safety.Overlaps > 0 {
 		t.Errorf("fairness %+v, invalid %v, safety %+v", run.Fairness, run.Invalid, run.Safety)
 	}
 	if got := run.Waiting.PerAcquisition.Count; got != run.Speed.Served {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
 )
 
 // shared says whether other processes take part in the run.
@@ -27,7 +29,7 @@ func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
 		return -left
 	}
 	r.phase("wait for the start")
-	pause(ctx, left)
+	pause.Plain(ctx.Done(), left)
 	return 0
 }
 
@@ -58,7 +60,7 @@ func (r *run) last(ctx context.Context) bool {
 		case slices.ContainsFunc(others, func(name string) bool { return name > r.name }), time.Now().After(deadline):
 			return false
 		}
-		pause(ctx, 20*time.Millisecond)
+		pause.Plain(ctx.Done(), 20*time.Millisecond)
 	}
 	return false
 }

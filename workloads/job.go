@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads/spec"
@@ -47,7 +48,10 @@ type Job struct {
 	Start time.Time
 
 	Observer Observer // nil will do
-	Faults   Faults   // nil will do for a workload that has none but those of clients
+	// VirtualTime says that the run takes place in a bubble of testing/synctest, where
+	// the time package's timers are the only ones that go.
+	VirtualTime bool
+	Faults      Faults // nil will do for a workload that has none but those of clients
 
 	// misread is what the clock is taken to show at the start of a release; nil but
 	// in a test, which plants a fault here.
@@ -103,6 +107,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	r.stop()
 	r.phase("drain")
 	r.drain()
+	r.sleepers.Close()
 
 	if r.arrivals != nil {
 		r.recorder.Backlog(r.arrivals.backlog(r.window.End()))
@@ -150,6 +155,7 @@ type run struct {
 	// disturbance is nil without faults.
 	disturbance *disturbance
 	clients     []*client
+	sleepers    pause.Sleepers
 	turn        func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
 	control     control
 	errors      errorCounts
@@ -169,8 +175,10 @@ func newRun(j Job) *run {
 		Job:  j,
 		info: j.Strategy.Info(),
 		turn: (*client).turn,
-		name: fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
-		sign: fmt.Sprintf("{%s:%d:", j.Session, j.Number),
+
+		sleepers: pause.Sleepers{Exact: true, Plain: j.VirtualTime},
+		name:     fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
+		sign:     fmt.Sprintf("{%s:%d:", j.Session, j.Number),
 	}
 	if j.Generator != "" {
 		r.name = r.crowd() + j.Generator

@@ -42,7 +42,8 @@ func TestASeedIsASequence(t *testing.T) {
 		}
 	}
 	for range 8 {
-		fmt.Fprintf(&drawn, "arrival at %v\n", time.Duration(a.take()))
+		due, random := a.arrive()
+		fmt.Fprintf(&drawn, "arrival at %v: key %d, hold %v\n", time.Duration(due), chooser.Choose(random), w.Hold.Draw(random))
 	}
 	golden := filepath.Join("testdata", "seed.golden")
 	if *update {

@@ -29,17 +29,21 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		Timeline: r.timeline.slices,
 	}
 	var err error
-	if result.Fairness, err = r.recorder.Fairness(r.audit); err != nil {
+	if result.Fairness, err = r.recorder.Fairness(r.audit, r.waiters()); err != nil {
 		return result, err
 	}
 	if result.Speed, err = r.recorder.Speed(len(r.keys)); err != nil {
 		return result, err
 	}
+	result.Speed.Gap = r.gap(result.Speed)
 	if result.Waiting, err = r.recorder.Waiting(); err != nil {
 		return result, err
 	}
+	if result.Waiting.Lateness, err = r.recorder.Lateness(); err != nil {
+		return result, err
+	}
 	if r.shared() { // the next lease on a key may have been another process's
-		result.Speed.Handoff = results.Distribution{}
+		result.Speed.Handoff, result.Speed.Gap = results.Distribution{}, nil
 	}
 	if result.Herd, err = r.herd.summary(); err != nil {
 		return result, err
@@ -51,6 +55,19 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	result.Invalid = r.invalid(result, o)
 	result.Labels = r.labels(result)
 	return result, nil
+}
+
+// crowded is the share of acquisitions before which somebody has to have been kept
+// waiting for it to be so always.
+const crowded = 0.99
+
+// gap is the Gap of a run; nil where there is none.
+func (r *run) gap(s results.Speed) *float64 {
+	hold := s.Hold.MeanNS
+	if r.info.Capacity != 1 || hold == nil || s.Acquisitions == 0 || float64(s.Handoff.Count) < crowded*float64(s.Acquisitions) {
+		return nil
+	}
+	return new(float64(len(r.keys))*float64(r.window.Length())/float64(s.Acquisitions) - *hold)
 }
 
 // between fills in what is the difference of two looks.
@@ -94,6 +111,7 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 		PoolTimeouts:  int64(to.pools.Timeouts - from.pools.Timeouts),
 		PeakRSS:       measure.PeakRSS(),
 	}
+	r.others(result, from, to)
 	result.Generator.TimerOvershoot = r.recorder.Overshoot()
 	g := &result.Generator
 	g.Starts, g.LateStarts, g.BehindStarts = r.recorder.Starts()
@@ -212,16 +230,21 @@ func (r *run) labels(result *results.Run) []string {
 	}
 	w := result.Server.Window
 	redisBound := w != nil && w.MainCPU != nil && w.Seconds > 0 && *w.MainCPU/w.Seconds*100 >= busy
+	disturbed := othersLabels(result.Generator)
 	switch idle := result.Generator.MachineIdle; {
 	case redisBound:
 		labels = append(labels, "redis-bound")
-	case idle != nil && *idle < barelyIdle && r.ours(result) < mostlyOurs:
-		labels = append(labels, "busy machine")
-	case idle != nil && *idle < barelyIdle:
+	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
 		labels = append(labels, "generator-bound")
+	case idle != nil && *idle < barelyIdle && len(disturbed) == 0: // it is said with a figure there
+		labels = append(labels, "busy machine")
 	}
+	labels = append(labels, disturbed...)
 	if slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.OnNetwork }) {
 		labels = append(labels, "through proxies")
+	}
+	if label := r.shortOfARound(result); label != "" {
+		labels = append(labels, label)
 	}
 	if r.behind(result) {
 		labels = append(labels, fmt.Sprintf("overloaded: %v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))

@@ -25,6 +25,9 @@ type Target interface {
 	Leftovers(ctx context.Context, mark, name string) (Leftovers, error)
 	// Connected lists the CLIENT names on the servers that begin so, each once.
 	Connected(ctx context.Context, prefix string) ([]string, error)
+	// Local says whether the nodes are on this machine, so that their CPU time is part
+	// of the machine's.
+	Local() bool
 	// Remove deletes keys.
 	Remove(ctx context.Context, keys []string) error
 }

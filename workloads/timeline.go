@@ -30,7 +30,7 @@ func (r *run) mark(reading *results.Reading) {
 	now := instant{at: time.Duration(r.clock.Now() - r.window.Open), grants: r.grants(), server: reading}
 	if t.every == 0 {
 		t.every, t.last = 1, now
-		r.recorder.Recent() // of the warm-up there is nothing
+		r.recorder.Recent(r.ages()) // of the warm-up there is nothing
 		return
 	}
 	if t.looks++; t.looks < t.every {
@@ -63,15 +63,23 @@ func (r *run) slice(from, to instant) results.Slice {
 		Seconds:      (to.at - from.at).Seconds(),
 		Acquisitions: to.grants - from.grants,
 	}
-	for _, k := range r.audit {
-		s.Waiting += k.Waiting()
-	}
-	if waits := r.recorder.Recent(); waits.Count > 0 {
-		s.WaitP50, s.WaitP99, s.WaitMax = &waits.P50, &waits.P99, &waits.Max
-	}
+	ages := r.ages()
+	s.Waiting = len(ages)
+	waits := r.recorder.Recent(ages)
+	s.SetWaits(waits.P50, waits.P99, waits.Max)
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
 		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, &to.server.Clients
 	}
 	return s
+}
+
+// ages are for how long those who wait have been waiting, in nanoseconds.
+func (r *run) ages() []int64 {
+	var ages []int64
+	now := r.clock.Now()
+	for _, k := range r.audit {
+		ages = k.Ages(ages, now)
+	}
+	return ages
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -98,7 +99,7 @@ func (v *victim) acquire(ctx context.Context) error {
 	r := v.run
 	v.key = r.chooser.Choose(v.random)
 	audit := r.audit[v.key]
-	audit.Arrive(v.waiter)
+	audit.Arrive(v.waiter, r.clock.Now())
 	got := make(chan struct{})
 	var pressing sync.WaitGroup
 	pressing.Go(func() {
@@ -150,7 +151,7 @@ func (v *victim) begin(ctx context.Context) error {
 		}
 		v.read = n
 	}
-	pause(ctx, v.run.Workload.Hold.Draw(v.random))
+	pause.Plain(ctx.Done(), v.run.Workload.Hold.Draw(v.random))
 	return nil
 }
 
@@ -191,16 +192,4 @@ func (v *victim) crash() int64 {
 	at := v.run.clock.Now()
 	v.run.audit[v.key].Vanish(v.waiter, at)
 	return at
-}
-
-// pause passes the time; false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

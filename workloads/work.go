@@ -15,34 +15,35 @@ import (
 // counterOf is the counter that a key's lock protects.
 func counterOf(key string) string { return Prefix + key + ":counter" }
 
-// work is what a holder does: hold, and with a counter read it before and write
-// it back one higher after.
-func (c *client) work(key int, hold time.Duration, lease strategies.Lease) error {
+// work is what a holder does: hold until an instant, and with a counter read it
+// before and write it back one higher after.
+func (c *client) work(key int, until int64, lease strategies.Lease) error {
 	switch c.run.Workload.Work {
 	case spec.WorkCounter:
-		return c.count(key, hold, lease)
+		return c.count(key, until, lease)
 	case spec.WorkSpin:
-		c.spin(hold)
+		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
+		}
 	default:
-		c.sleep(hold)
+		c.hold(until)
 	}
 	return nil
 }
 
-// spin computes for d or until the run is over. Unlike a timer it is exact below
-// a millisecond.
-func (c *client) spin(d time.Duration) {
-	for begin := time.Now(); time.Since(begin) < d && !c.run.control.stopping.Load(); {
+// hold waits until an instant or until the run is over.
+func (c *client) hold(until int64) {
+	if !c.run.Workload.Hold.IsZero() {
+		c.sleep(time.Duration(until - c.run.clock.Now()))
 	}
 }
 
-func (c *client) count(key int, hold time.Duration, lease strategies.Lease) error {
+func (c *client) count(key int, until int64, lease strategies.Lease) error {
 	r := c.run
 	// Not the clients' own context: work begun is finished also when the run ends.
 	ctx := r.control.release
 	counter := counterOf(r.keys[key])
 	if increment := c.instance.atomic; increment != nil {
-		c.sleep(hold)
+		c.hold(until)
 		if err := increment.Increment(ctx, counter); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (c *client) count(key int, hold time.Duration, lease strategies.Lease) erro
 	resource := r.resource(c.instance.nodes[0].Client, counter, lease)
 	n, err := resource.read(ctx)
 	if err == nil {
-		c.sleep(hold)
+		c.hold(until)
 		err = resource.write(ctx, n+1)
 		if err != nil && !errors.Is(err, errStale) {
 			r.uncertain.Add(1)

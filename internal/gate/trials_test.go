@@ -1,9 +1,7 @@
 package gate
 
 import (
-	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/results/compare"
@@ -40,35 +38,6 @@ func worseBy(c compare.Comparison, metric string) bool {
 	return slices.ContainsFunc(c.Strategies[0].Results, func(r compare.Result) bool {
 		return r.Metric == metric && r.Verdict == compare.Worse
 	})
-}
-
-// resample draws pairs from all trials, with replacement, as often as resamples
-// says, and counts how many of these comparisons call the head worse. Equal builds
-// may also change places, which makes the null hypothesis true to the letter.
-func (ts trials) resample(t *testing.T, swap bool) int {
-	t.Helper()
-	random := rand.New(rand.NewPCG(uint64(len(ts)), 7))
-	worse := 0
-	for range resamples {
-		var base, head compare.Side
-		for range pairs {
-			from := ts[random.IntN(len(ts))]
-			i := random.IntN(len(from.base.Reports))
-			b, h := from.base.Reports[i], from.head.Reports[i]
-			if swap && random.IntN(2) == 0 {
-				b, h = h, b
-			}
-			base.Reports, head.Reports = append(base.Reports, b), append(head.Reports, h)
-		}
-		c, err := compare.Paired(base, head, compare.DefaultRules())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Verdict == compare.Worse {
-			worse++
-		}
-	}
-	return worse
 }
 
 // medianOf is that of a figure of every trial.

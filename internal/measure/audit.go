@@ -71,10 +71,10 @@ func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	return &Key{window: window, capacity: capacity, ttl: ttl, turns: newTurnTaking(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
 }
 
-// Arrive notes a client that begins to wait.
-func (k *Key) Arrive(w *Waiter) {
+// Arrive notes a client that has been waiting since an instant.
+func (k *Key) Arrive(w *Waiter, since int64) {
 	k.mu.Lock()
-	k.arrivals.arrive(w, k.grants)
+	k.arrivals.arrive(w, since, k.grants)
 	k.mu.Unlock()
 }
 
@@ -84,6 +84,7 @@ func (k *Key) Leave(w *Waiter) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
+	w.inVain(k.grants)
 	k.arrivals.giveUp(w)
 	if k.arrivals.waiting == 0 {
 		k.releasedAt, k.freedAt = none, none // whoever comes next has not been kept waiting
@@ -118,6 +119,10 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	before := k.arrivals.before(w)
 	grant := Grant{Handoff: none, Idle: none, Overtook: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)
+	w.vain = 0
+	if now >= k.window.End() { // too late to be a turn
+		w.inVain(k.grants)
+	}
 	k.grants++
 	grant.Return = k.turns.take(w.client, k.grants, k.window.Contains(now))
 	if k.releasedAt != none && now >= k.releasedAt && (k.capacity == 0 || len(k.holders) < k.capacity) {

@@ -33,8 +33,15 @@ type Client struct {
 	overtook int64 // leases in the window
 	bypassed int64 // the most, over its waits in the window
 
-	waits    sketch
-	censored []censoredWaits
+	last   int64 // when the last wait in the window began
+	first  wait  // that began in the window
+	before wait  // that was under way when it opened
+}
+
+// wait is one that has ended, or been cut off.
+type wait struct {
+	ns          int64
+	ended, seen bool
 }
 
 // phase is what a client can be doing.
@@ -47,11 +54,6 @@ const (
 	thinking
 	phases
 )
-
-type censoredWaits struct {
-	bucket int
-	n      uint32
-}
 
 func (c *Client) book(p phase, from, to, end int64) {
 	c.books[p] += c.window.clip(from, to, end)
@@ -75,9 +77,8 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	}
 	c.bypassed = max(c.bypassed, bypassed)
 	c.shard.mu.Lock()
-	c.shard.censored.record(to - from)
+	c.waited(from, to-from, false)
 	c.shard.mu.Unlock()
-	c.censor(to - from)
 }
 
 // Turn is the four instants of one acquisition.
@@ -104,8 +105,7 @@ func (c *Client) Turn(t Turn) {
 	s.mu.Lock()
 	switch {
 	case inside && t.Counted:
-		s.wait.record(wait)
-		s.recent.record(wait)
+		c.waited(t.Due, wait, true)
 		s.service.record(t.Granted - t.Asked)
 		if t.Grant.Handoff >= 0 {
 			s.handoff.record(t.Grant.Handoff)
@@ -114,9 +114,9 @@ func (c *Client) Turn(t Turn) {
 			s.returns.record(t.Grant.Return)
 		}
 	case inside:
-		s.censored.record(wait)
+		c.waited(t.Due, wait, false)
 	case t.Granted >= end:
-		s.censored.record(end - t.Due)
+		c.waited(t.Due, end-t.Due, false)
 	}
 	if t.Released >= w.Open && t.Released < end {
 		s.hold.record(t.Released - t.Granted)
@@ -136,12 +136,8 @@ func (c *Client) Turn(t Turn) {
 			c.overtook++
 		}
 		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
-		c.waited(wait)
-	case inside:
-		c.censor(wait)
 	case t.Granted >= end:
 		c.open = true
-		c.censor(end - t.Due)
 	}
 }
 
@@ -155,18 +151,15 @@ func (c *Client) Served(due, from, to int64) {
 		if from < end && to >= end {
 			c.open = true
 			c.shard.mu.Lock()
-			c.shard.censored.record(end - from)
+			c.waited(from, end-from, false)
 			c.shard.mu.Unlock()
-			c.censor(end - from)
 		}
 		return
 	}
 	c.shard.mu.Lock()
-	c.shard.wait.record(to - from)
-	c.shard.recent.record(to - from)
+	c.waited(from, to-from, true)
 	c.shard.mu.Unlock()
 	c.served++
-	c.waited(to - from)
 }
 
 // lateness is what a start may be late without being called so: timers on an
@@ -180,6 +173,11 @@ func (c *Client) Started(due, free, asked int64) {
 		return
 	}
 	c.starts++
+	if free <= due {
+		c.shard.mu.Lock()
+		c.shard.lateness.record(max(0, asked-due))
+		c.shard.mu.Unlock()
+	}
 	switch {
 	case asked-due <= lateness:
 	case free > due+lateness:
@@ -193,23 +191,26 @@ func (c *Client) Started(due, free, asked int64) {
 // own work included.
 func (c *Client) Thought(from, to int64) { c.book(thinking, from, to, c.window.End()) }
 
-func (c *Client) waited(ns int64) {
-	c.waits.record(ns)
+// waited records a wait, or what was seen of it; the shard is locked.
+func (c *Client) waited(from, ns int64, ended bool) {
 	if ns > c.longest {
-		c.longest, c.cut = ns, false
+		c.longest, c.cut = ns, !ended
 	}
-}
-
-func (c *Client) censor(ns int64) {
-	if ns > c.longest {
-		c.longest, c.cut = ns, true
+	open := c.window.Open
+	c.shard.waits.record(ns, open-from, ended)
+	if ended {
+		c.shard.recent.record(ns)
 	}
-	bucket := sketchBucket(ns)
-	for i := range c.censored {
-		if c.censored[i].bucket == bucket {
-			c.censored[i].n++
-			return
-		}
+	if from < open {
+		c.before = wait{ns, ended, true}
+		return
 	}
-	c.censored = append(c.censored, censoredWaits{bucket, 1})
+	if !c.first.seen {
+		c.first = wait{ns, ended, true}
+		c.last = open
+	}
+	if weight := from - c.last; weight > 0 {
+		c.shard.byClient.of(ended).weigh(ns, weight)
+	}
+	c.last = from
 }

@@ -7,17 +7,15 @@ import (
 )
 
 // Fairness summarises how the turns were shared among the clients, over the
-// window and at close range.
-func (r *Recorder) Fairness(keys []*Key) (results.Fairness, error) {
+// window and at close range. The waiters are the clients', by their numbers.
+func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, error) {
 	f := results.Fairness{TurnsMin: r.clients[0].turns + r.clients[0].served, LongestWait: r.longest()}
+	f.Starved, _ = r.starved(keys, waiters)
 	var sum, squares, acquisitions, overtook float64
 	shares := results.NewTurnsHistogram()
 	for _, c := range r.clients {
 		turns := c.turns + c.served
 		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, turns), max(f.TurnsMax, turns)
-		if turns == 0 && (!r.slots || c.longest > 0) {
-			f.Starved++
-		}
 		f.LargestBypass = max(f.LargestBypass, c.bypassed)
 		acquisitions += float64(c.turns)
 		overtook += float64(c.overtook)

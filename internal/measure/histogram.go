@@ -21,16 +21,24 @@ func newHistogram() *histogram {
 	return &histogram{Histogram: results.NewHistogram()}
 }
 
-func (h *histogram) record(ns int64) {
+func (h *histogram) record(ns int64) { h.weigh(ns, 1) }
+
+// weigh records a duration n times.
+func (h *histogram) weigh(ns, n int64) {
 	h.largest = max(h.largest, ns)
-	h.sum += float64(ns)
+	h.sum += float64(n) * float64(ns)
 	if top := h.HighestTrackableValue(); ns > top {
-		h.overflow++
+		h.overflow += n
 		ns = top
 	}
-	if err := h.RecordValue(max(ns, 0)); err != nil {
+	if err := h.RecordValues(max(ns, 0), n); err != nil {
 		panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", ns, err)) // the bounds above rule it out
 	}
+}
+
+func (h *histogram) reset() {
+	h.Reset()
+	h.overflow, h.largest, h.sum = 0, 0, 0
 }
 
 func (h *histogram) merge(other *histogram) {
@@ -38,4 +46,38 @@ func (h *histogram) merge(other *histogram) {
 	h.overflow += other.overflow
 	h.largest = max(h.largest, other.largest)
 	h.sum += other.sum
+}
+
+// durations are those seen to their end, those that were not, and the ages at
+// which they could first be seen ending.
+type durations struct{ ended, censored, entered *histogram }
+
+func newDurations() durations { return durations{newHistogram(), newHistogram(), newHistogram()} }
+
+// allEnded are durations that were all seen from beginning to end.
+func allEnded(h *histogram) durations { return durations{h, newHistogram(), newHistogram()} }
+
+// record takes a duration in, which had an age when the looking began.
+func (d durations) record(ns, age int64, ended bool) {
+	d.of(ended).record(ns)
+	if age > 0 {
+		d.entered.record(age)
+	}
+}
+
+func (d durations) of(ended bool) *histogram {
+	if ended {
+		return d.ended
+	}
+	return d.censored
+}
+
+func (d durations) merge(other durations) {
+	d.ended.merge(other.ended)
+	d.censored.merge(other.censored)
+	d.entered.merge(other.entered)
+}
+
+func (d durations) observations() results.Observations {
+	return results.Observations{Ended: d.ended.Histogram, Censored: d.censored.Histogram, Entered: d.entered.Histogram}
 }

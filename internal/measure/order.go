@@ -4,11 +4,15 @@ package measure
 // client is after one key at a time, so one Waiter serves it for the whole run.
 type Waiter struct {
 	client  int
+	since   int64 // it has been waiting
 	ticket  int   // slot among the arrivals
 	grants  int64 // the key's grants when it arrived
 	ahead   int64 // those waiting when it arrived
 	givenUp int64 // the key's give-ups when it arrived
 	place   int   // among the holders
+
+	meanwhile int64 // grants of the key while it waited last
+	vain      int   // waits since its last lease that ended without one
 }
 
 // NewWaiter is the place of a client.
@@ -26,11 +30,11 @@ type arrivals struct {
 	givenUp int64
 }
 
-func (a *arrivals) arrive(w *Waiter, grants int64) {
+func (a *arrivals) arrive(w *Waiter, since, grants int64) {
 	if a.next == len(a.slots) {
 		a.renumber()
 	}
-	*w = Waiter{client: w.client, ticket: a.next, grants: grants, ahead: int64(a.waiting), givenUp: a.givenUp}
+	*w = Waiter{client: w.client, since: since, ticket: a.next, grants: grants, ahead: int64(a.waiting), givenUp: a.givenUp, vain: w.vain}
 	a.slots[a.next] = w
 	a.still.add(a.next, 1)
 	a.next++

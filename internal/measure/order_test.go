@@ -20,7 +20,7 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 		switch n := random.IntN(10); {
 		case len(queue) == 0 || n < 5 && len(queue) < 300:
 			p := &place{Waiter: NewWaiter(step)}
-			a.arrive(p.Waiter, grants)
+			a.arrive(p.Waiter, 0, grants)
 			queue = append(queue, p)
 		default:
 			i := random.IntN(len(queue))
@@ -58,10 +58,10 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 func TestAStarvedWaiterKeepsTheSlotsSmall(t *testing.T) {
 	var a arrivals
 	starved, other := NewWaiter(0), NewWaiter(1)
-	a.arrive(starved, 0)
+	a.arrive(starved, 0, 0)
 	const rounds = 10_000
 	for n := range int64(rounds) {
-		a.arrive(other, n)
+		a.arrive(other, 0, n)
 		a.remove(other)
 	}
 	if got := a.bypassed(starved, 0, rounds); got != rounds {
@@ -77,7 +77,7 @@ func TestShortTermFairness(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 1<<60)
 	grant := func(k *Key, w *Waiter) Grant {
-		k.Arrive(w)
+		k.Arrive(w, 0)
 		g := k.Enter(w, 1, plain{})
 		k.Exit(w, 1)
 		return g

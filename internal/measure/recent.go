@@ -1,44 +1,60 @@
 package measure
 
-// recent is what a shard saw since it was last asked. Its shard's mu guards it.
-type recent struct {
-	waits   sketch
-	longest int64
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// newRecent is a histogram for a slice of the timeline. It has two digits: every
+// second those of all shards are added up and emptied, while clients wait for it.
+func newRecent() *histogram {
+	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
 }
 
-func (r *recent) record(ns int64) {
-	r.waits.record(ns)
-	r.longest = max(r.longest, ns)
-}
-
-// Recent is a summary of the waits that ended since it was last asked for.
+// Recent is a summary of the waits since it was last asked for: those that have
+// ended, those still under way, and those that had been under way already.
+// Percentiles are within 1 %.
 type Recent struct {
-	Count         int64
-	P50, P99, Max int64 // ns; percentiles within 7 %
+	P50, P99 *results.Bound // nil without any
+	Max      *results.Bound // of those that have ended; nil without any
 }
 
-// Recent summarises the waits in the window that ended since the last call.
-func (r *Recorder) Recent() Recent {
-	var counts sketch
-	var sum Recent
-	for _, s := range r.shards {
-		s.mu.Lock()
-		for bucket, n := range s.recent.waits.counts {
-			counts.counts[bucket] += n
-			counts.total += uint64(n)
-		}
-		sum.Max = max(sum.Max, s.recent.longest)
-		s.recent = recent{}
-		s.mu.Unlock()
+// Recent summarises the waits in the window since the last call. It takes the
+// ages, in nanoseconds, of the waits that are under way now. It is one caller's.
+func (r *Recorder) Recent(ages []int64) Recent {
+	ended, open, before := newRecent(), newRecent(), r.underWay
+	r.eachShard(func(s *shard) {
+		ended.merge(s.recent)
+		s.recent.reset()
+	})
+	for _, age := range ages {
+		open.record(age)
 	}
-	sum.Count = int64(counts.total)
-	sum.P50, sum.P99 = min(counts.quantile(0.5), sum.Max), min(counts.quantile(0.99), sum.Max)
-	return sum
+	r.underWay = open
+	o := results.Observations{Ended: ended.Histogram, Censored: open.Histogram}
+	if before != nil {
+		o.Entered = before.Histogram
+	}
+	var most *results.Bound
+	if ended.TotalCount() > 0 {
+		most = &results.Bound{NS: ended.largest}
+	}
+	seen := results.Estimate(o, &results.Bound{NS: max(ended.largest, open.largest)})
+	return Recent{P50: seen.Quantile(0.5), P99: seen.Quantile(0.99), Max: most}
 }
 
-// Waiting is the number of clients that wait for the key now.
-func (k *Key) Waiting() int {
+// Ages appends for how long, in nanoseconds, those who wait for the key have been
+// waiting now.
+func (k *Key) Ages(ages []int64, now int64) []int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.arrivals.waiting
+	for _, w := range k.arrivals.slots[:k.arrivals.next] {
+		if w != nil {
+			ages = append(ages, max(0, now-w.since))
+		}
+	}
+	return ages
 }

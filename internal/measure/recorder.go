@@ -1,30 +1,29 @@
 package measure
 
 import (
-	"fmt"
 	"iter"
-	"math"
 	"runtime"
 	"sync"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/lockbench/lockbench/results"
 )
 
 // Recorder collects the records of all clients of a run. Its memory is a few
-// shards of histograms and about 1.3 KiB a client, however long the run is.
+// shards of histograms and some 200 bytes a client, however long the run is.
 type Recorder struct {
 	window  *Window
 	shards  []*shard
 	clients []*Client
+
+	// underWay are the ages of the waits under way when Recent was last called.
+	underWay *histogram
 
 	slots   bool
 	backlog int64 // open-loop arrivals that nobody took
 	oldest  int64 // of them, ns
 }
 
-// mostShards bounds the memory: a shard's histograms take about 2 MB.
+// mostShards bounds the memory: a shard's histograms take about 3 MB.
 const mostShards = 16
 
 // Slots says that the clients are only slots, as those of an open loop that
@@ -37,7 +36,7 @@ func (r *Recorder) Slots() { r.slots = true }
 func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	end := r.window.End()
 	for at := range due {
-		r.shards[0].censored.record(end - at)
+		r.shards[0].waits.record(end-at, max(0, r.window.Open-at), false)
 		r.oldest = max(r.oldest, end-at)
 		r.backlog++
 	}
@@ -54,6 +53,12 @@ func (r *Recorder) Starts() (all, late, behind int64) {
 	return all, late, behind
 }
 
+// Lateness summarises by how much the generator itself delayed an open loop's
+// starts in the window: those for which a client was free.
+func (r *Recorder) Lateness() (results.Distribution, error) {
+	return describe(allEnded(r.total(func(s *shard) *histogram { return s.lateness })))
+}
+
 // Overshoot is the median of how much longer holds took than was asked for, in
 // nanoseconds; nil without any.
 func (r *Recorder) Overshoot() *int64 {
@@ -67,12 +72,15 @@ func (r *Recorder) Overshoot() *int64 {
 
 // shard is what a part of the clients record into.
 type shard struct {
-	mu                                     sync.Mutex
-	wait, censored, hold, release, handoff *histogram // ns
-	service                                *histogram // ns, waits from their actual start
-	overshoot                              *histogram // ns, holds beyond what was asked for
-	returns                                *histogram // grants until the same client's next
-	recent                                 recent
+	mu                     sync.Mutex
+	waits                  durations  // ns
+	byClient               durations  // the same, weighed; see results.Waiting
+	recent                 *histogram // ns, those ended since Recent was last called
+	hold, release, handoff *histogram // ns
+	service                *histogram // ns, waits from their actual start
+	overshoot              *histogram // ns, holds beyond what was asked for
+	lateness               *histogram // ns, open-loop starts behind their time with a client free
+	returns                *histogram // grants until the same client's next
 }
 
 // NewRecorder makes the records of so many clients.
@@ -80,8 +88,8 @@ func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 4*runtime.GOMAXPROCS(0), mostShards) {
 		r.shards = append(r.shards, &shard{
-			wait: newHistogram(), censored: newHistogram(), hold: newHistogram(), release: newHistogram(), handoff: newHistogram(), returns: newHistogram(),
-			service: newHistogram(), overshoot: newHistogram(),
+			waits: newDurations(), byClient: newDurations(), recent: newRecent(), hold: newHistogram(), release: newHistogram(), handoff: newHistogram(),
+			returns: newHistogram(), service: newHistogram(), overshoot: newHistogram(), lateness: newHistogram(),
 		})
 	}
 	r.clients = make([]*Client, clients)
@@ -126,7 +134,7 @@ func (r *Recorder) Speed(keys int) (results.Speed, error) {
 		{&s.Hold, func(s *shard) *histogram { return s.hold }},
 		{&s.Release, func(s *shard) *histogram { return s.release }},
 	} {
-		if *d.into, err = describe(r.total(d.of), newHistogram()); err != nil {
+		if *d.into, err = describe(allEnded(r.total(d.of))); err != nil {
 			return s, err
 		}
 	}
@@ -135,9 +143,8 @@ func (r *Recorder) Speed(keys int) (results.Speed, error) {
 
 // Waiting summarises the waits, per acquisition and per client.
 func (r *Recorder) Waiting() (results.Waiting, error) {
-	perAcquisition, err := describe(
-		r.total(func(s *shard) *histogram { return s.wait }),
-		r.total(func(s *shard) *histogram { return s.censored }))
+	waits := r.sum(func(s *shard) durations { return s.waits })
+	perAcquisition, err := describe(waits)
 	if err != nil {
 		return results.Waiting{}, err
 	}
@@ -146,8 +153,9 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 		if w.PerClient, err = r.perClient(); err != nil {
 			return w, err
 		}
+		w.PerClient.Count, w.PerClient.Censored = perAcquisition.Count, perAcquisition.Censored
 	}
-	w.Service, err = describe(r.total(func(s *shard) *histogram { return s.service }), newHistogram())
+	w.Service, err = describe(allEnded(r.total(func(s *shard) *histogram { return s.service })))
 	for _, c := range r.clients {
 		w.GaveUp += c.gaveUp
 		if c.open {
@@ -157,33 +165,23 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 	return w, err
 }
 
-// wholeClient is a client's weight in the histograms of perClient, which count
-// in whole numbers.
-const wholeClient = 1e9
-
-// perClient gives every client the same weight, spread over its waits.
+// perClient puts the time of each client that belongs to a wait which was not
+// seen on the first that was.
 func (r *Recorder) perClient() (results.Distribution, error) {
-	var ended, censored [sketchBuckets]float64
-	var finished, cut int64
+	rest := newDurations()
+	end := r.window.End()
 	for _, c := range r.clients {
-		waits := float64(c.waits.total)
-		for _, w := range c.censored {
-			waits += float64(w.n)
-			cut += int64(w.n)
-		}
-		finished += c.turns + c.served
-		for bucket, n := range c.waits.counts {
-			if n > 0 {
-				ended[bucket] += float64(n) / waits
+		switch {
+		case c.first.seen:
+			if left := end - c.last; left > 0 {
+				rest.of(c.first.ended).weigh(c.first.ns, left)
 			}
-		}
-		for _, w := range c.censored {
-			censored[w.bucket] += float64(w.n) / waits
+		case c.before.seen && end > r.window.Open:
+			rest.of(c.before.ended).weigh(c.before.ns, end-r.window.Open)
 		}
 	}
-	d, err := results.Describe(weighted(ended), weighted(censored), r.longest())
-	d.Count, d.Censored = finished, cut
-	return d, err
+	observed := r.sum(func(s *shard) durations { return s.byClient })
+	return results.DescribeBetween(observed.observations(), rest.observations(), r.longest())
 }
 
 // longest is the longest wait of any client.
@@ -203,50 +201,48 @@ func (r *Recorder) longest() *results.Bound {
 	return &longest
 }
 
-func (r *Recorder) total(of func(*shard) *histogram) *histogram {
-	sum := newHistogram()
-	for _, s := range r.shards {
-		s.mu.Lock()
-		sum.merge(of(s))
-		s.mu.Unlock()
-	}
+// sum adds up what the shards have.
+func (r *Recorder) sum(of func(*shard) durations) durations {
+	sum := newDurations()
+	r.eachShard(func(s *shard) { sum.merge(of(s)) })
 	return sum
 }
 
-// weighted is a histogram of the buckets' middles.
-func weighted(weights [sketchBuckets]float64) *hdrhistogram.Histogram {
-	h := results.NewHistogram()
-	for bucket, n := range weights {
-		if n > 0 {
-			value := min(sketchValue(bucket), h.HighestTrackableValue())
-			if err := h.RecordValues(value, max(1, int64(math.Round(n*wholeClient)))); err != nil {
-				panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", value, err)) // the line above rules it out
-			}
-		}
-	}
-	return h
+func (r *Recorder) total(of func(*shard) *histogram) *histogram {
+	sum := newHistogram()
+	r.eachShard(func(s *shard) { sum.merge(of(s)) })
+	return sum
 }
 
-// describe summarises observed and censored durations.
-func describe(ended, censored *histogram) (results.Distribution, error) {
+// eachShard visits the shards one by one, locked.
+func (r *Recorder) eachShard(visit func(*shard)) {
+	for _, s := range r.shards {
+		s.mu.Lock()
+		visit(s)
+		s.mu.Unlock()
+	}
+}
+
+// describe summarises durations.
+func describe(d durations) (results.Distribution, error) {
 	var longest *results.Bound
-	if ended.TotalCount()+censored.TotalCount() > 0 {
-		longest = &results.Bound{NS: max(ended.largest, censored.largest), AtLeast: censored.largest > ended.largest}
+	if d.ended.TotalCount()+d.censored.TotalCount() > 0 {
+		longest = &results.Bound{NS: max(d.ended.largest, d.censored.largest), AtLeast: d.censored.largest > d.ended.largest}
 	}
-	d, err := results.Describe(ended.Histogram, censored.Histogram, longest)
-	d.Overflow = ended.overflow + censored.overflow
-	if d.Count > 0 {
-		mean := ended.sum / float64(d.Count)
-		d.MeanNS = &mean
+	described, err := results.Describe(d.observations(), longest)
+	described.Overflow = d.ended.overflow + d.censored.overflow
+	if described.Count > 0 {
+		mean := d.ended.sum / float64(described.Count)
+		described.MeanNS = &mean
 	}
-	return d, err
+	return described, err
 }
 
 // Describe summarises a few durations in nanoseconds.
-func Describe(durations []int64) (results.Distribution, error) {
+func Describe(all []int64) (results.Distribution, error) {
 	h := newHistogram()
-	for _, ns := range durations {
+	for _, ns := range all {
 		h.record(ns)
 	}
-	return describe(h, newHistogram())
+	return describe(allEnded(h))
 }

@@ -49,6 +49,8 @@ var (
 		return float64(r.Fairness.TurnsMax - r.Fairness.TurnsMin)
 	})}
 
+	gap = figure{"gap between holds", -1, func(r results.Run, _ bool) (float64, bool) { return known(r.Speed.Gap) }}
+
 	utilisation = figure{"utilisation", +1, always(func(r results.Run) float64 { return r.Speed.Utilisation })}
 )
 

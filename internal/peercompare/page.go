@@ -67,17 +67,49 @@ func (p *page) targets(all map[string]measured) {
 	p.line("## Targets\n")
 	p.line("The interval has the true median in it with 98 %% or more: with 11 rounds from the second-smallest to the second-largest, with 15 from the third; below 7 it is all rounds. " +
 		"A target is met when the interval's worse end meets it, or the median where it says *median*. " +
+		"The ceiling is what no lock can exceed: the holds alone take the rest of the time, so at most 1 ÷ the utilisation of the best peers (median of the rounds). " +
 		"What bounds handoff, and what was tried: [DESIGN.md](../strategies/handoff/DESIGN.md#where-the-time-goes).\n")
-	p.header(4, "", "", "scenario", "target", "median", "interval", "rounds", "", "best peers (rounds)")
+	p.header(4, "", "", "scenario", "target", "median", "interval", "ceiling", "rounds", "", "best peers (rounds)")
 	for _, t := range targets() {
 		values, best := t.values(all)
 		if len(values) == 0 {
 			continue
 		}
 		i := summarise(values)
-		p.row("`"+t.ours+"`", t.what, t.scenario, t.wanted(), ratio(i.median), ratio(i.low)+" – "+ratio(i.high), strconv.Itoa(i.n), t.verdict(i), counted(best))
+		p.row("`"+t.ours+"`", t.what, t.scenario, t.wanted(), ratio(i.median), ratio(i.low)+" – "+ratio(i.high), t.ceiling(all), strconv.Itoa(i.n), t.verdict(i), counted(best))
 	}
 	p.line("")
+}
+
+// ceiling is what a ratio of speeds cannot exceed; "" for others. It says so if
+// all of the interval lies above: then holds were not equal.
+func (t target) ceiling(all map[string]measured) string {
+	m := all[t.scenario]
+	if t.figure.name != speed.name || t.rivals == nil || m.hold == 0 {
+		return ""
+	}
+	rooms := headrooms(m, t.rivals)
+	if len(rooms) == 0 {
+		return ""
+	}
+	most := results.Median(rooms)
+	values, _ := t.values(all)
+	if summarise(values).low > most {
+		return ratio(most) + ", exceeded"
+	}
+	return ratio(most)
+}
+
+// headrooms are, round by round, how much faster than the best of the rivals any lock
+// could be: at most 1 ÷ its utilisation, for the holds alone take the rest.
+func headrooms(m measured, rivals []string) []float64 {
+	var all []float64
+	for _, r := range m.rounds {
+		if _, name := speed.best(r, rivals); name != "" && r[name].Speed.Utilisation > 0 {
+			all = append(all, 1/r[name].Speed.Utilisation)
+		}
+	}
+	return all
 }
 
 func (t target) wanted() string {
@@ -102,7 +134,7 @@ func (p *page) scenario(m measured) {
 	if m.left > 0 {
 		p.line("Left out, as they could not be trusted: %d of %d runs.\n", m.left, m.left+m.kept())
 	}
-	p.header(1, "", "acq/s", "utilisation", "p99 wait per client", "turns max − min", "Jain", "Redis CPU/acq", "commands/acq", "round trips/acq")
+	p.header(1, "", "acq/s", "gap", "hold", "utilisation", "p99 wait per client", "turns max − min", "Jain", "Redis CPU/acq", "commands/acq", "round trips/acq")
 	for _, strategy := range m.strategies {
 		if !m.has(strategy) {
 			continue
@@ -112,6 +144,8 @@ func (p *page) scenario(m measured) {
 		}
 		p.row("`"+strategy+"`",
 			middle(significant, func(r results.Run) *float64 { return &r.Speed.PerSecond }),
+			middle(duration, func(r results.Run) *float64 { return r.Speed.Gap }),
+			middle(duration, func(r results.Run) *float64 { return r.Speed.Hold.MeanNS }),
 			middle(percent, func(r results.Run) *float64 { return &r.Speed.Utilisation }),
 			p99Cell(m, strategy),
 			middle(significant, func(r results.Run) *float64 {
@@ -128,20 +162,14 @@ func (p *page) scenario(m measured) {
 	p.labels(m)
 }
 
-// ceiling says how much faster than the best peer any lock could be: at most 1 ÷ its
-// utilisation, for the holds alone take the rest.
+// ceiling says how much faster than the best peer any lock could be.
 func (p *page) ceiling(m measured) {
-	var headrooms []float64
-	for _, r := range m.rounds {
-		if _, name := speed.best(r, peers[:]); name != "" && r[name].Speed.Utilisation > 0 {
-			headrooms = append(headrooms, 1/r[name].Speed.Utilisation)
-		}
-	}
-	if m.hold == 0 || len(headrooms) == 0 {
+	rooms := headrooms(m, peers[:])
+	if m.hold == 0 || len(rooms) == 0 {
 		return
 	}
 	p.line("With this hold no lock can be more than %s times as fast as the best peer was (median of the rounds): 1 ÷ its utilisation, at equal holds.\n",
-		ratio(results.Median(headrooms)))
+		ratio(results.Median(rooms)))
 }
 
 // windowNote compares the window with the longest p99.

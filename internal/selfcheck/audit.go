@@ -53,9 +53,7 @@ func (s *session) audit(ctx context.Context, c *check) error {
 
 	s.say("audit: the same lock, letting in one")
 	honest := &records{}
-	job := s.job(newDoubling(false).strategy(), w)
-	job.Observer = honest
-	run, err := s.do(ctx, job)
+	run, err := s.watched(ctx, newDoubling(false).strategy(), w, honest)
 	if err != nil {
 		return err
 	}
@@ -74,9 +72,7 @@ type sightings struct {
 // look runs a lock for a window.
 func (s *session) look(ctx context.Context, lock *doubling, w spec.Spec, seen *sightings) error {
 	observed := &records{}
-	job := s.job(lock.strategy(), w)
-	job.Observer = observed
-	run, err := s.do(ctx, job)
+	run, err := s.watched(ctx, lock.strategy(), w, observed)
 	if err != nil {
 		return err
 	}

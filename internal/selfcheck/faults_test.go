@@ -3,6 +3,8 @@ package selfcheck
 import (
 	"context"
 	"fmt"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +13,14 @@ import (
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/pubsub" // to stall and to look at
+	_ "github.com/lockbench/lockbench/strategies/spin"   // beside redis-benchmark
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // quick is enough to see a fault.
 func quick(check string) Effort {
-	e := Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond}
+	e := Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond, Reference: 2000, Neighbour: time.Second}
 	if check == "starvation" { // needs 20 turns a client
 		e.Window = 1500 * time.Millisecond
 	}
@@ -68,6 +71,26 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 			j.Strategy = queueWith(false)
 			return j
 		}, "starved clients", false},
+		{"fairround", func(j workloads.Job) workloads.Job { // it does not see who starves
+			j.Strategy = queueWith(false)
+			return j
+		}, "long: starved clients", false},
+		{"neighbour", func(j workloads.Job) workloads.Job { // it takes all that anybody burns for Redis's
+			j.Target = greedy{j.Target, time.Now()}
+			return j
+		}, "beside them: foreign CPU", true},
+		{"lateness", func(j workloads.Job) workloads.Job { // its clients are busy when a start is due
+			j.Workload.Clients, j.Workload.Hold = 1, spec.Fixed(2*time.Millisecond)
+			return j
+		}, "p50 of the waits", true},
+		{"percentiles", func(j workloads.Job) workloads.Job { // it takes waits for a fifth longer than they are
+			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
+			return j
+		}, "per client: p50", false},
+		{"holds", func(j workloads.Job) workloads.Job { // it does not hold for as long as it should
+			j.Workload.Hold = spec.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
+			return j
+		}, "hold p50", true},
 		{"audit", func(j workloads.Job) workloads.Job { // it takes every lease for one that has run out
 			j.Workload.TTL = spec.Duration(time.Nanosecond)
 			return j
@@ -98,6 +121,39 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 	}
 }
 
+// greedy is a Redis that says it had every core all the time, so that nothing is left to
+// be somebody else's.
+type greedy struct {
+	workloads.Target
+	since time.Time
+}
+
+func (g greedy) Read(ctx context.Context) (results.Reading, error) {
+	r, err := g.Target.Read(ctx)
+	if r.CPU != nil {
+		*r.CPU += time.Since(g.since).Seconds() * float64(runtime.NumCPU())
+	}
+	return r, err
+}
+
+// A lock that starves nobody must not be said to, however short the window is; the figure
+// of starving is then not known, and a check that finds it known fails.
+func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
+	t.Parallel()
+	c := only(t, "fairround", servers.Quickest(), func(j workloads.Job) workloads.Job {
+		if j.Workload.Hold.Mean() == lineHold {
+			j.Workload.Clients, j.Workload.Instances = 1, 1 // who has a turn in any window
+		}
+		return j
+	})
+	if got := strings.Join(failed(c), ", "); !strings.Contains(got, "short: starving is told of") || !strings.Contains(got, "short: the window is called too short") {
+		t.Errorf("%s: %q failed", c.Verdict, got)
+	}
+	if c := only(t, "fairround", servers.Quickest(), nil); c.Verdict != results.Pass {
+		t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
+	}
+}
+
 // stranger sends commands that the run knows nothing of.
 func stranger(t *testing.T, job workloads.Job, commands int) {
 	nodes, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
@@ -111,6 +167,20 @@ func stranger(t *testing.T, job workloads.Job, commands int) {
 		if err := client.Ping(t.Context()).Err(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A generator that keeps its clients from asking is not efficient, whatever else the
+// machine does.
+func TestASlowGeneratorIsNotEfficient(t *testing.T) {
+	t.Parallel()
+	c := only(t, "efficiency", servers.Quickest(), func(j workloads.Job) workloads.Job {
+		j.Workload.Hold = spec.Fixed(200 * time.Millisecond)
+		return j
+	})
+	_, err := exec.LookPath(reference)
+	if c.Verdict != results.Inconclusive || err == nil && len(c.Why) > 0 {
+		t.Errorf("%s, %q: %+v", c.Verdict, c.Why, c.Measured)
 	}
 }
 

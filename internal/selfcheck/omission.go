@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -84,7 +85,7 @@ func (s *session) stalled(ctx context.Context, server servers.Own, v strategies.
 
 // stop stops a server after a while, and lets it go on whatever happens.
 func stop(ctx context.Context, server servers.Own, after, stall time.Duration) (time.Duration, error) {
-	if !sleep(ctx, after) {
+	if !pause.Plain(ctx.Done(), after) {
 		return 0, ctx.Err()
 	}
 	always := context.WithoutCancel(ctx)
@@ -92,21 +93,9 @@ func stop(ctx context.Context, server servers.Own, after, stall time.Duration) (
 	if err := server.Pause(always); err != nil {
 		return 0, fmt.Errorf("stall the server: %w", err)
 	}
-	sleep(ctx, stall)
+	pause.Plain(ctx.Done(), stall)
 	if err := server.Resume(always); err != nil {
 		return 0, fmt.Errorf("end the server's stall: %w", err)
 	}
 	return time.Since(began), nil
-}
-
-// sleep is false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -125,8 +125,8 @@ func (s *session) serviceTime(ctx context.Context, v strategies.Variant, clock r
 	return p.service(), nil
 }
 
-// watched runs a strategy before the eyes of an anchor.
-func (s *session) watched(ctx context.Context, v strategies.Variant, w spec.Spec, seen *anchor) (*results.Run, error) {
+// watched runs a strategy before somebody's eyes.
+func (s *session) watched(ctx context.Context, v strategies.Variant, w spec.Spec, seen workloads.Observer) (*results.Run, error) {
 	job := s.job(v, w)
 	job.Observer = seen
 	return s.do(ctx, job)

@@ -16,13 +16,7 @@ func allowedCPUs() ([]int, error) {
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("ask for the CPUs we may use: %w", err)
 	}
-	var cpus []int
-	for cpu := 0; len(cpus) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus, nil
+	return listed(&set), nil
 }
 
 // setAffinity moves all threads of a process, 0 being our own, to those CPUs.

@@ -64,6 +64,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		}
 	}
 	s.describe()
+	s.redis.AllowedCPUs = s.serverCPUs(ctx)
 	return s, nil
 }
 

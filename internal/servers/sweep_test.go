@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,7 @@ func TestHelperOpen(t *testing.T) {
 	}
 	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), cmp.Or(strings.Join(s.Describe().Nodes, ","), s.Describe().Address))
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+	runtime.KeepAlive(s)                 // else its connections end with the next collection
 }
 
 // victim is such a subprocess.
@@ -131,6 +133,9 @@ func TestSweepAfterKill(t *testing.T) {
 				t.Fatal("Redis died with its lockbench: there is nothing to sweep")
 			}
 			swept, err := Sweep(t.Context(), Options{})
+			if source == "process" { // where there may be no Docker
+				swept.Skipped = slices.DeleteFunc(swept.Skipped, func(why string) bool { return strings.HasPrefix(why, "containers: ") })
+			}
 			if err != nil || len(swept.Skipped) > 0 {
 				t.Errorf("sweep: %v, skipped %v", err, swept.Skipped)
 			}

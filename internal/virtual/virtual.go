@@ -25,7 +25,7 @@ func Run(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *re
 	w := spec.Default()
 	w.Clients, w.Instances, w.Warmup = 100, 1, 0
 	change(&w)
-	run, err := workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer}.Run(t.Context())
+	run, err := workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer, VirtualTime: true}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

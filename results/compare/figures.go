@@ -78,8 +78,8 @@ func (r Result) p() string {
 	return fmt.Sprintf("%.3f", *r.Adjusted)
 }
 
-// runs is how many there were of the base and of the head.
-func (r Result) runs(method string) string {
+// number is how many sessions or pairs there were of the base and of the head.
+func (r Result) number(method string) string {
 	if method == MethodPaired {
 		return strconv.Itoa(r.Base.N)
 	}
@@ -93,21 +93,63 @@ func (c *Comparison) confidence() string { return significant((1-c.Rules.Alpha)*
 func (c *Comparison) Headline() string {
 	switch c.Verdict {
 	case Worse:
-		return "worse: " + c.changes(Worse)
+		return "worse: " + c.changes(Worse, true) + c.beside()
 	case Better:
-		return "better: " + c.changes(Better)
+		return "better: " + c.changes(Better, true) + c.beside()
 	case Same:
-		return "same, as far as these runs can tell"
+		return "same, as far as these runs can tell" + c.beside()
 	}
-	return string(c.Verdict)
+	return "undecided: " + c.undecided() + c.beside()
 }
 
-// changes lists the results of a verdict, at most five.
-func (c *Comparison) changes(v Verdict) string {
+// beside names the changes that do not count, unless every metric does.
+func (c *Comparison) beside() string {
+	text := ""
+	for _, v := range []Verdict{Worse, Better} {
+		if found := c.changes(v, false); found != "" {
+			text += fmt.Sprintf("; without --strict this does not count: %s: %s", v, found)
+		}
+	}
+	return text
+}
+
+// undecided says why the primary metric is, and what it takes.
+func (c *Comparison) undecided() string {
+	unit, side := "pair", ""
+	if c.Method == MethodUnpaired {
+		unit, side = "session", " a side"
+	}
+	var primary []Result
+	needed, others := 0, 0
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if r.Metric == c.Rules.Primary {
+				primary = append(primary, r)
+				needed = max(needed, r.Needed)
+			} else {
+				others = max(others, r.Needed)
+			}
+		}
+	}
+	switch {
+	case len(primary) == 0:
+		return "no run of both sides has " + c.Rules.Primary
+	case needed == 0:
+		return fmt.Sprintf("lower bounds of %s leave it open", primary[0].Label)
+	}
+	text := fmt.Sprintf("%s %s; %d %s%s are needed by %s", primary[0].number(c.Method), plural(2, unit), needed, plural(needed, unit), side, primary[0].Label)
+	if others > needed {
+		text += fmt.Sprintf(", %d by all metrics", others)
+	}
+	return text
+}
+
+// changes lists the results of a verdict that count, or those that do not, at most five.
+func (c *Comparison) changes(v Verdict, counting bool) string {
 	var found []string
 	for _, s := range c.Strategies {
 		for _, r := range s.Results {
-			if r.Verdict == v {
+			if r.Verdict == v && c.Rules.counts(r.Metric) == counting {
 				found = append(found, fmt.Sprintf("%s %s %s", s.Name, r.Label, percent(r.Delta)))
 			}
 		}
@@ -133,8 +175,12 @@ func (c *Comparison) conditions() [][2]string {
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %d %s", b.Name, b.Version, b.Reports, plural(b.Reports, "report"))
 	}
+	counts := c.Rules.Primary + " counts for the verdict, with --strict every metric"
+	if c.Rules.Strict {
+		counts = "every metric counts for the verdict, " + c.Rules.Primary + " is the primary one"
+	}
 	return [][2]string{
-		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", workload}, {"redis", c.Redis}, {"machine", c.Machine},
+		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", workload}, {"redis", c.Redis}, {"machine", c.Machine}, {"metric", counts},
 	}
 }
 
@@ -155,7 +201,7 @@ func (c *Comparison) remarks() []string {
 		lines = append(lines, fmt.Sprintf("pairs: Wilcoxon's signed-rank test on log ratios; p after Holm, %s by itself and all others as one family; "+
 			"finds: the change for the worse that these pairs would have shown in %.0f %% of the cases", r.Primary, power*100))
 	} else {
-		lines = append(lines, fmt.Sprintf("Mann–Whitney U test, every metric at the full %s: of twenty metrics that did not change one may be called significant; lockbench ab corrects for it", significant(r.Alpha)))
+		lines = append(lines, fmt.Sprintf("Mann–Whitney U test; a session is a report, with the median of its rounds; p after Holm, %s by itself and all others as one family", r.Primary))
 	}
 	if c.Interrupted {
 		lines = append(lines, "interrupted: fewer pairs than were asked for")

@@ -11,7 +11,7 @@ func Glance(base, head Side, rules Rules) string {
 	primary := rules.ordered()[0]
 	var parts []string
 	for _, name := range base.titles() {
-		r := newResult(primary, rules, base.runs(name), head.runs(name))
+		r := newResult(primary, rules, base.sessions(primary, name), head.sessions(primary, name))
 		if r == nil {
 			parts = append(parts, name+" nothing that can be compared")
 			continue

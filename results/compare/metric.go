@@ -74,5 +74,5 @@ func ParseMetric(name string) (Metric, error) {
 // Higher says that more of it is better.
 func (m Metric) Higher() bool { return m.Better == results.Higher }
 
-// measurable is the value as ratios take it.
-func (m Metric) measurable(v float64) float64 { return max(v, m.Resolution) }
+// Measurable is the value as ratios take it.
+func (m Metric) Measurable(v float64) float64 { return max(v, m.Resolution) }

@@ -50,6 +50,58 @@ func (s Side) runs(name string) []results.Run {
 	return runs
 }
 
+// session is a metric's median over the runs of a title in a report that can be compared;
+// nil where none has it.
+func (r Report) session(m Metric, name string) *results.Figure {
+	var values []results.Figure
+	for _, run := range (Side{Reports: []Report{r}}).runs(name) {
+		if v := m.Of(run); v != nil {
+			values = append(values, *v)
+		}
+	}
+	return results.MedianFigure(values)
+}
+
+// sessions are those of every report that has the metric.
+func (s Side) sessions(m Metric, name string) []results.Figure {
+	var values []results.Figure
+	for _, report := range s.Reports {
+		if v := report.session(m, name); v != nil {
+			values = append(values, *v)
+		}
+	}
+	return values
+}
+
+// distinct is the side with every session once, and which reports were of another's
+// session: copies are not independent. A session is known by the time of its start.
+func (s Side) distinct() (Side, []string) {
+	once, again := Side{Name: s.Name}, []string(nil)
+	seen := map[int64]string{}
+	for _, report := range s.Reports {
+		at := report.Started.UnixNano()
+		if first, known := seen[at]; known && !report.Started.IsZero() {
+			again = append(again, fmt.Sprintf("%s: the same session as %s", report.File, first))
+			continue
+		}
+		seen[at] = report.File
+		once.Reports = append(once.Reports, report)
+	}
+	return once, again
+}
+
+// oneAfterTheOther says whether one side was recorded as a whole before the other.
+func oneAfterTheOther(a, b Side) bool {
+	before := func(a, b Side) bool {
+		if len(a.Reports) == 0 || len(b.Reports) == 0 {
+			return false
+		}
+		started := func(x, y Report) int { return x.Started.Compare(y.Started) }
+		return slices.MaxFunc(a.Reports, started).Started.Before(slices.MinFunc(b.Reports, started).Started)
+	}
+	return before(a, b) || before(b, a)
+}
+
 // titles are those of all runs, in the order in which they were asked for.
 func (s Side) titles() []string {
 	var names []string

@@ -164,11 +164,12 @@ func TestFamilyKeepsItsLevel(t *testing.T) {
 	for range rounds {
 		var family []*test
 		for range metrics {
-			one := &test{Result: Result{Higher: random.IntN(2) == 0}}
+			var ratios []float64
 			for range pairs {
-				one.ratios = append(one.ratios, 0.1*random.NormFloat64())
+				ratios = append(ratios, 0.1*random.NormFloat64())
 			}
-			family = append(family, one)
+			found := centered(ratios, 0.05)
+			family = append(family, &test{Result: Result{Higher: random.IntN(2) == 0}, least: found, most: found, possible: leastP(pairs)})
 		}
 		adjust(family, 0.05)
 		if slices.ContainsFunc(family, func(one *test) bool { return one.Verdict == Worse }) {

@@ -14,8 +14,8 @@ func (r Report) Medians(strategy string) (medians map[string]float64, runs int) 
 	usable := Side{Reports: []Report{r}}.runs(strategy)
 	medians = map[string]float64{}
 	for _, m := range Metrics() {
-		if s := sampleOf(m, usable); s.Median != nil {
-			medians[m.Name] = *s.Median
+		if median := r.session(m, strategy); median != nil {
+			medians[m.Name] = median.Value
 		}
 	}
 	return medians, len(usable)

@@ -52,7 +52,7 @@ func (c *Comparison) header() []string {
 	if c.Method == MethodPaired {
 		return []string{"base", "head", "change", c.confidence() + " interval", "p", "finds", "pairs"}
 	}
-	return []string{"base", "head", "change", c.confidence() + " interval", "p", "runs"}
+	return []string{"base", "head", "change", c.confidence() + " interval", "p", "sessions"}
 }
 
 func (c *Comparison) row(r Result) []string {
@@ -60,11 +60,11 @@ func (c *Comparison) row(r Result) []string {
 	if c.Method == MethodPaired {
 		cells = append(cells, percent(r.Detectable))
 	}
-	return append(cells, r.runs(c.Method))
+	return append(cells, r.number(c.Method))
 }
 
 func paint(v Verdict, color bool) string {
-	code := map[Verdict]string{Worse: "31;1", Better: "32;1", NotEnough: "33"}[v]
+	code := map[Verdict]string{Worse: "31;1", Better: "32;1", Undecided: "33"}[v]
 	if !color || code == "" {
 		return string(v)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"golang.org/x/perf/benchmath"
 
@@ -11,10 +12,10 @@ import (
 )
 
 const (
-	// leastToDetect is the number of runs a side from which the U test can find
+	// leastToDetect is the number of sessions a side from which the U test can find
 	// anything at 5 %.
 	leastToDetect = 4
-	// leastToBound is the number of runs a side, or of pairs, from which an interval
+	// leastToBound is the number of sessions a side, or of pairs, from which an interval
 	// is given.
 	leastToBound = 6
 )
@@ -22,26 +23,32 @@ const (
 // ErrNothingInCommon is returned where the two sides have no strategy in common.
 var ErrNothingInCommon = errors.New("base and head have no strategy in common")
 
-// Unpaired compares two sets of runs that were made one after the other: medians,
-// Mann–Whitney's U test (golang.org/x/perf/benchmath), each metric at the full
-// alpha.
+// Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
+// (golang.org/x/perf/benchmath). A session, which is a report, counts once, with the
+// median of its rounds, since what a session has in common (a server, an hour) makes its
+// rounds alike. The primary metric of all strategies is one family of tests and everything
+// else another (Holm in each), as in Paired.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
+	base, again := base.distinct()
+	head, andAgain := head.distinct()
 	c, strategies := begin(MethodUnpaired, base, head, rules)
 	if len(strategies) == 0 {
 		return nil, ErrNothingInCommon
 	}
+	c.LeftOut = append(c.LeftOut, append(again, andAgain...)...)
+	if oneAfterTheOther(base, head) {
+		c.Notes = append(c.Notes, "all sessions of one side were recorded before all of the other: what changed on the machine in between counts as a change; ab takes turns")
+	}
+	var tests []*test
 	for _, name := range strategies {
-		s := Strategy{Name: name}
-		before, after := base.runs(name), head.runs(name)
 		for _, m := range rules.ordered() {
+			before, after := base.sessions(m, name), head.sessions(m, name)
 			if r := newResult(m, rules, before, after); r != nil {
-				r.testUnpaired(m, rules.Alpha)
-				s.Results = append(s.Results, *r)
+				tests = append(tests, newUnpaired(m, *r, name, before, after, rules.Alpha))
 			}
 		}
-		c.Strategies = append(c.Strategies, s)
 	}
-	c.conclude()
+	c.testAll(strategies, tests)
 	return c, nil
 }
 
@@ -59,65 +66,87 @@ func (r Rules) ordered() []Metric {
 }
 
 // newResult is a metric's two samples; nil where neither side knows it.
-func newResult(m Metric, rules Rules, base, head []results.Run) *Result {
-	r := &Result{
-		Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher(), Threshold: rules.threshold(m),
-		Base: sampleOf(m, base), Head: sampleOf(m, head), Verdict: NotEnough,
-	}
-	if r.Base.N == 0 && r.Head.N == 0 {
+func newResult(m Metric, rules Rules, base, head []results.Figure) *Result {
+	if len(base)+len(head) == 0 {
 		return nil
 	}
-	return r
-}
-
-func sampleOf(m Metric, runs []results.Run) Sample {
-	var values []results.Figure
-	for _, run := range runs {
-		if v := m.Of(run); v != nil {
-			values = append(values, *v)
-		}
+	return &Result{
+		Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher(), Threshold: rules.Least(m),
+		Base: newSample(base), Head: newSample(head), Verdict: Undecided,
 	}
-	return newSample(values)
 }
 
 func newSample(values []results.Figure) Sample {
 	s := Sample{N: len(values), Values: []float64{}}
 	for _, v := range values {
 		s.Values = append(s.Values, v.Value)
-		s.AtLeast = s.AtLeast || v.AtLeast
+		if v.AtLeast {
+			s.Bounds++
+		}
 	}
-	if s.N > 0 {
-		s.Median = new(results.Median(s.Values))
+	if median := results.MedianFigure(values); median != nil {
+		s.Median, s.AtLeast = &median.Value, median.AtLeast
 	}
 	return s
 }
 
-func (r *Result) testUnpaired(m Metric, alpha float64) {
-	if r.Base.N < leastToDetect || r.Head.N < leastToDetect {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d and %d runs, at least %d a side are needed", r.Base.N, r.Head.N, leastToDetect))
-		return
+func newUnpaired(m Metric, r Result, strategy string, base, head []results.Figure, alpha float64) *test {
+	t := &test{Result: r, strategy: strategy, open: r.Base.Bounds + r.Head.Bounds, possible: 1, needed: leastSessions}
+	t.few = func(tests int) string {
+		return fmt.Sprintf("%d and %d sessions, at least %d a side are needed for %d %s", len(base), len(head), t.Needed, tests, plural(tests, "test"))
 	}
-	if r.Base.AtLeast || r.Head.AtLeast {
-		r.Warnings = append(r.Warnings, "some values are lower bounds, taken as they are")
+	t.least = shifted(values(m, base, true), values(m, head, false), alpha)
+	t.most = shifted(values(m, base, false), values(m, head, true), alpha)
+	if len(base) >= leastToDetect && len(head) >= leastToDetect {
+		t.possible = leastU(len(base), len(head))
 	}
-	thresholds := benchmath.Thresholds{CompareAlpha: alpha}
-	first := benchmath.NewSample(each(r.Base.Values, m.measurable), &thresholds)
-	second := benchmath.NewSample(each(r.Head.Values, m.measurable), &thresholds)
-	tested := benchmath.AssumeNothing.Compare(first, second)
-	r.P, r.Adjusted = new(tested.P), new(tested.P)
-	r.Delta = new(m.measurable(*r.Head.Median)/m.measurable(*r.Base.Median) - 1)
-	if r.Base.N >= leastToBound && r.Head.N >= leastToBound {
-		if low, high, ok := shift(each(first.Values, math.Log), each(second.Values, math.Log), alpha); ok {
-			r.Low, r.High = new(math.Expm1(low)), new(math.Expm1(high))
-		}
-	}
-	r.Verdict = r.judge(alpha)
+	return t
 }
 
-func each(values []float64, f func(float64) float64) []float64 {
-	var mapped []float64
-	for _, v := range values {
-		mapped = append(mapped, f(v))
+// values are the logarithms of those of a side; what is only bounded from below is as
+// large as it can be or as small.
+func values(m Metric, figures []results.Figure, large bool) []float64 {
+	var logs []float64
+	for _, f := range figures {
+		if f.AtLeast && large {
+			logs = append(logs, math.Inf(1))
+		} else {
+			logs = append(logs, math.Log(m.Measurable(f.Value)))
+		}
 	}
-	return mapped
+	return logs
+}
+
+// shifted is what the U test tells of two samples of logarithms; below leastToDetect a side
+// no more than how far their medians lie apart.
+func shifted(base, head []float64, alpha float64) outcome {
+	o := outcome{change: results.Median(head) - results.Median(base), p: 1}
+	if len(base) < leastToDetect || len(head) < leastToDetect {
+		return o
+	}
+	thresholds := benchmath.Thresholds{CompareAlpha: alpha}
+	o.p = benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(base), &thresholds), benchmath.NewSample(slices.Clone(head), &thresholds)).P
+	if len(base) >= leastToBound && len(head) >= leastToBound {
+		o.low, o.high, o.bounded = shift(base, head, alpha)
+	}
+	return o
+}
+
+// leastU is the smallest p that the U test can give for so many: 2 of all ways to choose
+// the first among all.
+func leastU(first, second int) float64 {
+	ways := 1.0
+	for i := 1; i <= first; i++ {
+		ways *= float64(second+i) / float64(i)
+	}
+	return 2 / ways
+}
+
+// leastSessions is the number a side from which one of so many tests can be significant.
+func leastSessions(tests int, alpha float64) int {
+	sessions := leastToDetect
+	for leastU(sessions, sessions)*float64(tests) > alpha {
+		sessions++
+	}
+	return sessions
 }

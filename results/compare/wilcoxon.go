@@ -119,7 +119,7 @@ func center(differences []float64, alpha float64) (estimate, low, high float64, 
 	var means []float64
 	for i, a := range differences {
 		for _, b := range differences[i:] {
-			means = append(means, a+(b-a)/2)
+			means = append(means, a/2+b/2)
 		}
 	}
 	slices.Sort(means)

@@ -187,7 +187,7 @@ func TestCensoredPart(t *testing.T) {
 	for range 60 {
 		_, _ = ended.RecordValue(1e6), censored.RecordValue(5e9)
 	}
-	d, err := results.Describe(ended, censored, &results.Bound{NS: 5e9, AtLeast: true})
+	d, err := results.Describe(results.Observations{Ended: ended, Censored: censored}, &results.Bound{NS: 5e9, AtLeast: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestReproduce(t *testing.T) {
 			r.Floors, r.Workload.Faults = &results.Floors{}, []spec.Fault{{Name: spec.HolderCrash, At: spec.Duration(time.Second)}}
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
 		},
-		"lockbench --strategy a,b --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o json=part1.json\n" +
+		"lockbench --strategy a,b --seed 1 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o json=part1.json\n" +
 			"lockbench --strategy a,b --seed 2 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o json=part2.json\n" +
 			"lockbench merge part1.json part2.json -o merged.json": func(r *results.Report) {
 			r.Parts = []results.Part{{Seed: 1}, {Seed: 2}}

@@ -29,7 +29,9 @@ func starvation(a arena) []finding {
 	for _, c := range a.cells {
 		low, high := math.MaxInt, 0
 		for _, run := range c.Used {
-			low, high = min(low, run.Fairness.Starved), max(high, run.Fairness.Starved)
+			if n := run.Fairness.Starved; n != nil {
+				low, high = min(low, *n), max(high, *n)
+			}
 		}
 		if c.Suspect || high == 0 || a.workload.Rate > 0 {
 			continue

@@ -31,11 +31,12 @@ func evenRun(name string, round int) results.Run {
 	ns := func(n int64) *results.Bound { return &results.Bound{NS: n} }
 	return results.Run{
 		Strategy: name, Round: round, WindowNS: 5e9,
-		Speed:   results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
-		Waiting: results.Waiting{PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)}, PerClient: results.Distribution{P50: ns(1.1e8), P99: ns(4e8)}},
-		Server:  results.Server{Window: &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(4000 * 6))}},
-		Safety:  results.Safety{LeftoverCount: new(int64(0))},
-		Books:   results.Books{Balanced: true},
+		Speed:    results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
+		Waiting:  results.Waiting{PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)}, PerClient: results.Distribution{P50: ns(1.1e8), P99: ns(4e8)}},
+		Server:   results.Server{Window: &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(4000 * 6))}},
+		Safety:   results.Safety{LeftoverCount: new(int64(0))},
+		Books:    results.Books{Balanced: true},
+		Fairness: results.Fairness{Starved: new(0)},
 	}
 }
 
@@ -146,20 +147,20 @@ func TestRules(t *testing.T) {
 		},
 		{
 			"starvation", nil,
-			func(r *results.Report) { r.Runs[0].Fairness.Starved = 37; commands(&r.Runs[0], 100) },
+			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(37); commands(&r.Runs[0], 100) },
 			"waiting: a: 37 of 100 clients never got the lock in 5s; 100 commands per acquisition.",
-			func(r *results.Report) { r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = 37, []string{"x"} }, "never got",
+			func(r *results.Report) { r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), []string{"x"} }, "never got",
 		},
 		{
 			"starvation that could not be helped", nil,
-			func(r *results.Report) { r.Runs[0].Fairness.Starved = 60; r.Runs[0].Speed.Served = 45 },
+			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(60); r.Runs[0].Speed.Served = 45 },
 			"waiting: a: 60 of 100 clients never got the lock in 5s; with 45 acquisitions at least 55 had to go without; 6.00 commands per acquisition.", nil, "",
 		},
 		{
 			"starvation in some rounds", func() *results.Report { return even(3) },
-			func(r *results.Report) { r.Runs[4].Fairness.Starved = 2 },
+			func(r *results.Report) { r.Runs[4].Fairness.Starved = new(2) },
 			"waiting: a: 0 to 2 of 100 clients never got the lock in 5s; 6.00 commands per acquisition.",
-			func(r *results.Report) { r.Runs[4].Fairness.Starved, r.Runs[4].Invalid = 2, []string{"x"} }, "",
+			func(r *results.Report) { r.Runs[4].Fairness.Starved, r.Runs[4].Invalid = new(2), []string{"x"} }, "",
 		},
 		{
 			"an overloaded open loop", nil,
@@ -327,7 +328,7 @@ func TestRates(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	r := even(1)
-	r.Runs[1].Fairness.Starved = 3
+	r.Runs[1].Fairness.Starved = new(3)
 	r.Runs[1].Safety.Overlaps = 3
 	r.Runs[0].Invalid = []string{"x"}
 	var sorts []string

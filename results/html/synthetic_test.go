@@ -64,7 +64,7 @@ func syntheticRun(i int, w spec.Spec, random *rand.Rand) results.Run {
 	waits := lognormal(acquisitions, open, clients*1e6*(1+0.1*rank), 0.2*rank)
 	run.Waiting = results.Waiting{PerAcquisition: waits, PerClient: waits, Open: open}
 	turns := results.NewTurnsHistogram()
-	run.Fairness.TurnsMin = math.MaxInt64
+	run.Fairness.TurnsMin, run.Fairness.Starved = math.MaxInt64, new(0)
 	for range w.Clients {
 		n := int64(float64(acquisitions) / clients * math.Exp(0.1*rank*random.NormFloat64()))
 		if err := turns.RecordValue(n); err != nil {
@@ -72,7 +72,7 @@ func syntheticRun(i int, w spec.Spec, random *rand.Rand) results.Run {
 		}
 		run.Fairness.TurnsMin, run.Fairness.TurnsMax = min(run.Fairness.TurnsMin, n), max(run.Fairness.TurnsMax, n)
 		if n == 0 {
-			run.Fairness.Starved++
+			*run.Fairness.Starved++
 		}
 	}
 	if err := run.Fairness.SetTurns(turns); err != nil {
@@ -118,7 +118,7 @@ func lognormal(n, open int64, median, sigma float64) results.Distribution {
 			longest = results.Bound{NS: ns, AtLeast: i >= n}
 		}
 	}
-	d, err := results.Describe(ended, censored, &longest)
+	d, err := results.Describe(results.Observations{Ended: ended, Censored: censored}, &longest)
 	if err != nil {
 		panic(err)
 	}

@@ -93,8 +93,8 @@ func frame(files []File) *results.Report {
 		}
 	}
 	merged.Error = strings.Join(troubles, "; ")
-	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps and the order of turns between clients of different ones, and handoffs, could not be looked at",
-		n, strings.Join(names, ", ")))
+	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps (their sum) and the largest bypass (the largest of theirs) are of each one's own clients "+
+		"among themselves; between clients of different ones overlaps, the order of turns and handoffs could not be looked at", n, strings.Join(names, ", ")))
 	merged.Warnings = append(merged.Warnings, alike(files)...)
 	return merged
 }

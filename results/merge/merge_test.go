@@ -60,7 +60,7 @@ func hundred(n int64) results.Distribution {
 	if err := open.RecordValue(5e9); err != nil {
 		panic(err)
 	}
-	d, err := results.Describe(ended, open, &results.Bound{NS: 5e9, AtLeast: true})
+	d, err := results.Describe(results.Observations{Ended: ended, Censored: open}, &results.Bound{NS: 5e9, AtLeast: true})
 	if err != nil {
 		panic(err)
 	}
@@ -82,7 +82,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 		Strategy: "spin", Round: 1, Seed: n, WindowNS: 5e9,
 		Speed:    results.Speed{Acquisitions: 100 * n, PerSecond: 20 * float64(n), Served: 100 * n, ServedPerSecond: 20 * float64(n), Utilisation: 0.2 * float64(n), Handoff: d, Hold: d, Release: d},
 		Waiting:  results.Waiting{PerAcquisition: d, PerClient: d, Service: d, Open: n},
-		Fairness: results.Fairness{TurnsMin: 30 * n, TurnsMax: 30*n + 3, Starved: number, LongestWait: &results.Bound{NS: 1e9 * n}, WorkingSet: new(4.0), Return: new(int64(4)), Overtakes: new(50.0)},
+		Fairness: results.Fairness{TurnsMin: 30 * n, TurnsMax: 30*n + 3, Starved: &number, LongestWait: &results.Bound{NS: 1e9 * n}, WorkingSet: new(4.0), Return: new(int64(4)), Overtakes: new(50.0)},
 		Effort:   results.Effort{Attempts: new(float64(n)), WakeUps: new(0.0)},
 		Server: results.Server{
 			Whole: &results.ServerDelta{Calls: new(int64(99))},
@@ -130,7 +130,8 @@ func TestMerge(t *testing.T) {
 	if len(r.Runs) != 2 || len(r.Parts) != 2 || r.Parts[1].Environment.CPUs != 2 || r.Parts[1].Acquisitions != 400 || r.Shared != nil {
 		t.Errorf("%d runs of %v", len(r.Runs), r.Parts)
 	}
-	if len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "merged from 2 generators, a, b: ") {
+	if len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "merged from 2 generators, a, b: ") ||
+		!strings.Contains(r.Warnings[1], "largest bypass") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	run := r.Runs[0]
@@ -147,7 +148,7 @@ func TestMerge(t *testing.T) {
 		"open waits":            {float64(run.Waiting.Open), 3},
 		"fewest turns":          {float64(run.Fairness.TurnsMin), 30},
 		"most turns":            {float64(run.Fairness.TurnsMax), 63},
-		"starved":               {float64(run.Fairness.Starved), 3},
+		"starved":               {float64(*run.Fairness.Starved), 3},
 		"longest wait":          {float64(run.Fairness.LongestWait.NS), 2e9},
 		"jain":                  {*run.Fairness.Jain, 372. * 372 / 8 / (30*30 + 31*31 + 32*32 + 33*33 + 60*60 + 61*61 + 62*62 + 63*63)},
 		"calls":                 {float64(*run.Server.Window.Calls), 1203},

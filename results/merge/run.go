@@ -112,7 +112,10 @@ func waiting(parts []part) (results.Waiting, error) {
 	if w.PerClient, err = pool(parts, "waits per client", func(r results.Run) results.Distribution { return r.Waiting.PerClient }); err != nil {
 		return w, err
 	}
-	w.Service, err = pool(parts, "service times", func(r results.Run) results.Distribution { return r.Waiting.Service })
+	if w.Service, err = pool(parts, "service times", func(r results.Run) results.Distribution { return r.Waiting.Service }); err != nil {
+		return w, err
+	}
+	w.Lateness, err = pool(parts, "late starts", func(r results.Run) results.Distribution { return r.Waiting.Lateness })
 	return w, err
 }
 
@@ -133,10 +136,10 @@ func pool(parts []part, what string, of func(results.Run) results.Distribution) 
 func fairness(parts []part) (results.Fairness, error) {
 	f := results.Fairness{TurnsMin: parts[0].Fairness.TurnsMin}
 	turns := results.NewTurnsHistogram()
+	f.Starved = sum(each(parts, func(p part) *int { return p.Fairness.Starved }))
 	for _, p := range parts {
 		from := p.Fairness
 		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, from.TurnsMin), max(f.TurnsMax, from.TurnsMax)
-		f.Starved += from.Starved
 		f.LongestWait = results.Longest(f.LongestWait, from.LongestWait)
 		f.LargestBypass = max(f.LargestBypass, from.LargestBypass) // among those of one
 		h, err := from.TurnsHistogram()

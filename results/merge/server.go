@@ -62,7 +62,7 @@ func delta(windows []*results.ServerDelta) *results.ServerDelta {
 }
 
 // each is a figure of all parts; nil where one does not know it.
-func each[T any, N int64 | float64](parts []T, of func(T) *N) []N {
+func each[T any, N int | int64 | float64](parts []T, of func(T) *N) []N {
 	var all []N
 	for _, p := range parts {
 		n := of(p)
@@ -74,7 +74,7 @@ func each[T any, N int64 | float64](parts []T, of func(T) *N) []N {
 	return all
 }
 
-func sum[N int64 | float64](all []N) *N {
+func sum[N int | int64 | float64](all []N) *N {
 	if all == nil {
 		return nil
 	}

@@ -72,6 +72,7 @@ func generator(parts []part) results.Generator {
 		if from.MachineIdle != nil && (g.MachineIdle == nil || *from.MachineIdle < *g.MachineIdle) {
 			g.MachineIdle = from.MachineIdle
 		}
+		g.Foreign, g.Steal = worse(g.Foreign, from.Foreign), worse(g.Steal, from.Steal)
 		g.SchedulingP99 = max(g.SchedulingP99, from.SchedulingP99)
 		g.GCCount += from.GCCount
 		g.GCPauseNS += from.GCPauseNS
@@ -88,6 +89,14 @@ func generator(parts []part) results.Generator {
 		g.PeakRSS += from.PeakRSS
 	}
 	return g
+}
+
+// worse is the larger of two that may not be known.
+func worse(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // books are those of all clients.
@@ -138,7 +147,7 @@ func beside(a, b results.Slice) results.Slice {
 	}
 	a.Acquisitions += b.Acquisitions
 	a.Waiting += b.Waiting
-	a.WaitP50, a.WaitP99, a.WaitMax = larger(a.WaitP50, b.WaitP50), larger(a.WaitP99, b.WaitP99), larger(a.WaitMax, b.WaitMax)
+	a.TakeSlowest(b)
 	a.Commands, a.RoundTrips = sum(both(a.Commands, b.Commands)), sum(both(a.RoundTrips, b.RoundTrips))
 	a.RedisCPU = sum(each([]*float64{a.RedisCPU, b.RedisCPU}, func(n *float64) *float64 { return n }))
 	a.Connected = larger(a.Connected, b.Connected)

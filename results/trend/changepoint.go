@@ -16,17 +16,26 @@ const (
 
 // changePoints are the indices at which a series begins to be another, ascending:
 // E-divisive with means (Matteson and James, J. Am. Stat. Assoc. 109, 2014), as
-// MongoDB and Apache Otava use it on benchmarks. The split with the largest energy
-// distance between its two sides is taken if shuffling the values within the
-// segments so far gives as large a one in a share of at most alpha; then the
-// segments are split further. The same values give the same points.
+// MongoDB and Apache Otava use it on benchmarks, with blocks of neighbours in the
+// place of single values, since the values of a history are not independent. The same
+// values give the same points.
 func changePoints(values []float64, alpha float64) []int {
+	// What looks like a change when values are shuffled one by one is taken out before
+	// their correlation is estimated: a step correlates whatever lies on its sides.
+	steps := divide(values, 0, 1.0/(permutations+1))
+	return divide(values, autocorrelation(values, steps), alpha)
+}
+
+// divide takes the split with the largest energy distance between its two sides, if
+// shuffling blocks of values within the segments so far gives as large a one in a share
+// of at most alpha; then it splits the segments further.
+func divide(values []float64, correlation, alpha float64) []int {
 	random := rand.New(rand.NewPCG(uint64(len(values)), 0))
 	var found []int
 	for {
 		segments := cut(values, found)
 		at, distance := bestSplit(segments)
-		if at < 0 || chance(segments, distance, random) > alpha {
+		if at < 0 || likely(segments, distance, correlation, alpha, random) {
 			slices.Sort(found)
 			return found
 		}
@@ -58,22 +67,23 @@ func bestSplit(segments [][]float64) (at int, distance float64) {
 	return at, distance
 }
 
-// chance is the share of shuffled series whose best split is as good.
-func chance(segments [][]float64, distance float64, random *rand.Rand) float64 {
+// likely says whether the best split of more than a share of alpha of the shuffled series
+// is as good. It stops shuffling when that is certain.
+func likely(segments [][]float64, distance, correlation, alpha float64, random *rand.Rand) bool {
 	shuffled := make([][]float64, len(segments))
 	as := 1
 	for range permutations {
+		if float64(as)/(permutations+1) > alpha {
+			return true
+		}
 		for i, segment := range segments {
-			shuffled[i] = slices.Clone(segment)
-			random.Shuffle(len(segment), func(a, b int) {
-				shuffled[i][a], shuffled[i][b] = shuffled[i][b], shuffled[i][a]
-			})
+			shuffled[i] = shuffle(segment, blockLength(correlation, len(segment)), random)
 		}
 		if _, d := bestSplit(shuffled); d >= distance {
 			as++
 		}
 	}
-	return float64(as) / (permutations + 1)
+	return float64(as)/(permutations+1) > alpha
 }
 
 // split is where a segment changes most: the place with the largest energy distance

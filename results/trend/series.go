@@ -37,10 +37,18 @@ type Change struct {
 	Verdict compare.Verdict `json:"verdict"` // better or worse
 }
 
+// DefaultRules are those of a history, which is looked at again with every report.
+func DefaultRules() compare.Rules {
+	rules := compare.DefaultRules()
+	rules.Alpha = 0.01
+	return rules
+}
+
 // Build sorts a history into series of these metrics, in the order in which they
-// first occur, and finds their changes. Each series is of its latest points only,
-// as many as last says.
-func Build(history []Entry, metrics []compare.Metric, last int, alpha float64) []Series {
+// first occur, and finds their changes: those that blocks of neighbours, shuffled, show in
+// a share of at most the rules' alpha, and that are beyond the rules' threshold. Each
+// series is of its latest points only, as many as last says.
+func Build(history []Entry, metrics []compare.Metric, last int, rules compare.Rules) []Series {
 	type key struct{ strategy, conditions, metric string }
 	index := map[key]int{}
 	var all []Series
@@ -65,31 +73,50 @@ func Build(history []Entry, metrics []compare.Metric, last int, alpha float64) [
 	for i := range all {
 		s := &all[i]
 		s.Points = s.Points[max(0, len(s.Points)-last):]
-		s.findChanges(alpha)
+		s.findChanges(rules)
 	}
 	return all
 }
 
 // findChanges looks at logarithms, in which equal ratios are equally far.
-func (s *Series) findChanges(alpha float64) {
-	s.Changes = []Change{}
-	var values, logs []float64
+func (s *Series) findChanges(rules compare.Rules) {
+	var logs []float64
+	for _, p := range s.Points {
+		logs = append(logs, math.Log(s.Metric.Measurable(p.Value)))
+	}
+	at := changePoints(logs, rules.Alpha)
+	for {
+		s.Changes = s.changes(at)
+		least := -1
+		for i, c := range s.Changes {
+			if math.Abs(c.Delta) <= rules.Least(s.Metric) && (least < 0 || math.Abs(c.Delta) < math.Abs(s.Changes[least].Delta)) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return
+		}
+		// Without the smallest change its neighbours have other medians.
+		at = slices.Delete(at, least, least+1)
+	}
+}
+
+// changes are those at these indices, with the medians up to their neighbours.
+func (s *Series) changes(at []int) []Change {
+	var values []float64
 	for _, p := range s.Points {
 		values = append(values, p.Value)
-		logs = append(logs, math.Log(max(p.Value, s.Metric.Resolution)))
 	}
-	at := changePoints(logs, alpha)
+	changes := []Change{}
 	segments := cut(values, at)
 	for i, first := range at {
 		before, after := results.Median(segments[i]), results.Median(segments[i+1])
-		if before == after {
-			continue
-		}
 		c := Change{At: first, Commit: s.Points[first].Commit, Before: before, After: after, Verdict: compare.Worse}
-		c.Delta = max(after, s.Metric.Resolution)/max(before, s.Metric.Resolution) - 1
+		c.Delta = s.Metric.Measurable(after)/s.Metric.Measurable(before) - 1
 		if (after > before) == s.Metric.Higher() {
 			c.Verdict = compare.Better
 		}
-		s.Changes = append(s.Changes, c)
+		changes = append(changes, c)
 	}
+	return changes
 }

@@ -58,7 +58,7 @@ func metrics(t *testing.T, names ...string) []compare.Metric {
 func TestChangesOfAHistory(t *testing.T) {
 	history := grown()
 	history[3], history[30] = history[30], history[3] // the order of the file is not that of time
-	all := Build(history, metrics(t, "acq_per_s", "commands_per_acq", "wait_p99"), 500, 0.01)
+	all := Build(history, metrics(t, "acq_per_s", "commands_per_acq", "wait_p99"), 500, DefaultRules())
 	if len(all) != 2 || len(all[0].Changes) != 1 || len(all[1].Changes) != 1 {
 		t.Fatalf("%d series: %+v", len(all), all)
 	}
@@ -69,17 +69,17 @@ func TestChangesOfAHistory(t *testing.T) {
 	if cheaper.Commit != "c31" || cheaper.Verdict != compare.Better || cheaper.Before != 7 || cheaper.After != 6 {
 		t.Errorf("cheaper: %+v", cheaper)
 	}
-	if short := Build(history, metrics(t, "commands_per_acq"), 9, 0.01)[0]; len(short.Points) != 9 || len(short.Changes) != 0 {
+	if short := Build(history, metrics(t, "commands_per_acq"), 9, DefaultRules())[0]; len(short.Points) != 9 || len(short.Changes) != 0 {
 		t.Errorf("the last nine: %+v", short)
 	}
 	history[39].Conditions = "another"
-	if all := Build(history, metrics(t, "acq_per_s"), 500, 0.01); len(all) != 2 || len(all[1].Points) != 1 {
+	if all := Build(history, metrics(t, "acq_per_s"), 500, DefaultRules()); len(all) != 2 || len(all[1].Points) != 1 {
 		t.Errorf("another machine is no series of its own: %+v", all)
 	}
 }
 
 func TestGolden(t *testing.T) {
-	all := Build(grown(), metrics(t, "acq_per_s", "commands_per_acq"), 500, 0.01)
+	all := Build(grown(), metrics(t, "acq_per_s", "commands_per_acq"), 500, DefaultRules())
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"grown.txt":  func(b *bytes.Buffer) error { return WriteText(b, all) },
 		"grown.svg":  func(b *bytes.Buffer) error { return WriteSVG(b, all) },
@@ -109,7 +109,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestPNG(t *testing.T) {
-	for _, all := range [][]Series{nil, Build(grown(), metrics(t, "acq_per_s"), 500, 0.01)} {
+	for _, all := range [][]Series{nil, Build(grown(), metrics(t, "acq_per_s"), 500, DefaultRules())} {
 		var b bytes.Buffer
 		if err := WritePNG(&b, all); err != nil {
 			t.Fatal(err)

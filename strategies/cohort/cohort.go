@@ -13,8 +13,8 @@
 // Only who waited when the lease arrived is of the batch, and no more of them than the
 // option batch says: others overtake a waiter by one batch of each other process for
 // each of its own process's that it has to wait for, which is one unless its process has
-// more waiters than a batch. A wait is at most twice handoff's, which is first come,
-// first served.
+// more waiters than a batch. A wait is at most twice that of handoff with linger=0s, which is
+// first come, first served.
 //
 // It guarantees exclusion while a lease is valid, tokens that grow, and that a dead
 // holder's lock goes on after the TTL, to the other waiters of a living process too. A
@@ -23,8 +23,11 @@
 // not say whether it has extended it, the lease is valid until when it was. It is also
 // extended, to see that it is still there, when the connection has broken since. What
 // breaks it is what breaks handoff, with whose Lockers of the same Prefix it shares the
-// lock and the rights it needs; and Redis may lose its data during a batch, which is
-// noticed at the next pass.
+// lock and the rights it needs; and Redis may lose its data during a batch. A process is
+// told of a flush at once, if it has the right to CLIENT TRACKING, and notices a restart by
+// its connection; it may pass the lock on for the moment that takes. Of a key that somebody
+// deletes, or of a flush where it has not that right, it knows when it extends the lease next,
+// after half a TTL at most.
 package cohort
 
 import (
@@ -59,7 +62,7 @@ type Options struct {
 }
 
 // mostBatch keeps tokens from being reserved faster than handoff's clock for them runs.
-const mostBatch = 1 << 16
+const mostBatch = 1 << 14
 
 // Defaults are batches of up to 1024.
 func Defaults() Options { return Options{Batch: 1024} }

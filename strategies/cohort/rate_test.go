@@ -1,14 +1,12 @@
 package cohort_test
 
 import (
-	"context"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -16,40 +14,18 @@ import (
 // with one client each: the two take turns of 200 ms, and the median of their ratios is
 // what counts.
 func BenchmarkAlone(b *testing.B) {
-	const processes = 50
+	const processes, slice = 50, 200 * time.Millisecond
 	server := redistest.Start(b)
-	open := func(name string) (all []trial.Process) {
+	open := func(name string) (all []strategies.Locker) {
 		for range processes {
-			all = append(all, trial.Start(b, server, name, time.Minute))
+			all = append(all, trial.Start(b, server, name, time.Minute).Locker)
 		}
 		return all
 	}
 	handoff, cohort := open("handoff"), open("cohort")
-	slice := func(all []trial.Process, key string) float64 {
-		var clients sync.WaitGroup
-		var turns atomic.Int64
-		began := time.Now()
-		for _, p := range all {
-			clients.Go(func() {
-				for time.Since(began) < 200*time.Millisecond {
-					lease, err := p.Locker.Acquire(context.Background(), key)
-					if err == nil {
-						err = lease.Release(context.Background())
-					}
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					turns.Add(1)
-				}
-			})
-		}
-		clients.Wait()
-		return float64(turns.Load()) / time.Since(began).Seconds()
-	}
 	var ratios []float64
 	for b.Loop() {
-		h, c := slice(handoff, "handoff"), slice(cohort, "cohort")
+		h, c := trial.Rate(b, handoff, "handoff", processes, slice), trial.Rate(b, cohort, "cohort", processes, slice)
 		ratios = append(ratios, c/h)
 	}
 	slices.Sort(ratios)

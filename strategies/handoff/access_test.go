@@ -25,7 +25,7 @@ import (
 
 // rights are those that the package comment asks for, and no others.
 var rights = strings.Fields(`on >secret resetkeys ~shop:* resetchannels &shop:* -@all
-	+time +lrange +get +lset +pexpire +rpush +lpop +ltrim +lindex +lrem +linsert +publish
+	+time +lrange +get +lset +pexpire +rpush +ltrim +lindex +lrem +linsert +publish
 	+evalsha +script|load +rpushx +set +del +subscribe`)
 
 // Over TLS, as a user who has the rights that are asked for, everything goes as ever; if

@@ -1,12 +1,11 @@
 -- Takes the lock if it is free and nobody waits; else queues, or grants it to whom it is due.
--- ARGV: …, mode, how long to keep an idle lock in ms, entry
+-- ARGV: …, mode, how long to keep the lock after the lease in ms, entry
 -- mode: wait, try (do not queue), check (only see that a free lock is granted)
--- returns G (the caller has it), Q (it has not), or O (the caller's connection is an old one)
-local mode, keep, entry = ARGV[5], ARGV[6], ARGV[7]
+-- returns G (the caller has it), Q (it has not), or O (this connection is not known as the latest)
+local mode, entry = ARGV[5], ARGV[7]
 local id, ttl, size
 if mode ~= 'check' then
-  local beat = redis.call('GET', base .. process)
-  if beat and beat ~= connection then
+  if late() then
     return reply('O')
   end
   id, ttl, size = string.match(entry, '^(%S+) %d+ (%d+) (%d+)$')
@@ -26,7 +25,7 @@ end
 if free and not two[2] and mode ~= 'check' then
   take(id, ttl, size)
   redis.call(two[1] and 'LSET' or 'RPUSH', key, unpack(two[1] and {0, state()} or {state()}))
-  redis.call('PEXPIRE', key, keep)
+  keep(ARGV[6])
   told = granted()
   return reply('G')
 end
@@ -36,5 +35,5 @@ if mode == 'wait' then
     grant(two[2])
   end
 end
-redis.call('PEXPIRE', key, keep)
+keep(ARGV[6])
 return reply('Q')

@@ -17,6 +17,9 @@ type call struct {
 	done chan struct{} // capacity 1
 
 	connection int64 // on which it was sent
+	underWay   bool  // it may still be answered
+	unanswered bool  // it was sent, and what Redis did is not known
+	again      bool  // it was sent before, and what Redis did then is not known
 
 	answer answer
 	grant  grant // if the answer is one to the caller
@@ -27,7 +30,7 @@ type call struct {
 func (c *call) Answer(reply line.Reply) {
 	if c.err = reply.Err; c.err == nil {
 		c.answer = parseAnswer(reply.Text)
-		c.home.clock.learn(c.sent, c.answer.now)
+		c.home.clock.learn(c.sent, time.Now(), c.answer.now)
 		if c.answer.status == 'G' {
 			c.grant, _ = parseGrant(c.answer.grant)
 		} else {
@@ -39,29 +42,41 @@ func (c *call) Answer(reply line.Reply) {
 }
 
 // do runs a script that may be run twice, until it is answered or ctx ends. What it
-// did then is not known; if it was sent there is a call that may still hear of it.
+// did then is not known; if it is under way the call may still hear of it.
 func (h *home) do(ctx context.Context, s *script, lock string, args ...string) (*call, error) {
 	c := &call{home: h, lock: lock, done: make(chan struct{}, 1)}
 	for {
 		if err := h.send(ctx, c, s, args); err != nil {
-			return nil, err
+			c.unanswered = c.again
+			return c, err
 		}
 		h.line.Flush()
+		c.underWay = true
 		select {
 		case <-c.done:
+			c.underWay = false
 		case <-ctx.Done():
+			c.unanswered = true
 			return c, ctx.Err()
 		}
 		switch {
+		case c.err == nil && c.answer.status == 'O':
+			if err := h.beatAnew(); err != nil {
+				return c, err
+			}
 		case c.err == nil:
 			return c, nil
 		case errors.Is(c.err, line.ErrBroken):
+			c.again = true
 		case transient(c.err):
-			h.line.Break()
+			h.mu.Lock()
+			h.hangUp(c.err)
+			h.mu.Unlock()
 		case unknown(c.err):
 			h.load(s)
 		default:
-			return nil, c.err
+			c.unanswered = c.again
+			return c, c.err
 		}
 	}
 }
@@ -75,7 +90,11 @@ func (h *home) send(ctx context.Context, c *call, s *script, args []string) erro
 			return strategies.ErrClosed
 		}
 		h.start()
-		if c.sent, c.connection = time.Now(), h.connection; h.connection != 0 && h.run(c, s, c.lock, args...) {
+		now := time.Now()
+		if h.connection != 0 && (s == acquireScript || s == extendScript) { // which are for who beats
+			h.live(now)
+		}
+		if c.sent, c.connection = now, h.connection; h.connection != 0 && h.run(c, s, c.lock, args...) {
 			h.wake()
 			return nil
 		}

@@ -15,20 +15,32 @@ end
 if owner then
   expiry = expiry + 0
 else
-  owner, epoch, count, block, expiry, last = '-', time[1], math.floor(time[2] * 4294), 0, 0, '-'
+  owner, epoch, count, block, expiry, last = '-', time[1], 0, 0, 0, '-'
 end
 
 local function state()
   return owner .. ' ' .. epoch .. ' ' .. count .. ' ' .. block .. ' ' .. expiry .. ' ' .. last
 end
 
--- take makes id the owner of the next block of fences. What Lua writes as 1e+14 it could
--- not read again, so a large count is carried into the epoch: the tokens stay the same.
+-- take makes id the owner of the next block of fences. They are counted on from the last,
+-- or from what the clock says in 2^-29 s if that is more: so they also grow when Redis has
+-- gone back to an older state.
 local function take(id, ttl, size)
-  owner, count, block, expiry = id, count + size, size, now + ttl
-  if count >= 8589934592 then
-    epoch, count = epoch + 1, count - 4294967296
+  if (time[1] - epoch) * 536870912 + time[2] * 536 > count + 0 then
+    epoch, count = time[1], time[2] * 536
   end
+  owner, count, block, expiry = id, count + size, size, now + ttl
+end
+
+-- late says that this script may come late, from a connection that has broken since: it is
+-- not the latest that the process has beaten by.
+local function late()
+  return redis.call('GET', base .. process .. ':at') ~= connection
+end
+
+-- keep says how long Redis keeps the lock: for so many ms after the lease.
+local function keep(ms)
+  redis.call('PEXPIRE', key, math.max(expiry - now, 0) + ms)
 end
 
 -- granted is what the owner is told.
@@ -38,10 +50,21 @@ end
 
 local told, refused, more
 
+-- tell tells a process on the connection that it beats by. The message is not replicated:
+-- nobody who listens at a replica may believe it.
+local function tell(to, beat)
+  redis.set_repl(redis.REPL_NONE)
+  local heard = redis.pcall(publish, base .. to, beat .. ' ' .. granted())
+  redis.set_repl(redis.REPL_ALL)
+  return heard
+end
+
 -- grant gives a lock that is free to the first who can be told, beginning with entry, the
 -- first in the queue. It drops those who cannot, at most 64; they ask when they are back.
+-- It writes before it tells, since a server that refuses writes must tell nobody; and a
+-- token that was offered is used up, whether it was heard or not.
 local function grant(entry)
-  local released, dropped = {owner, epoch, count, block, expiry}, 0
+  local ended, dropped = expiry, 0
   while entry do
     if dropped == 64 then
       more = true
@@ -52,32 +75,31 @@ local function grant(entry)
     local beat = id and redis.call('GET', base .. to)
     if beat then
       take(id, ttl, size)
+      redis.call('LSET', key, 0, state())
       local heard = 1
       if to == process and beat == connection then
         told = granted()
       else
-        heard = redis.pcall(publish, base .. to, granted())
+        heard = tell(to, beat)
       end
-      if heard == 0 or type(heard) == 'table' then
-        owner, epoch, count, block, expiry = unpack(released)
-        if heard ~= 0 then
-          refused = heard.err
-          break
-        end
-      else
+      if type(heard) == 'table' then
+        refused = heard.err
+        break
+      end
+      if heard > 0 then
         if dropped == 0 then
-          redis.call('LPOP', key)
+          redis.call('LREM', key, 1, entry)
         else
           redis.call('LTRIM', key, dropped + 1, -1)
+          redis.call('LSET', key, 0, state())
         end
-        redis.call('LSET', key, 0, state())
         return
       end
     end
     dropped = dropped + 1
     entry = redis.call('LINDEX', key, dropped + 1)
   end
-  owner = '-'
+  owner, expiry = '-', ended
   if dropped > 0 then
     redis.call('LTRIM', key, dropped, -1)
   end

@@ -1,10 +1,10 @@
-// Package handoff is a lock that a release hands to the longest waiting, in the same
+// Package handoff is a lock that a release hands to the next who waits, in the same
 // script and with a fresh TTL; nobody tries again. DESIGN.md argues why it holds.
 //
 // The lock is one list: its state, then the queue. An uncontended acquire is one
 // EVALSHA (TIME, LRANGE, GET, LSET, PEXPIRE inside), a release another (TIME, LRANGE,
 // LSET). Whoever finds it taken is queued by that EVALSHA, or, behind another waiter
-// of the process, by a plain RPUSHX; a release that grants adds GET, PUBLISH and LPOP. So
+// of the process, by a plain RPUSHX; a release that grants adds GET, PUBLISH and LREM. So
 // an acquisition costs two round trips and one message, whatever the number of
 // waiters. All of it goes over one connection of the process (RESP3), on which
 // grants arrive as pushes; a grant to the releaser's own process comes with the reply.
@@ -17,19 +17,27 @@
 // Linger (200 ms), order in a process exactly. Linger 0 sends everything at once, each in
 // a place of its own.
 //
-// It guarantees exclusion while a lease is valid, service in the order in which Redis
-// took the requests (in a rush to within Linger), tokens that grow, and that a dead holder's lock goes to the next
-// after the TTL. Dead processes in the queue are skipped at once, stopped ones after
+// It guarantees exclusion while a lease is valid, tokens that grow, and that a dead holder's
+// lock goes to the next after the TTL. With Linger 0 it also serves in the order in which
+// Redis took the requests, but for those of a process that cannot be told at its turn, as
+// after a failover. Otherwise it does not: in a rush a request may come late to Redis by
+// Linger, and others of other processes be served before it. Dead processes in the queue are skipped at once, stopped ones after
 // 3 s; one that stops within these costs one TTL. Who was skipped and lives gets the
 // old place back. After a restart of Redis, empty, all waiters queue again; after a
-// break of the connection a process asks what became of its own.
+// break of the connection a process asks what became of its own. A failover that loses no
+// write makes no second owner, nor does a server that refuses writes; while it does,
+// Acquire and Release return its error, and both go on when it ends. What arrives late from a
+// connection that has broken, by up to 10 minutes, takes and shortens nothing.
 //
-// What breaks it: a holder that works on past ValidUntil; a failover to a replica that
-// had not seen the grant, which may hand the lock out twice (the tokens tell, unless the
-// replica had not seen the counter either); a clock of Redis that jumps, by as much as
-// it jumps. All processes need the same Prefix. It needs Redis 6.2, for a cluster 7.0,
-// and these rights: the commands in the scripts, EVALSHA, SCRIPT LOAD, RPUSHX, SET, DEL,
-// SUBSCRIBE, on keys PREFIX* and channels PREFIX* (in a cluster both also {PREFIX*).
+// What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
+// failover to a replica that had not seen the grant, which may hand the lock out twice (the
+// tokens tell, if the new primary's clock is not behind by more than it took); a clock of
+// Redis that is set while a lease is valid, by as much as it is set, or while a grant is
+// under way, by as much and 3 s at most. All processes need the same Prefix and version. It needs Redis
+// 6.2, for a cluster 7.0, and these rights: the commands in the scripts, EVALSHA,
+// SCRIPT LOAD, RPUSHX, DEL, SUBSCRIBE, on keys PREFIX* and channels PREFIX* (in a
+// cluster both also {PREFIX*). With the right to CLIENT TRACKING too, a process hears at once
+// that all data was flushed, and not when it asks next.
 package handoff
 
 import (
@@ -49,9 +57,9 @@ var source string
 func init() {
 	strategies.Register(strategies.Info{
 		Name:        "handoff",
-		Summary:     "the release gives the lock to the longest waiting and tells its process",
+		Summary:     "the release gives the lock to the next in the queue and tells its process; order slips by up to linger in a rush",
 		Doc:         strategies.PackageComment(source),
-		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true},
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Persistent:  []string{"{key}" + suffix},
@@ -71,6 +79,14 @@ type Options struct {
 
 // Defaults are Options that cost Redis least.
 func Defaults() Options { return Options{Linger: 200 * time.Millisecond} }
+
+// Refine says what holds only where nothing lingers.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
+		info.Summary = "the release gives the lock to the longest waiting and tells its process"
+	}
+	return info
+}
 
 // Validate rejects what cannot be.
 func (o Options) Validate() error {
@@ -205,8 +221,6 @@ func (h *home) taken(o outcome) (*Lease, error) {
 
 // abandon ends a wait, whatever has become of it meanwhile.
 func (h *home) abandon(ctx context.Context, s *seat) {
-	settle, done := doubt.Settle(ctx)
-	defer done()
 	h.mu.Lock()
 	var d *debt
 	if len(s.told) == 0 {
@@ -222,10 +236,7 @@ func (h *home) abandon(ctx context.Context, s *seat) {
 	h.mu.Unlock()
 	h.line.Flush()
 	if d != nil {
-		select {
-		case <-d.paid:
-		case <-settle.Done(): // it stays owed
-		}
+		d.wait(ctx)
 	}
 }
 
@@ -250,26 +261,23 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	l.config.Probe.Attempt()
 	c, err := h.do(ctx, acquireScript, name, "try", keep(l.config.TTL), h.entry(id, 0, l.config.TTL, 1))
 	if err != nil {
-		h.mu.Lock()
-		d := h.owe(id, name, "")
-		h.mu.Unlock()
-		h.line.Flush()
-		settle, done := doubt.Settle(ctx)
-		defer done()
-		if errors.Is(err, ctx.Err()) {
-			select {
-			case <-d.paid:
-			case <-settle.Done():
-			}
+		if c.unanswered {
+			h.mu.Lock()
+			d := h.owe(id, name, "")
+			h.mu.Unlock()
+			h.line.Flush()
+			d.wait(ctx)
 		}
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
 	}
 	if c.answer.status != 'G' {
 		return nil, strategies.ErrHeld
 	}
-	lease, err := h.taken(outcome{
-		grant: c.grant, until: c.sent.Add(c.grant.ttl() - drift(c.grant.ttl())), connection: c.connection,
-	})
+	o := outcome{grant: c.grant, until: c.sent.Add(c.grant.ttl() - drift(c.grant.ttl())), connection: c.connection}
+	h.mu.Lock()
+	h.hold(id, o.until)
+	h.mu.Unlock()
+	lease, err := h.taken(o)
 	if lease == nil && err == nil {
 		err = strategies.ErrHeld
 	}

@@ -62,11 +62,17 @@ func (h *home) patience() time.Duration {
 func (h *home) round(now time.Time, awaited bool) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awake = awaited || len(h.places) > 0 || len(h.debts) > 0
+	h.awake = awaited || len(h.places) > 0 || len(h.debts) > 0 || h.fault != nil && h.connection != 0
 	if !h.awake {
 		return never
 	}
 	due := now.Add(beatEvery)
+	if h.connection != 0 && h.fault != nil {
+		h.inspect(now)
+	}
+	if h.connection != 0 {
+		h.remind()
+	}
 	if h.connection != 0 && len(h.places) > 0 {
 		h.live(now)
 		for _, l := range h.locks {
@@ -90,12 +96,12 @@ func (h *home) round(now time.Time, awaited bool) time.Duration {
 }
 
 // preserve keeps a lock from being forgotten as an idle one: where many wait, nothing
-// but pushes and releases is sent, and these leave that to the keeper. The caller holds
-// mu, and flushes.
+// but pushes and releases is sent, and these leave that to the keeper, who looks. The
+// caller holds mu, and flushes.
 func (h *home) preserve(l *lock, now time.Time) {
 	if now.Sub(l.kept) > keepIdle/4 {
 		l.kept = now
-		h.line.Put(nil, "PEXPIRE", l.name, keep(h.config.TTL))
+		h.look(l, now)
 	}
 }
 
@@ -135,7 +141,7 @@ func (h *home) look(l *lock, now time.Time) {
 	h.run(then(func(reply line.Reply) {
 		if reply.Err == nil {
 			a := parseAnswer(reply.Text)
-			h.clock.learn(now, a.now)
+			h.clock.learn(now, time.Now(), a.now)
 			if a.expiry <= a.now && !a.more { // it is free: those behind are asked for, if any
 				a.expiry = a.now + beatEvery.Milliseconds()
 			}
@@ -145,7 +151,7 @@ func (h *home) look(l *lock, now time.Time) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if transient(reply.Err) {
-			h.line.Break()
+			h.hangUp(reply.Err)
 		}
 		if unknown(reply.Err) {
 			h.load(acquireScript)

@@ -23,6 +23,7 @@ type Lease struct {
 	connection int64 // on which Redis last said that it is held
 	released   bool
 	asked      *call  // a release whose answer has not been waited for; nil for none
+	given      bool   // a release was sent while it was valid, and its answer is not known
 	party      *party // to whom it goes next; nil for nobody
 }
 
@@ -57,7 +58,7 @@ func (held *Lease) Release(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
 	}
-	held.released = true
+	held.done()
 	if a.status != 'R' {
 		return strategies.ErrNotHeld
 	}
@@ -88,10 +89,11 @@ func (held *Lease) disband() {
 // valid notes how long it is.
 func (held *Lease) valid(until time.Time) {
 	held.until.Set(until)
+	held.home.mu.Lock()
+	defer held.home.mu.Unlock()
+	held.home.hold(held.id, until)
 	if g := held.party; g != nil {
-		g.home.mu.Lock()
 		g.watch(until)
-		g.home.mu.Unlock()
 	}
 }
 
@@ -107,22 +109,34 @@ func (held *Lease) release(ctx context.Context) (answer, error) {
 			return c.answer, nil
 		}
 	}
-	a, _, err := held.run(ctx, releaseScript, held.id, "", "")
+	valid := time.Now().Before(held.until.Get())
+	a, c, err := held.run(ctx, releaseScript, held.id, "", "")
+	if err == nil && a.status != 'R' && (held.given || valid && c.again) {
+		a.status = 'R' // it was carried out before, and Redis remembers but the last
+	}
+	held.given = held.given || valid && c.unanswered
 	return a, err
 }
 
-// run asks on the connection, whose number it returns, or by go-redis's client once
-// that is closed.
-func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, int64, error) {
+// done notes that Redis knows it no more.
+func (held *Lease) done() {
+	held.released = true
+	held.home.mu.Lock()
+	defer held.home.mu.Unlock()
+	delete(held.home.held, held.id)
+}
+
+// run asks on the connection, or by go-redis's client once that is closed.
+func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, *call, error) {
 	c, err := held.home.do(ctx, s, held.name, args...)
 	if err == nil {
-		return c.answer, c.connection, nil
+		return c.answer, c, nil
 	}
-	if s == releaseScript {
+	if s == releaseScript && c.underWay {
 		held.asked = c
 	}
 	if !errors.Is(err, strategies.ErrClosed) {
-		return answer{}, 0, err
+		return answer{}, c, err
 	}
 	h := held.home
 	all := []any{h.base, h.publish, h.process, "0"}
@@ -130,24 +144,25 @@ func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, 
 		all = append(all, arg)
 	}
 	text, err := s.Run(ctx, h.config.Nodes[0].Client, []string{held.name}, all...).Text()
-	return parseAnswer([]byte(text)), 0, err
+	c.connection = 0
+	return parseAnswer([]byte(text)), c, err
 }
 
 // Extend makes the lease valid for ttl from now on. Until it has returned, and after an
 // error other than ErrNotHeld, it is valid until when it was, or for ttl if that ends
-// sooner.
+// sooner. A lease lasts for a hundred years at most.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.released {
 		return strategies.ErrNotHeld
 	}
 	sent := time.Now()
-	ms := max(ttl.Milliseconds(), 1)
+	ms := min(max(ttl, time.Millisecond), longest).Milliseconds()
 	ttl = time.Duration(ms) * time.Millisecond
 	until := sent.Add(ttl - drift(ttl))
 	if until.Before(held.until.Get()) { // Redis may shorten the lease and never say so
 		held.valid(until)
 	}
-	a, connection, err := held.run(ctx, extendScript, held.id, strconv.FormatInt(ms, 10), keep(ttl))
+	a, c, err := held.run(ctx, extendScript, held.id, strconv.FormatInt(ms, 10), keep(held.home.config.TTL))
 	if err != nil || a.status != 'R' {
 		held.disband() // it is lost, or may last for longer than is known here
 	}
@@ -158,6 +173,6 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return strategies.ErrNotHeld
 	}
 	held.valid(until)
-	held.connection = connection
+	held.connection = c.connection
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Grant is what the script that grants the lock tells its new owner, as text:
-// "id epoch first block expiry now lock".
+// "id epoch first block expiry now lock". A message has the number of the connection before
+// it by which the process beats.
 type grant struct {
 	id           string
 	fence, block int64 // the first of so many
@@ -15,12 +16,18 @@ type grant struct {
 	lock         string
 }
 
-// The fence's upper half is the second in which the lock was made, so that tokens
-// grow also when Redis has lost its data.
-const epochBits = 32
+// A fence is a count from the second in which it was granted, which goes up in 2^-29 s.
+// Until 2030 it is above those of earlier versions, which were seconds in 2^-32 s and
+// would be negative from 2038 on; these are from 2092 on.
+const (
+	epochBits = 29
+	epochBase = 1_900_000_000 * (1<<32 - 1<<epochBits)
+)
+
+func fence(epoch, count int64) int64 { return epochBase + epoch<<epochBits + count }
 
 // ttl is how long the lease lasts from when it was granted.
-func (g grant) ttl() time.Duration { return time.Duration(g.expiry-g.now) * time.Millisecond }
+func (g grant) ttl() time.Duration { return millis(g.expiry - g.now) }
 
 func parseGrant(text []byte) (g grant, ok bool) {
 	id, rest, _ := bytes.Cut(text, space)
@@ -29,7 +36,7 @@ func parseGrant(text []byte) (g grant, ok bool) {
 	g.block, rest = digits(rest)
 	g.expiry, rest = digits(rest)
 	g.now, rest = digits(rest)
-	g.id, g.lock, g.fence = string(id), string(rest), epoch<<epochBits+first
+	g.id, g.lock, g.fence = string(id), string(rest), fence(epoch, first)
 	return g, epoch > 0 && g.now > 0
 }
 
@@ -42,7 +49,7 @@ func parseState(text []byte, ttl time.Duration) grant {
 	g := grant{id: string(owner)}
 	g.block, rest = digits(rest)
 	g.expiry, _ = digits(rest)
-	g.fence = epoch<<epochBits + count - g.block + 1
+	g.fence = fence(epoch, count-g.block+1)
 	g.now = g.expiry - ttl.Milliseconds()
 	return g
 }
@@ -81,6 +88,10 @@ func digits(text []byte) (n int64, rest []byte) {
 	}
 	return n, nil
 }
+
+// untold is the answer of a script that has done what it was to do, but may not tell who
+// is next.
+func untold(err error) bool { return strings.HasPrefix(err.Error(), "PUBLISH ") }
 
 // transient are the answers of a server that will soon be able, or of one that is not
 // the right one any more.

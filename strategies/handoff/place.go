@@ -123,9 +123,9 @@ func (h *home) enqueue(p *place, now time.Time) {
 	h.wake()
 }
 
-// keep is how long Redis keeps an idle lock, in ms as an argument.
+// keep is how long Redis keeps a lock after its lease, in ms as an argument.
 func keep(ttl time.Duration) string {
-	return strconv.FormatInt(max(keepIdle, 2*ttl).Milliseconds(), 10)
+	return strconv.FormatInt(max(keepIdle, 2*min(ttl, longest/2)).Milliseconds(), 10)
 }
 
 // stand notes that a place is being queued on this connection. The caller holds mu.
@@ -153,18 +153,19 @@ func (h *home) settle(p *place, o outcome) {
 	if o.woken {
 		p.lock.turned(time.Now(), h.linger, len(p.seats))
 	}
+	h.hold(o.grant.id, o.until)
 	h.seat(p, o)
 }
 
 // give hands a grant to whom it is for. One for a place that is not known, or not
-// any more, is passed on at once.
+// any more, is passed on at once, unless its lease is held: then it was told twice.
 func (h *home) give(o outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch p := h.places[o.grant.id]; {
 	case p != nil:
 		h.settle(p, o)
-	case h.debts[o.grant.id] == nil:
+	case h.debts[o.grant.id] == nil && !time.Now().Before(h.held[o.grant.id]):
 		h.owe(o.grant.id, o.grant.lock, "")
 	}
 }
@@ -172,8 +173,23 @@ func (h *home) give(o outcome) {
 // hand is give for a grant that comes by itself.
 func (h *home) hand(text []byte) {
 	if g, ok := parseGrant(text); ok {
-		h.give(outcome{grant: g, until: h.clock.until(g.expiry, time.Now(), g.ttl()), woken: true})
+		h.give(outcome{grant: g, until: h.clock.until(g, time.Now()), woken: true})
 	}
+}
+
+// misled says that a message is for another connection than the one it came on, and not
+// to be believed: a replica may pass on what its primary told whoever listened before.
+// Redis is asked instead.
+func (h *home) misled(connection int64, text []byte) bool {
+	g, _ := parseGrant(text)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.places[g.id]
+	if p == nil || connection == h.connection {
+		return false
+	}
+	h.resume(time.Now(), func(o *place) bool { return o == p })
+	return true
 }
 
 // placeIn is a place and where it is at home.
@@ -197,7 +213,11 @@ func (q *queued) Answer(reply line.Reply) {
 		return
 	}
 	a := parseAnswer(reply.Text)
-	h.clock.learn(q.sent, a.now)
+	h.clock.learn(q.sent, time.Now(), a.now)
+	if a.status == 'O' {
+		q.unheard()
+		return
+	}
 	if a.status == 'G' {
 		if g, ok := parseGrant(a.grant); ok {
 			h.give(outcome{grant: g, until: q.sent.Add(g.ttl() - drift(g.ttl()))})
@@ -245,18 +265,38 @@ func (p placeIn) stands() {
 	p.home.mu.Unlock()
 }
 
+// unheard sees to a place that Redis has not queued, because it has not heard of this
+// connection or not for long: it is told again, if it wants to hear it.
+func (q *queued) unheard() {
+	h := q.home
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.places[q.id] != q.place || h.connection == 0 {
+		return
+	}
+	if err := h.unbeaten; err != nil && !unknown(err) {
+		h.settle(q.place, outcome{err: err})
+		return
+	}
+	now := time.Now()
+	h.beat = time.Time{}
+	h.live(now)
+	h.run(&queued{q.placeIn, now}, acquireScript, q.lock.name, "wait", keep(h.config.TTL), q.entry)
+	h.line.Flush()
+}
+
 // refused sees to a place whose command ended with an error.
 func (p placeIn) refused(err error, byScript bool) {
 	h := p.home
 	if errors.Is(err, line.ErrBroken) {
 		return // it is asked for once there is another connection
 	}
-	if transient(err) {
-		h.line.Break()
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if transient(err) {
+		h.hangUp(err)
+		return
+	}
 	if h.places[p.id] != p.place {
 		return
 	}

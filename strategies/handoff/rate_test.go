@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // BenchmarkRate compares the handoffs a second with how often the release script, which
@@ -34,7 +33,7 @@ func rate(b *testing.B, options Options, processes int) {
 	const slice, clients = 200 * time.Millisecond, 100
 	server := redistest.Start(b)
 	script := newSequence(b, server)
-	var lockers []*Locker
+	var lockers []strategies.Locker
 	for range processes {
 		locker, err := New(strategies.Config{Nodes: []strategies.Node{server.Node(b)}, Prefix: "rate:", TTL: time.Minute}, options)
 		if err != nil {
@@ -47,10 +46,10 @@ func rate(b *testing.B, options Options, processes int) {
 		lockers = append(lockers, locker)
 	}
 	script.run(b, slice)
-	takeTurns(b, lockers, clients, slice)
+	trial.Rate(b, lockers, "key", clients, slice)
 	var ratios, handoffs, scripts []float64
 	for b.Loop() {
-		s, h := script.run(b, slice), takeTurns(b, lockers, clients, slice)
+		s, h := script.run(b, slice), trial.Rate(b, lockers, "key", clients, slice)
 		scripts, handoffs, ratios = append(scripts, s), append(handoffs, h), append(ratios, h/s)
 	}
 	b.ReportMetric(median(handoffs), "handoffs/s")
@@ -61,32 +60,6 @@ func rate(b *testing.B, options Options, processes int) {
 func median(all []float64) float64 {
 	slices.Sort(all)
 	return all[len(all)/2]
-}
-
-// takeTurns has clients acquire and release for that long; it returns how often they did
-// in a second.
-func takeTurns(b *testing.B, lockers []*Locker, clients int, length time.Duration) float64 {
-	var all sync.WaitGroup
-	var turns atomic.Int64
-	began := time.Now()
-	end := began.Add(length)
-	for n := range clients {
-		all.Go(func() {
-			for time.Now().Before(end) {
-				lease, err := lockers[n%len(lockers)].Acquire(context.Background(), "key")
-				if err == nil {
-					err = lease.Release(context.Background())
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				turns.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return float64(turns.Load()) / time.Since(began).Seconds()
 }
 
 // sequence is one process that releases the lock to itself, again and again: each script
@@ -144,3 +117,4 @@ func (s *sequence) Up(int64)       { close(s.up) }
 func (s *sequence) Down(error)     {}
 func (s *sequence) Message([]byte) {}
 func (s *sequence) Gone()          {}
+func (s *sequence) Flushed()       {}

@@ -2,10 +2,12 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 )
 
@@ -29,9 +31,10 @@ func (t *Turn) Wait(ctx context.Context) (*Lease, error) {
 	return lease, nil
 }
 
-// Requeue releases the lock, to those of its place if some wait there, and takes the last place in its queue, in one script, with
-// n tokens to be reserved. Where others wait it costs one round trip less than Release
-// and Acquire; where nobody does, the Turn has its lease at once.
+// Requeue releases the lock, to those of its place if some wait there, and takes the
+// last place in its queue, in one script, with n tokens to be reserved. Where others wait
+// it costs one round trip less than Release and Acquire; where nobody does, the Turn has
+// its lease at once.
 //
 // With ErrNotHeld, which says that the lease had been lost, there is a Turn too. After
 // any other error there is none, and whether the lock is still held is not known:
@@ -43,7 +46,7 @@ func (held *Lease) Requeue(ctx context.Context, n int64) (*Turn, error) {
 	held.disband()
 	h := held.home
 	c := &call{home: h, lock: held.name, done: make(chan struct{}, 1)}
-	sent := false
+	sent, valid := false, time.Now().Before(held.until.Get())
 	s, err := h.admit(held.name, max(n, 1), false, func(p *place, now time.Time) {
 		h.config.Probe.Attempt()
 		h.live(now)
@@ -68,6 +71,7 @@ func (held *Lease) Requeue(ctx context.Context, n int64) (*Turn, error) {
 	}
 	if !sent || err != nil && ctx.Err() == nil {
 		// Unsent, unheard or refused: the one may be repeated, the other is asked for.
+		held.given = held.given || sent && valid && errors.Is(err, line.ErrBroken)
 		if a, err = held.release(ctx); err == nil {
 			h.doubt(s.place)
 		}
@@ -76,7 +80,7 @@ func (held *Lease) Requeue(ctx context.Context, n int64) (*Turn, error) {
 		h.abandon(ctx, s)
 		return nil, fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
 	}
-	held.released = true
+	held.done()
 	t := &Turn{h, s}
 	if a.status != 'R' {
 		return t, strategies.ErrNotHeld

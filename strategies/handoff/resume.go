@@ -93,7 +93,7 @@ func (h *home) found(connection int64, places []*place, reply line.Reply) {
 			g := parseState(reply.Elements[0].Text, p.ttl)
 			g.lock = p.lock.name
 			h.stand(p) // which settle takes back
-			h.settle(p, outcome{grant: g, until: h.clock.until(g.expiry, now, g.ttl()), woken: true})
+			h.settle(p, outcome{grant: g, until: h.clock.until(g, now), woken: true})
 		case queued[p.id]:
 			h.stand(p)
 		default:
@@ -122,7 +122,7 @@ func (h *home) putBack(places []*place) {
 	h.run(then(func(reply line.Reply) {
 		if reply.Err == nil {
 			a := parseAnswer(reply.Text)
-			h.clock.learn(sent, a.now)
+			h.clock.learn(sent, time.Now(), a.now)
 			h.heard(l, a)
 			return
 		}

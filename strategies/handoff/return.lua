@@ -1,6 +1,6 @@
 -- Puts those back into the queue who were dropped from it, or were forgotten: before all
 -- who came later.
--- ARGV: …, how long to keep an idle lock in ms, entries ordered by ticket, at most 64
+-- ARGV: …, how long to keep the lock after the lease in ms, entries ordered by ticket, at most 64
 -- returns Q
 if not two[1] then
   redis.call('RPUSH', key, state())
@@ -17,7 +17,7 @@ for i = 6, #ARGV do
     redis.call('RPUSH', key, ARGV[i])
   end
 end
-redis.call('PEXPIRE', key, ARGV[5])
+keep(ARGV[5])
 if owner == '-' or now > expiry then
   grant(redis.call('LINDEX', key, 1))
 end

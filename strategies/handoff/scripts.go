@@ -10,6 +10,8 @@ import (
 var (
 	//go:embed grant.lua
 	grantSource string
+	//go:embed beat.lua
+	beatSource string
 	//go:embed acquire.lua
 	acquireSource string
 	//go:embed release.lua
@@ -21,6 +23,7 @@ var (
 	//go:embed probe.lua
 	probeSource string
 
+	beatScript    = &script{redis.NewScript(beatSource), beatSource}
 	acquireScript = newScript(acquireSource)
 	releaseScript = newScript(releaseSource)
 	extendScript  = newScript(extendSource)
@@ -28,7 +31,7 @@ var (
 	probeScript   = newScript(probeSource)
 )
 
-// script is one that begins with grant.lua.
+// script is one that begins with grant.lua, or that of the heartbeat.
 type script struct {
 	*redis.Script
 	source string
@@ -46,5 +49,5 @@ func unknown(err error) bool { return strings.HasPrefix(err.Error(), "NOSCRIPT")
 func (h *home) load(s *script) { h.line.Put(nil, "SCRIPT", "LOAD", s.source) }
 
 func scripts() []*script {
-	return []*script{acquireScript, releaseScript, extendScript, returnScript, probeScript}
+	return []*script{beatScript, acquireScript, releaseScript, extendScript, returnScript, probeScript}
 }

@@ -245,26 +245,9 @@ func TestTriesAgainAfterSubscribing(t *testing.T) {
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
-	trial.Calm(t, func(times int) string {
-		server := redistest.Start(t)
-		p := open(t, server, time.Minute)
-		err := server.Client(t).Eval(t.Context(),
-			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`, []string{"trial:key"}, 200*times).Err()
-		if err != nil {
-			t.Fatal(err)
-		}
-		release(t, acquire(t, p, "key"))
-		counts := p.probe.Counts()
-		if counts.Attempts < 3 {
-			return "the lock ran out before anybody was parked"
-		}
-		if counts.Attempts > 8 {
-			t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
-		}
-		if counts.Useful != 1 || counts.Futile != counts.Attempts-3 {
-			t.Errorf("%+v: every attempt but the first two must follow a wake-up, one of them useful", counts)
-		}
-		return ""
+	trial.DeadHolderCostsFewAttempts(t, "pubsub", 2, func(server *redistest.Server, left time.Duration) error {
+		return server.Client(t).Eval(t.Context(),
+			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`, []string{"trial:key"}, left.Milliseconds()).Err()
 	})
 }
 

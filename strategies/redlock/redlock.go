@@ -50,6 +50,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
@@ -93,6 +94,7 @@ type Locker struct {
 	turns   [][]*node // the nodes that a round asks at the same time, in order
 	owners  *owner.Names
 
+	sleepers   pause.Sleepers
 	background background
 	undoing    context.Context // of what is taken back in the background
 	stopUndo   context.CancelFunc
@@ -145,8 +147,6 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	name := l.config.Key(key)
 	var kept []*claim // failed and not given back
 	defer func() { l.giveAllBack(ctx, kept) }()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for lonely, woken := 0, false; ; woken = true {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("ask for %q: %w", name, err)
@@ -168,11 +168,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 		} else if lonely++; lonely >= l.options.GiveUp && ctx.Err() == nil {
 			return nil, fmt.Errorf("ask for %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
 		}
-		timer.Reset(l.delay())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+		l.sleepers.Sleep(ctx.Done(), l.delay())
 	}
 }
 
@@ -210,6 +206,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 // released.
 func (l *Locker) Close() error {
 	l.background.close(patience, l.stopUndo)
+	l.sleepers.Close()
 	return nil
 }
 

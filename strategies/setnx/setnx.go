@@ -26,6 +26,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
@@ -70,6 +71,8 @@ type Locker struct {
 	client  redis.UniversalClient
 	owners  *owner.Names
 	closed  atomic.Bool
+
+	sleepers pause.Sleepers
 }
 
 // New returns a Locker on the first node. It does not talk to Redis yet. The
@@ -87,20 +90,16 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	if !errors.Is(err, strategies.ErrHeld) {
 		return held, err
 	}
-	timer := time.NewTimer(l.options.Delay)
-	defer timer.Stop()
 	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("poll %q: %w", l.config.Key(key), ctx.Err())
+		l.sleepers.Sleep(ctx.Done(), l.options.Delay)
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("poll %q: %w", l.config.Key(key), err)
 		}
 		held, err := l.TryAcquire(ctx, key)
 		l.config.Probe.Wake(err == nil)
 		if !errors.Is(err, strategies.ErrHeld) {
 			return held, err
 		}
-		timer.Reset(l.options.Delay)
 	}
 }
 
@@ -130,6 +129,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 // Close refuses further calls; leases can still be released.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
+	l.sleepers.Close()
 	return nil
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
@@ -56,6 +57,8 @@ type Locker struct {
 	client  redis.UniversalClient
 	owners  *owner.Names
 	closed  atomic.Bool
+
+	sleepers pause.Sleepers
 }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
@@ -114,6 +117,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 // Close refuses further calls; leases can still be released.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
+	l.sleepers.Close()
 	return nil
 }
 
@@ -127,20 +131,16 @@ func (l *Locker) begin(key string) (*token.Lease, error) {
 // wait polls until the lock is the caller's.
 func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 	sleep := l.options.Sleeps(rand.Int64N)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		pause := sleep()
-		if pause > 0 {
-			timer.Reset(pause)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return fmt.Errorf("poll %q: %w", held.Name, ctx.Err())
+		d := sleep()
+		if d > 0 {
+			l.sleepers.Sleep(ctx.Done(), d)
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("poll %q: %w", held.Name, err)
 			}
 		}
 		got, err := l.try(ctx, held)
-		if pause > 0 {
+		if d > 0 {
 			l.config.Probe.Wake(got)
 		}
 		if got || err != nil {

@@ -343,25 +343,8 @@ func TestRefusedReaderEndsTheWait(t *testing.T) {
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
-	trial.Calm(t, func(times int) string {
-		server := redistest.Start(t)
-		p := open(t, server)
-		left := time.Duration(times) * 200 * time.Millisecond
-		if err := server.Client(t).Set(t.Context(), "trial:key", "somebody", left).Err(); err != nil {
-			t.Fatal(err)
-		}
-		release(t, acquire(t, p, "key"))
-		counts := p.probe.Counts()
-		if counts.Attempts < 2 {
-			return "the lock ran out before anybody was parked"
-		}
-		if counts.Attempts > 8 {
-			t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
-		}
-		if counts.Useful != 1 || counts.Futile != counts.Attempts-2 {
-			t.Errorf("%+v: every attempt but the first must follow a wake-up, one of them useful", counts)
-		}
-		return ""
+	trial.DeadHolderCostsFewAttempts(t, "stream", 1, func(server *redistest.Server, left time.Duration) error {
+		return server.Client(t).Set(t.Context(), "trial:key", "somebody", left).Err()
 	})
 }
 

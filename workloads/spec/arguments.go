@@ -60,7 +60,7 @@ func (s Spec) Given() map[string][]string {
 	for name, text := range s.texts() {
 		all[name] = []string{text}
 	}
-	whole := map[string]int64{"iterations": s.Iterations, "instances": int64(s.Instances), "pool": int64(s.Pool)}
+	whole := map[string]int64{"iterations": s.Iterations, "instances": int64(s.Instances), "pool": int64(s.Pool), "seed": s.Seed}
 	for name, n := range whole {
 		if n != 0 {
 			all[name] = []string{strconv.FormatInt(n, 10)}

@@ -31,7 +31,7 @@ func Fields() []Field {
 		plain("duration", "d", "duration", "how long to measure each run", text(func(s *Spec) *Duration { return &s.Duration })),
 		plain("iterations", "n", "n", "end a run after that many acquisitions in all instead", whole(func(s *Spec) *int64 { return &s.Iterations })),
 		plain("warmup", "w", "duration", "how long to warm up before measuring", text(func(s *Spec) *Duration { return &s.Warmup })),
-		plain("seed", "", "n", "of everything that is random", whole(func(s *Spec) *int64 { return &s.Seed })),
+		plain("seed", "", "n", "of everything that is random, the order of the runs too (default drawn and recorded, to be given again)", whole(func(s *Spec) *int64 { return &s.Seed })),
 		sweep("instances", "", "n", "application instances the clients spread over, each with its own connections (default 10, or fewer for fewer clients)",
 			whole(func(s *Spec) *int { return &s.Instances })),
 		sweep("keys", "", "n", "locks the clients choose among", whole(func(s *Spec) *int { return &s.Keys })),
@@ -70,7 +70,7 @@ func Fields() []Field {
 func (s Spec) texts() map[string]string {
 	return map[string]string{
 		"clients": strconv.Itoa(s.Clients), "keys": strconv.Itoa(s.Keys), "key-dist": s.KeyDist.String(),
-		"duration": s.Duration.String(), "warmup": s.Warmup.String(), "seed": strconv.FormatInt(s.Seed, 10),
+		"duration": s.Duration.String(), "warmup": s.Warmup.String(),
 		"hold": s.Hold.String(), "think": s.Think.String(), "arrivals": string(s.Arrivals),
 		"ttl": s.TTL.String(), "work": string(s.Work), "fence": string(s.Fence),
 	}

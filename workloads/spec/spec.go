@@ -50,7 +50,9 @@ type Spec struct {
 	// Iterations ends the window with that many acquisitions in all; 0 does not.
 	Iterations int64 `json:"iterations"`
 
-	Pool int   `json:"pool"` // connections an instance; 0 is min(clients of the instance, 64)
+	Pool int `json:"pool"` // connections an instance; 0 is min(clients of the instance, 64)
+	// Seed is of everything that is random. 0 has a session draw one, which its
+	// report then has here; a Job by itself takes it as it is.
 	Seed int64 `json:"seed"`
 }
 
@@ -66,7 +68,6 @@ func Default() Spec {
 		Fence:     FenceAll,
 		Warmup:    Duration(time.Second),
 		Duration:  Duration(5 * time.Second),
-		Seed:      1,
 	}
 }
 

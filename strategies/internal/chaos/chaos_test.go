@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +181,8 @@ func (c *chaos) note(err error) {
 	switch {
 	case errors.Is(err, strategies.ErrNotHeld):
 		err = strategies.ErrNotHeld
+	case strings.Contains(err.Error(), "NOREPLICAS"):
+		err = errors.New("NOREPLICAS")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return
 	}

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,8 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// tokens is how many a grant to a process reserves.
-var tokens = map[string]int64{"handoff": 1, "cohort": 1024}
+var both = []string{"handoff", "cohort"}
 
 // behind is a process that waits behind another's five waiters, of whatever they are.
 type behind struct {
@@ -25,6 +25,7 @@ type behind struct {
 	server *redis.Client
 	child  *child
 	lease  strategies.Lease      // that both wait for
+	told   *redis.PubSub         // what the child is told
 	next   chan strategies.Lease // to this process's waiter
 }
 
@@ -45,6 +46,13 @@ func standBehind(t *testing.T, strategy string, ttl time.Duration) *behind {
 		return func() bool { return b.server.LLen(t.Context(), "trial:key:handoff").Val() == 1+n }
 	}
 	trial.Eventually(t, "the child's waiters are queued", queued(entries))
+	entry := b.server.LIndex(t.Context(), "trial:key:handoff", 1).Val()
+	id, _, _ := strings.Cut(entry, ":")
+	b.told = b.server.Subscribe(t.Context(), "trial:handoff:"+id)
+	t.Cleanup(func() { _ = b.told.Close() })
+	if _, err := b.told.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
 		lease, err := p.Locker.Acquire(t.Context(), "key")
 		if err != nil {
@@ -62,18 +70,32 @@ func (b *behind) release() {
 	trial.Release(b, b.lease)
 }
 
-// served returns how many tokens were skipped until this process's waiter got the lock.
-func (b *behind) served() (strategies.Lease, int64) {
+// served returns how often the child was told of a grant until this process's waiter got
+// the lock.
+func (b *behind) served() (next strategies.Lease, grants int) {
 	b.Helper()
 	select {
-	case next := <-b.next:
+	case next = <-b.next:
 		if next == nil {
 			b.FailNow()
 		}
-		return next, token(next) - token(b.lease) - 1
 	case <-time.After(time.Minute):
 		b.Fatal("it is not served")
-		return nil, 0
+	}
+	if err := b.told.Ping(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		m, err := b.told.Receive(b.Context())
+		switch m.(type) {
+		case *redis.Message:
+			grants++
+		case *redis.Pong:
+			return next, grants
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -93,20 +115,23 @@ func (c *child) stop() {
 func TestKilledWaitersDelayNobody(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
-	for strategy := range tokens {
+	for _, strategy := range both {
 		b := standBehind(t, strategy, ttl)
+		if err := b.told.Unsubscribe(t.Context()); err != nil { // else there would be somebody who hears
+			t.Fatal(err)
+		}
 		b.child.kill()
 		if n := len(b.server.Keys(t.Context(), "trial:handoff:*").Val()); n < 2 {
 			t.Fatalf("%d processes beat, so that the killed one is known to be dead", n)
 		}
 		var next strategies.Lease
-		var skipped int64
 		calls := locktest.Calls(t, b.server, func() {
 			b.release()
-			next, skipped = b.served()
+			next = <-b.next
 		})
-		if skipped > 0 || calls["evalsha"] != 1 {
-			t.Errorf("%s: %d tokens were given to a killed process, and the next was served by %d scripts", strategy, skipped, calls["evalsha"])
+		beats := calls["set"] / 2
+		if next == nil || calls["evalsha"]-beats != 1 {
+			t.Fatalf("%s: behind a killed process the next was served by %d scripts", strategy, calls["evalsha"]-beats)
 		}
 		trial.Release(t, next)
 	}
@@ -118,31 +143,30 @@ func TestKilledWaitersDelayNobody(t *testing.T) {
 func TestStoppedWaitersCostOneTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 3500 * time.Millisecond
-	both := map[string]*behind{}
-	for strategy := range tokens {
+	stood, last := map[string]*behind{}, map[string]int64{}
+	for _, strategy := range both {
 		b := standBehind(t, strategy, ttl)
 		b.child.stop()
 		b.release()
-		both[strategy] = b
+		stood[strategy] = b
 	}
-	for strategy, b := range both {
-		block := tokens[strategy]
-		next, skipped := b.served()
-		if skipped != block {
-			t.Errorf("%s: %d tokens were given to a stopped process, want those of one grant: %d", strategy, skipped, block)
+	for strategy, b := range stood {
+		next, grants := b.served()
+		if grants != 1 {
+			t.Errorf("%s: a stopped process was told of %d grants, want one", strategy, grants)
 		}
+		last[strategy] = token(next)
 		trial.Release(t, next)
 	}
-	for strategy, b := range both {
+	for strategy, b := range stood {
 		b.child.signal(syscall.SIGCONT)
 		said := b.child.says()
 		if len(said) != 5 {
 			t.Errorf("%s: the child's waiters said %q", strategy, said)
 		}
-		late, block := token(b.lease)+1, tokens[strategy]
 		for _, line := range said {
-			if token, err := strconv.ParseInt(line, 10, 64); err != nil || token < late+block {
-				t.Errorf("%s: one of the child's waiters said %q; the grant that came too late had %d", strategy, line, late)
+			if token, err := strconv.ParseInt(line, 10, 64); err != nil || token <= last[strategy] {
+				t.Errorf("%s: one of the child's waiters said %q; the grant that came too late had less than %d", strategy, line, last[strategy])
 			}
 		}
 	}

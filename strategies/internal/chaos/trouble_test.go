@@ -21,6 +21,7 @@ func (c *chaos) trouble(ctx context.Context) {
 		{"scripts flushed", func() { _ = outside.ScriptFlush(ctx).Err() }},
 		{"short pause", func() { c.pause(rand.N(50 * time.Millisecond)) }},
 		{"pause", func() { c.pause(rand.N(2 * ttl)) }},
+		{"writes refused", func() { c.refuse(outside, rand.N(ttl)) }},
 		{"restart", c.restart},
 	}
 	for {
@@ -65,6 +66,20 @@ func (c *chaos) pause(length time.Duration) {
 	c.server.Pause()
 	time.Sleep(length)
 	c.server.Resume()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = append(c.down, outage{from, time.Since(c.began)})
+}
+
+// refuse has Redis take no writes, as without enough replicas.
+func (c *chaos) refuse(outside *redis.Client, length time.Duration) {
+	ctx := context.Background()
+	from := time.Since(c.began)
+	_ = outside.ConfigSet(ctx, "min-replicas-to-write", "1").Err()
+	time.Sleep(length)
+	if err := outside.ConfigSet(ctx, "min-replicas-to-write", "0").Err(); err != nil {
+		c.Error(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.down = append(c.down, outage{from, time.Since(c.began)})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -61,22 +62,40 @@ func (l *Line) greet(ctx context.Context, conn net.Conn, r *bufio.Reader, option
 	if options.DB != 0 {
 		commands = append(commands, []string{"SELECT", strconv.Itoa(options.DB)})
 	}
-	if len(l.subscribe) > 0 {
+	commands = append(commands, tracking)
+	if len(l.subscribe) > 0 { // after it messages come
 		commands = append(commands, l.subscribe)
 	}
 	for _, command := range commands {
-		if _, err := conn.Write(write(nil, command)); err != nil {
-			return fmt.Errorf("%s: %w", command[0], err)
-		}
-		reply, err := read(r, true)
-		if err == nil {
-			err = reply.Err
+		err := ask(conn, r, command)
+		if _, refused := errors.AsType[Error](err); refused && &command[0] == &tracking[0] {
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", command[0], err)
 		}
 	}
 	return nil
+}
+
+// tracking tracks no key, but has the server tell when it has flushed all. Where that is
+// not allowed it goes without.
+var tracking = []string{"CLIENT", "TRACKING", "ON", "OPTIN"}
+
+// ask sends a command and returns what is wrong with its answer.
+func ask(conn net.Conn, r *bufio.Reader, command []string) error {
+	if _, err := conn.Write(write(nil, command)); err != nil {
+		return err
+	}
+	for {
+		reply, err := read(r, true)
+		if err != nil {
+			return err
+		}
+		if !reply.flushed() {
+			return reply.Err
+		}
+	}
 }
 
 // credentials are found where go-redis would look for them.

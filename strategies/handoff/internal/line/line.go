@@ -21,6 +21,9 @@ import (
 // ErrBroken is the answer to commands that were under way when the connection broke.
 var ErrBroken = errors.New("connection broken")
 
+// brief is a connection that stood for no longer: its server may not be fit to serve.
+const brief = 100 * time.Millisecond
+
 // Events are what happens on a Line. Its goroutine calls them one after the other;
 // they must not block.
 type Events interface {
@@ -32,6 +35,9 @@ type Events interface {
 	Down(err error)
 	// Message is called for a message; payload is valid during the call.
 	Message(payload []byte)
+	// Flushed is called when the server has lost its data on a connection that stands, if
+	// it says so.
+	Flushed()
 	// Gone is called when the server ends the subscription, as it does when it gives the
 	// slot away.
 	Gone()
@@ -123,8 +129,8 @@ func (l *Line) Push() {
 	l.Flush()
 }
 
-// Flush sends what was put, unless all of it may be late. Whoever comes while somebody else writes leaves it to
-// them, so that what is put at the same time goes out together.
+// Flush sends what was put, unless all of it may be late. Whoever comes while somebody
+// else writes leaves it to them, so that what is put at the same time goes out together.
 func (l *Line) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +167,7 @@ func (l *Line) serve() {
 			}
 			continue
 		}
-		failures = 0
+		began := time.Now()
 		l.mu.Lock()
 		l.conn, l.out, l.calls = conn, l.out[:0], ring{}
 		l.connection++
@@ -172,6 +178,12 @@ func (l *Line) serve() {
 			err = l.read(reader)
 		}
 		l.hangUp(err)
+		if time.Since(began) > brief {
+			failures = 0
+		} else {
+			failures++
+			l.rest(failures)
+		}
 	}
 }
 
@@ -227,8 +239,11 @@ func (l *Line) pop() Call {
 	return l.calls.pop()
 }
 
-// pushed takes a message, or the end of the subscription.
+// pushed takes a message, the end of the subscription or the loss of all data.
 func (l *Line) pushed(reply Reply) {
+	if reply.flushed() {
+		l.events.Flushed()
+	}
 	if len(reply.Elements) < 3 {
 		return
 	}

@@ -18,6 +18,11 @@ type Reply struct {
 	Err      error // an answer that is an error, or the loss of the connection
 }
 
+// flushed says that it tells of the loss of all data.
+func (r Reply) flushed() bool {
+	return r.Kind == '>' && len(r.Elements) == 2 && string(r.Elements[0].Text) == "invalidate" && r.Elements[1].Kind == '_'
+}
+
 // Error is an error that Redis answered with.
 type Error string
 

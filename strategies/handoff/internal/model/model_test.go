@@ -35,6 +35,11 @@ const (
 	blindPush        mistake = "an enqueue that does not look does not even look whether it is the first"
 	lateEnqueue      mistake = "an enqueue that Redis reads from a broken connection takes the lock"
 	popBeforePublish mistake = "the entry is removed before it is told"
+	tellBeforeWrite  mistake = "a grant is told before the first write, which may be refused"
+	asItWas          mistake = "and one that is told again is given back, though it is held"
+	replicatedTold   mistake = "what a primary tells, those hear who listen at what was the primary"
+	offeredAgain     mistake = "a token that nobody heard of is offered again"
+	refusedIsPaid    mistake = "what is owed is forgotten when Redis refuses it"
 )
 
 // ident is client*modelIDs + try + 1; 0 is nobody.
@@ -68,19 +73,23 @@ const (
 	answer  // to release and leave
 	first   // to push: nobody was queued before, the lock may be free
 	found   // to ask: bit c is set when client c's id is queued or owner
+	refusal // to what would have written, by a server that refuses writes
+	demoted // so does one that is the primary no more: the process dials the new one
 )
 
 type message struct {
-	kind kind
-	id   ident
-	time int8
-	bits uint8
+	kind  kind
+	id    ident
+	time  int8
+	bits  uint8 // of found; of refusal the kind of what was refused
+	fence int8
 }
 
 const inFlight = 4
 
 type process struct {
 	connected, dead, stopped bool
+	astray                   bool // connected to what was the primary
 	since                    int8 // when it was stopped
 	asking                   bool
 	known                    int8   // the latest expiry it has been told of
@@ -96,6 +105,7 @@ type client struct {
 	id    ident
 	tries int8
 	until int8
+	fence int8 // of what it holds, or held last
 }
 
 // model is comparable, so that the search knows where it has been.
@@ -103,6 +113,7 @@ type model struct {
 	now     int8
 	owner   ident
 	expiry  int8
+	fence   int8 // the last that was used up
 	last    ident
 	queue   [8]ident
 	ghost   message // of a broken connection, not yet read by the server
@@ -111,12 +122,13 @@ type model struct {
 	faults  faults // still to come
 	wasted  bool   // a lease was granted to a process that was dead, or silent for a TTL
 	refused bool   // PUBLISH is forbidden
+	closed  bool   // writes are refused
 	delayed bool   // it was: a lock may have to wait for its checker
 	full    bool   // more in flight than the model has room for: not followed
 }
 
 // faults are what may go wrong, and how many ticks the world lasts.
-type faults struct{ breaks, cancels, deaths, stops, refusals, ticks int8 }
+type faults struct{ breaks, cancels, deaths, stops, refusals, closures, failovers, ticks int8 }
 
 func start(f faults) model {
 	m := model{faults: f}
@@ -175,6 +187,7 @@ func (m *model) grantIfFree(planted mistake) {
 	for m.queue[0] != 0 {
 		id := m.queue[0]
 		p := &m.procs[id.proc()]
+		m.fence++
 		if m.refused {
 			if planted == popBeforePublish {
 				m.remove(0)
@@ -185,10 +198,14 @@ func (m *model) grantIfFree(planted mistake) {
 		if p.silent(m.now) && planted != grantToTheSilent {
 			continue
 		}
-		if p.connected {
-			m.put(&p.down, message{kind: granted, id: id, time: m.now})
+		hears := p.connected && !p.astray
+		if hears || p.connected && (planted == replicatedTold || planted == offeredAgain) {
+			m.put(&p.down, message{kind: granted, id: id, time: m.now, fence: m.fence})
 		}
-		if p.connected || planted == grantToTheDead {
+		if !hears && planted == offeredAgain {
+			m.fence--
+		}
+		if hears || planted == grantToTheDead {
 			m.owner, m.expiry = id, m.now+modelTTL
 			m.wasted = p.dead || p.silent(m.now)
 			return
@@ -207,11 +224,16 @@ func (m *model) serve(p int, msg message, late bool, planted mistake) {
 	if late && m.procs[p].connected && msg.kind == enqueue && planted != lateEnqueue {
 		return // it belongs to an earlier connection than the one that is known now
 	}
+	if m.procs[p].astray || m.closed {
+		m.refuse(p, msg, planted, reply)
+		return
+	}
 	switch msg.kind {
 	case enqueue:
 		if m.free() && m.queue[0] == 0 {
+			m.fence++
 			m.owner, m.expiry = msg.id, m.now+modelTTL
-			reply(message{kind: granted, id: msg.id, time: m.now})
+			reply(message{kind: granted, id: msg.id, time: m.now, fence: m.fence})
 			return
 		}
 		m.append(msg.id)
@@ -239,15 +261,39 @@ func (m *model) serve(p int, msg message, late bool, planted mistake) {
 		reply(message{kind: answer, id: msg.id})
 	case ask:
 		m.grantIfFree(planted)
-		r := message{kind: found, time: m.expiry - modelTTL}
-		for c, cl := range m.clients {
-			if cl.id != 0 && procOf[c] == p && slices.Contains(m.queue[:], cl.id) {
-				r.bits |= 1 << c
-			}
-			if cl.id != 0 && m.owner == cl.id {
-				r.id = cl.id
-			}
+		reply(m.found(p))
+	}
+}
+
+// found is the answer to ask.
+func (m *model) found(p int) message {
+	r := message{kind: found, time: m.expiry - modelTTL, fence: m.fence}
+	for c, cl := range m.clients {
+		if cl.id != 0 && procOf[c] == p && slices.Contains(m.queue[:], cl.id) {
+			r.bits |= 1 << c
 		}
-		reply(r)
+		if cl.id != 0 && m.owner == cl.id {
+			r.id = cl.id
+		}
+	}
+	return r
+}
+
+// refuse is what a server does with a command that refuses writes. One that is the primary
+// no more tells those who listen there still, if it tells anybody.
+func (m *model) refuse(p int, msg message, planted mistake, reply func(message)) {
+	frees := (msg.kind == release || msg.kind == leave) && m.owner == msg.id || m.free()
+	if first := m.queue[0]; (planted == tellBeforeWrite || planted == asItWas) && frees && first != 0 && msg.kind != push {
+		if to := &m.procs[first.proc()]; to.connected && to.astray == m.procs[p].astray {
+			m.put(&to.down, message{kind: granted, id: first, time: m.now, fence: m.fence + 1})
+		}
+	}
+	switch {
+	case m.procs[p].astray:
+		reply(message{kind: demoted})
+	case msg.kind == ask: // it reads, too
+		reply(m.found(p))
+	case msg.kind != check:
+		reply(message{kind: refusal, id: msg.id, bits: uint8(msg.kind)})
 	}
 }

@@ -39,7 +39,11 @@ func (m *model) othersWait(c int) bool {
 func (m *model) receive(p int, msg message, planted mistake) {
 	switch msg.kind {
 	case granted:
-		m.given(p, msg.id, msg.time, planted)
+		m.given(p, msg, planted)
+	case refusal:
+		m.isRefused(p, msg, planted)
+	case demoted:
+		m.lose(p, false)
 	case first:
 		m.send(p, message{kind: check})
 	case answer:
@@ -56,7 +60,7 @@ func (m *model) receive(p int, msg message, planted mistake) {
 			}
 			switch {
 			case msg.id == cl.id:
-				m.given(p, cl.id, msg.time, planted)
+				m.given(p, message{id: cl.id, time: msg.time, fence: msg.fence}, planted)
 			case msg.bits&(1<<c) != 0:
 			default:
 				m.begin(c, enqueue)
@@ -66,10 +70,11 @@ func (m *model) receive(p int, msg message, planted mistake) {
 }
 
 // given is what a process does with a grant, however it has learnt of it.
-func (m *model) given(p int, id ident, time int8, planted mistake) {
+func (m *model) given(p int, msg message, planted mistake) {
+	id := msg.id
 	cl := &m.clients[id.client()]
 	if cl.id != id || cl.phase != waiting {
-		if cl.id == id && (cl.phase == holding || cl.phase == leaving) {
+		if cl.id == id && (cl.phase == holding && planted != asItWas || cl.phase == leaving) {
 			return // told twice, or the leave that is under way releases it
 		}
 		if planted != keepUnknown {
@@ -77,7 +82,7 @@ func (m *model) given(p int, id ident, time int8, planted mistake) {
 		}
 		return
 	}
-	cl.until = time + modelTTL
+	cl.until = msg.time + modelTTL
 	m.procs[p].known = max(m.procs[p].known, cl.until)
 	if planted == validFromReceipt {
 		cl.until = m.now + modelTTL
@@ -87,7 +92,26 @@ func (m *model) given(p int, id ident, time int8, planted mistake) {
 		m.begin(id.client(), enqueue)
 		return
 	}
-	cl.phase = holding
+	cl.phase, cl.fence = holding, msg.fence
+}
+
+// isRefused is what a process does when Redis refuses what it has asked for: a wait ends
+// with the error, and what may be left of it is owed; the rest is asked for again.
+func (m *model) isRefused(p int, msg message, planted mistake) {
+	cl := &m.clients[msg.id.client()]
+	owed := m.procs[p].owed&(1<<msg.id) != 0
+	switch {
+	case planted == refusedIsPaid && (owed || cl.id == msg.id && cl.phase == leaving):
+		m.procs[p].owed &^= 1 << msg.id
+		if cl.id == msg.id && cl.phase == leaving {
+			cl.phase, cl.id = done, 0
+		}
+	case cl.id == msg.id && cl.phase == waiting:
+		cl.phase = leaving
+		m.send(p, message{kind: leave, id: msg.id})
+	default:
+		m.send(p, message{kind: kind(msg.bits), id: msg.id})
+	}
 }
 
 // giveBack releases what was granted to nobody, until that is answered.
@@ -103,7 +127,7 @@ func (m *model) lose(p int, ghost bool) {
 	if ghost && pr.up[0].id != 0 {
 		m.ghost = pr.up[0]
 	}
-	pr.connected, pr.asking = false, false
+	pr.connected, pr.asking, pr.astray = false, false, false
 	pr.up, pr.down = [inFlight]message{}, [inFlight]message{}
 }
 
@@ -130,6 +154,18 @@ func (m model) next(planted mistake, visit func(n model, progress bool)) {
 	}
 	for c, cl := range m.clients {
 		m.clientSteps(c, cl, planted, try)
+	}
+	if m.faults.closures > 0 {
+		try(false, func(n *model) bool { n.faults.closures--; n.closed, n.delayed = !n.closed, true; return true })
+	}
+	if m.faults.failovers > 0 {
+		try(false, func(n *model) bool {
+			n.faults.failovers--
+			for p := range n.procs {
+				n.procs[p].astray = n.procs[p].connected
+			}
+			return true
+		})
 	}
 	if m.faults.refusals > 0 {
 		try(false, func(n *model) bool { n.faults.refusals--; n.refused, n.delayed = !n.refused, true; return true })
@@ -176,6 +212,9 @@ func (m model) processSteps(p int, pr process, planted mistake, try trying) {
 	}
 	if !pr.connected {
 		try(true, func(n *model) bool { n.procs[p].connected = true; return n.wonders(p, planted) })
+	}
+	if pr.connected && pr.astray && pr.up[0].kind == none { // a heartbeat finds it out
+		try(true, func(n *model) bool { return n.send(p, message{kind: check}) })
 	}
 	if pr.connected && m.overdue(p) && planted != noChecker {
 		try(true, func(n *model) bool { return n.send(p, message{kind: check}) })

@@ -22,6 +22,13 @@ func (m model) broken() string {
 			return "queued twice"
 		}
 	}
+	for c, cl := range m.clients {
+		for _, other := range m.clients[:c] {
+			if cl.fence != 0 && cl.fence == other.fence {
+				return "two had the same token"
+			}
+		}
+	}
 	if m.wasted {
 		return "the dead are granted the lock"
 	}
@@ -32,7 +39,7 @@ func (m model) broken() string {
 // clients' will, keeps somebody waiting.
 func (m model) stuck() string {
 	for _, pr := range m.procs {
-		if pr.stopped && !pr.dead || m.refused {
+		if pr.stopped && !pr.dead || m.refused || m.closed {
 			return ""
 		}
 	}
@@ -93,21 +100,27 @@ func search(f faults, planted mistake) (fault string, states int) {
 
 // A break between any two steps, and so on; a lease lasts two ticks.
 var (
-	calm     = faults{ticks: 3}
-	cancels  = faults{cancels: 1, ticks: 2}
-	breaks   = faults{breaks: 1, ticks: 2}
-	deaths   = faults{deaths: 1, ticks: 3}
-	stops    = faults{stops: 1, ticks: 3}
-	refusals = faults{refusals: 2, ticks: 3}
+	calm      = faults{ticks: 3}
+	cancels   = faults{cancels: 1, ticks: 2}
+	breaks    = faults{breaks: 1, ticks: 2}
+	deaths    = faults{deaths: 1, ticks: 3}
+	stops     = faults{stops: 1, ticks: 3}
+	refusals  = faults{refusals: 2, ticks: 3}
+	closures  = faults{closures: 2, ticks: 2}
+	failovers = faults{failovers: 1}
+	cancelled = faults{closures: 2, cancels: 1}
 )
 
 func TestModelIsSafeAndLive(t *testing.T) {
-	for _, f := range []faults{calm, cancels, breaks, deaths, stops, refusals} {
-		fault, states := search(f, noMistake)
-		if fault != "" {
-			t.Errorf("with %+v: %s", f, fault)
-		}
-		t.Logf("%+v: %d states", f, states)
+	for _, f := range []faults{calm, cancels, breaks, deaths, stops, refusals, closures, failovers, cancelled} {
+		t.Run(fmt.Sprintf("%+v", f), func(t *testing.T) {
+			t.Parallel()
+			fault, states := search(f, noMistake)
+			if fault != "" {
+				t.Error(fault)
+			}
+			t.Logf("%d states", states)
+		})
 	}
 }
 
@@ -128,11 +141,19 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		{blindPush, calm},
 		{lateEnqueue, breaks},
 		{popBeforePublish, refusals},
+		{asItWas, closures},
+		{tellBeforeWrite, failovers},
+		{replicatedTold, failovers},
+		{offeredAgain, failovers},
+		{refusedIsPaid, cancelled},
 	} {
-		found, states := search(test.faults, test.planted)
-		if found == "" {
-			t.Errorf("not found: %s", test.planted)
-		}
-		t.Logf("%s: %.50s (%d states)", test.planted, found, states)
+		t.Run(string(test.planted), func(t *testing.T) {
+			t.Parallel()
+			found, states := search(test.faults, test.planted)
+			if found == "" {
+				t.Error("it is not found")
+			}
+			t.Logf("%.50s (%d states)", found, states)
+		})
 	}
 }

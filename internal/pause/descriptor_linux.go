@@ -1,0 +1,53 @@
+package pause
+
+import (
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// descriptor is a timerfd (timerfd_create(2)) in the runtime's poller, which it
+// wakes at the nanosecond. One goroutine at a time sleeps on it.
+type descriptor struct {
+	file *os.File
+	fd   uintptr
+}
+
+const clockMonotonic = 1
+
+// open is nil where the system has no descriptor to give.
+func open() *descriptor {
+	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		return nil
+	}
+	return &descriptor{file: os.NewFile(fd, "timerfd"), fd: fd}
+}
+
+func (d *descriptor) close() { _ = d.file.Close() }
+
+// sleep returns at an instant, or later; false where that has come already.
+//
+// The runtime is asked to wake the goroutine too: on a busy machine it looks at
+// its own timers more often than at descriptors.
+func (d *descriptor) sleep(until time.Time) bool {
+	left := time.Until(until)
+	if left <= 0 {
+		return false
+	}
+	var expirations [8]byte
+	for ; left > 0; left = time.Until(until) {
+		setting := struct{ interval, value syscall.Timespec }{value: syscall.NsecToTimespec(int64(left))}
+		if _, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, d.fd, 0, uintptr(unsafe.Pointer(&setting)), 0, 0, 0); errno != 0 {
+			time.Sleep(left)
+			return true
+		}
+		if err := d.file.SetReadDeadline(until); err != nil {
+			time.Sleep(left)
+			return true
+		}
+		_, _ = d.file.Read(expirations[:]) // ends at either
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package virtual_test
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockbench/lockbench/internal/virtual"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// log is an Observer that keeps what was acquired.
+type log struct {
+	mu  sync.Mutex
+	all []workloads.Acquisition
+}
+
+func (*log) Holding(int)   {}
+func (*log) Releasing(int) {}
+
+func (l *log) Acquired(a workloads.Acquisition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, a)
+}
+
+// arrival is what the i-th arrival of an open loop came for, in ns from the first.
+type arrival struct {
+	due, hold int64
+	key       int
+}
+
+func arrivalsOf(t *testing.T, clients int, seed int64) []arrival {
+	t.Helper()
+	var all []arrival
+	synctest.Test(t, func(t *testing.T) {
+		var seen log
+		virtual.Run(t, &seen, func(w *spec.Spec) {
+			w.Clients, w.Keys, w.Seed, w.Iterations = clients, 8, seed, 400
+			w.Hold, w.Rate = virtual.Dist(t, "exp:2ms"), 1500
+		})
+		first := slices.MinFunc(seen.all, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Due, b.Due) }).Due
+		for _, a := range seen.all {
+			all = append(all, arrival{due: a.Due - first, hold: a.Released - a.Granted, key: a.Key})
+		}
+	})
+	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.due, b.due) })
+	return all
+}
+
+// An arrival brings its key and its hold with it: which client takes it depends on who
+// happens to be free, and must not change what a strategy is measured with.
+func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
+	many, few := arrivalsOf(t, 100, 42), arrivalsOf(t, 20, 42)
+	n := min(len(many), len(few))
+	if n < 350 {
+		t.Fatalf("%d and %d arrivals", len(many), len(few))
+	}
+	for i := range n - 50 { // the last ones may have been overtaken by the end
+		if many[i] != few[i] {
+			t.Fatalf("arrival %d is %+v to one of a hundred clients, %+v to one of twenty", i, many[i], few[i])
+		}
+	}
+	other := arrivalsOf(t, 100, 43)
+	same := 0
+	for i := range n - 50 {
+		if many[i].hold == other[i].hold {
+			same++
+		}
+	}
+	if same > 0 {
+		t.Errorf("%d holds are alike under another seed", same)
+	}
+}

@@ -1,0 +1,141 @@
+//go:build !race
+
+package virtual_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// independent is a Locker whose waits are known: exponential and independent of
+// each other, with a mean of the client's class. It excludes nobody.
+type independent struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	mean   time.Duration
+}
+
+func (i *independent) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	i.mu.Lock()
+	wait := time.Duration(i.random.ExpFloat64() * float64(i.mean))
+	i.mu.Unlock()
+	select {
+	case <-time.After(wait):
+		return free{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (i *independent) Close() error { return nil }
+
+type free struct{}
+
+func (free) Release(context.Context) error { return nil }
+
+// waits runs clients, in two instances of one class each, through a window: so many
+// that chance moves a percentile by less than 1 %.
+func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) results.Waiting {
+	t.Helper()
+	var run *results.Run
+	synctest.Test(t, func(t *testing.T) {
+		opened := 0
+		info := strategies.Info{Name: "independent", Summary: "waits that are known"}
+		v := strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
+			opened++
+			return &independent{random: rand.New(rand.NewPCG(uint64(opened), uint64(window))), mean: means[opened-1]}, nil
+		})
+		w := spec.Default()
+		w.Clients, w.Instances, w.Hold = int(80000*min(means[0], means[1]).Seconds()/window.Seconds())+1000, 2, spec.Dist{}
+		w.Warmup, w.Duration = spec.Duration(warmup), spec.Duration(window)
+		var err error
+		if run, err = (workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, VirtualTime: true}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return run.Waiting
+}
+
+// mixture is the q-quantile of exponential waits of these means, in equal shares.
+func mixture(q float64, means [2]time.Duration) float64 {
+	low, high := 0.0, 100*float64(max(means[0], means[1]))
+	for range 100 {
+		middle := (low + high) / 2
+		left := (math.Exp(-middle/float64(means[0])) + math.Exp(-middle/float64(means[1]))) / 2
+		if left > 1-q {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
+// The percentiles of independent waits are known. They must come out at any
+// warm-up: a wait begun before the window could not have been seen ending before
+// it opened. Per client too, whether the clients are alike or not.
+func TestPercentilesOfIndependentWaits(t *testing.T) {
+	alike, unlike := [2]time.Duration{time.Second, time.Second}, [2]time.Duration{time.Second, time.Second / 10}
+	for _, test := range []struct {
+		warmup, window time.Duration
+		means          [2]time.Duration
+		exact          []float64 // percentiles that must be there per client, not only bounds
+	}{
+		{0, 5 * time.Second, alike, []float64{0.5}},
+		{300 * time.Millisecond, 5 * time.Second, alike, []float64{0.5}},
+		{time.Second, 5 * time.Second, alike, []float64{0.5}},
+		{5 * time.Second, 5 * time.Second, alike, []float64{0.5}},
+		{time.Second, 2 * time.Second, alike, nil},
+		{time.Second, 20 * time.Second, alike, []float64{0.5, 0.9}},
+		{time.Second, 5 * time.Second, unlike, nil},
+		{time.Second, 50 * time.Second, unlike, []float64{0.5, 0.9}},
+	} {
+		t.Run(fmt.Sprintf("%v after %v, means %v", test.window, test.warmup, test.means), func(t *testing.T) {
+			got := waits(t, test.warmup, test.window, test.means)
+			for _, p := range []struct {
+				q              float64
+				all, perClient *results.Bound
+			}{
+				{0.5, got.PerAcquisition.P50, got.PerClient.P50},
+				{0.9, got.PerAcquisition.P90, got.PerClient.P90},
+			} {
+				truth := mixture(p.q, test.means)
+				t.Logf("p%g: truth %.3f s, per acquisition %s, per client %s", 100*p.q, truth/1e9, p.all, p.perClient)
+				if test.means == alike && !closeTo(p.all, truth) {
+					t.Errorf("p%g per acquisition is %s, want %.3f s", 100*p.q, p.all, truth/1e9)
+				}
+				if !closeTo(p.perClient, truth) {
+					t.Errorf("p%g per client is %s, want %.3f s", 100*p.q, p.perClient, truth/1e9)
+				}
+				for _, q := range test.exact {
+					if q == p.q && (p.perClient == nil || p.perClient.AtLeast) {
+						t.Errorf("p%g per client is %s, which is not known exactly", 100*p.q, p.perClient)
+					}
+				}
+			}
+		})
+	}
+}
+
+// closeTo says whether a percentile is within 3 % of the truth, or is a lower
+// bound of it.
+func closeTo(b *results.Bound, truth float64) bool {
+	if b == nil {
+		return false
+	}
+	if b.AtLeast {
+		return float64(b.NS) < 1.03*truth
+	}
+	return math.Abs(float64(b.NS)/truth-1) < 0.03
+}

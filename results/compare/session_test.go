@@ -1,0 +1,155 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// The rounds of a session have a server and an hour in common: six rounds of one session
+// against six of another are one value a side, however far they lie apart.
+func TestRoundsOfASessionCountOnce(t *testing.T) {
+	t.Parallel()
+	const rounds = 6
+	sessions := func(name string, n, offset int, slower float64) Side {
+		s := side(name, n, offset, slower, 1)
+		for i, report := range s.Reports {
+			first := report.Runs[0]
+			for round := 2; round <= rounds; round++ {
+				run := first
+				run.Round = round
+				run.Speed.PerSecond = first.Speed.PerSecond * noise(i+round)
+				report.Runs = append(report.Runs, run)
+			}
+		}
+		return s
+	}
+	c := do(t, Unpaired, sessions("base", 1, 0, 1), sessions("head", 1, 5, 1.5))
+	r := c.Strategies[0].Results[0]
+	if c.Verdict != Undecided || r.Base.N != 1 || r.Head.N != 1 || r.Base.Median == nil || r.P != nil || r.Needed != 4 || r.Delta == nil || *r.Delta > -0.3 {
+		t.Errorf("one session a side: %s, %+v", c.Headline(), r)
+	}
+	if want := "undecided: 1+1 sessions; 4 sessions a side are needed by acquisitions, 6 by all metrics"; c.Headline() != want {
+		t.Errorf("headline %q, want %q", c.Headline(), want)
+	}
+	c = do(t, Unpaired, sessions("base", 4, 0, 1), sessions("head", 4, 5, 1.5))
+	if r := c.Strategies[0].Results[0]; r.Base.N != 4 || c.Verdict != Worse {
+		t.Errorf("four sessions a side: %s, %+v", c.Headline(), r)
+	}
+}
+
+func TestCopiesOfASessionCountOnce(t *testing.T) {
+	t.Parallel()
+	base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1.5, 1)
+	for i, report := range append(base.Reports, head.Reports...) {
+		report.Started = time.Unix(int64(i%7), 0) // the last of the head is as old as the first of the base
+	}
+	for i := range base.Reports {
+		base.Reports[i].Started = base.Reports[0].Started
+	}
+	c := do(t, Unpaired, base, head)
+	if c.Verdict != Undecided || c.Base.Reports != 1 || c.Head.Reports != 4 || len(c.LeftOut) != 3 || c.LeftOut[0] != "base-2.json: the same session as base-1.json" {
+		t.Errorf("%s, %d and %d reports, left out %q", c.Headline(), c.Base.Reports, c.Head.Reports, c.LeftOut)
+	}
+}
+
+func TestOneSideBeforeTheOtherIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		base, head func(i int) int
+		said       bool
+	}{
+		{"base first", func(i int) int { return i }, func(i int) int { return 100 + i }, true},
+		{"head first", func(i int) int { return 100 + i }, func(i int) int { return i }, true},
+		{"in turns", func(i int) int { return 2 * i }, func(i int) int { return 2*i + 1 }, false},
+	} {
+		base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1, 1)
+		for i := range base.Reports {
+			base.Reports[i].Started, head.Reports[i].Started = time.Unix(int64(test.base(i)), 0), time.Unix(int64(test.head(i)), 0)
+		}
+		c := do(t, Unpaired, base, head)
+		if said := strings.Contains(fmt.Sprint(c.Notes), "recorded before all of the other"); said != test.said {
+			t.Errorf("%s: notes %q", test.name, c.Notes)
+		}
+	}
+}
+
+// A metric that is not the primary one counts with --strict alone, and is named without.
+func TestOnlyThePrimaryMetricCountsUnlessStrict(t *testing.T) {
+	t.Parallel()
+	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
+		base, head := side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 8.0/7)
+		rules := DefaultRules()
+		c, err := compare(base, head, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Verdict != Same || !strings.Contains(c.Headline(), "without --strict this does not count: worse: spin commands per acq +14.3 %") {
+			t.Errorf("%s: %s", name, c.Headline())
+		}
+		rules.Strict = true
+		if c, err = compare(base, head, rules); err != nil || c.Verdict != Worse {
+			t.Errorf("%s, strict: %s, %v", name, c.Headline(), err)
+		}
+		rules.Strict, rules.Primary = false, "commands_per_acq"
+		if c, err = compare(base, head, rules); err != nil || c.Verdict != Worse {
+			t.Errorf("%s by commands: %s, %v", name, c.Headline(), err)
+		}
+	}
+}
+
+// bounded is a side with these values of wait p99, one a report; negative ones are lower
+// bounds.
+func bounded(name string, ms ...float64) Side {
+	s := side(name, len(ms), 0, 1, 1)
+	for i, v := range ms {
+		s.Reports[i].Runs[0].Waiting.PerAcquisition.P99 = &results.Bound{NS: int64(max(v, -v) * 1e6), AtLeast: v < 0}
+	}
+	return s
+}
+
+func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
+	t.Parallel()
+	repeated := func(pattern ...float64) []float64 {
+		var all []float64
+		for i := range 12 {
+			all = append(all, pattern[i%len(pattern)]*noise(i))
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name       string
+		base, head []float64
+		want       Verdict
+	}{
+		{"exact and slower", repeated(100), repeated(150), Worse},
+		{"nothing but bounds", repeated(-100), repeated(-100), Undecided},
+		{"bounds of a head below the base", repeated(150), repeated(-100), Undecided},
+		{"bounds of a base below the head", repeated(-100), repeated(150), Undecided},
+		{"bounds of a head above the base", repeated(100), repeated(-150), Worse},
+		{"bounds of a base above the head", repeated(-150), repeated(100), Better},
+		{"most are bounds", repeated(100, -100, -100), repeated(100, -100, -100), Undecided},
+		{"one bound among equals", append(repeated(100)[:11], -100), repeated(100), Same},
+		{"one bound among slower ones", repeated(100), append(repeated(150)[:11], -150), Worse},
+	} {
+		for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
+			rules := DefaultRules()
+			rules.Primary = "wait_p99"
+			c, err := compare(bounded("base", test.base...), bounded("head", test.head...), rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := c.Strategies[0].Results[0]
+			if r.Metric != "wait_p99" || r.Verdict != test.want || c.Verdict != test.want {
+				t.Errorf("%s, %s: %s, want %s: %+v", test.name, name, c.Headline(), test.want, r)
+			}
+			if test.want == Undecided && (r.P != nil || r.Low != nil || r.Needed != 0 || len(r.Warnings) == 0 || !strings.Contains(c.Headline(), "lower bounds of wait p99 leave it open")) {
+				t.Errorf("%s, %s: it does not say why: %s, %+v", test.name, name, c.Headline(), r)
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package workloads
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+)
+
+// waiters are the clients', by number.
+func (r *run) waiters() []*measure.Waiter {
+	var all []*measure.Waiter
+	for _, c := range r.clients {
+		all = append(all, c.waiter)
+	}
+	return all
+}
+
+// shortOfARound says that some clients had no turn because the window was too short for
+// every client to have one, and which would not be; "" where it can be told who starves,
+// and where clients are only slots.
+func (r *run) shortOfARound(result *results.Run) string {
+	if r.arrivals != nil || len(r.Workload.Stages) > 0 || result.WindowNS == 0 {
+		return ""
+	}
+	part, short := r.recorder.ShortOfARound(r.audit, r.waiters())
+	if !short {
+		return ""
+	}
+	label := fmt.Sprintf("window too short for one fair round: %d turns for %d clients", result.Speed.Served, r.Workload.Clients)
+	if part == 0 {
+		return label
+	}
+	return label + ", --duration " + roomy(time.Duration(float64(result.WindowNS)/part)).String() + " is not"
+}
+
+// roomy is a window somewhat longer than what would just do, in whole seconds.
+func roomy(least time.Duration) time.Duration {
+	const spare = 1.1
+	return time.Duration(math.Ceil(least.Seconds()*spare)) * time.Second
+}

@@ -1,0 +1,29 @@
+package workloads
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+func TestOthersAreLabelledBeyondALimit(t *testing.T) {
+	for _, test := range []struct {
+		foreign, steal *float64
+		want           []string
+	}{
+		{nil, nil, nil},
+		{new(10.0), new(2.0), nil},
+		{new(10.6), new(0.0), []string{"foreign CPU 11%"}},
+		{new(0.0), new(2.25), []string{"steal 2.2%"}},
+		{new(54.4), new(12.0), []string{"foreign CPU 54%", "steal 12.0%"}},
+	} {
+		got := othersLabels(results.Generator{Foreign: test.foreign, Steal: test.steal})
+		if !slices.Equal(got, test.want) {
+			t.Errorf("foreign %v, steal %v: %q, want %q", test.foreign, test.steal, got, test.want)
+		}
+		if hurried := (results.Run{Labels: got}).Hurried(); hurried != (len(test.want) > 0) {
+			t.Errorf("%q: hurried %v", got, hurried)
+		}
+	}
+}
