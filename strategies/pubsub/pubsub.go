@@ -36,6 +36,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -58,6 +59,7 @@ func init() {
 type Options struct {
 	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
+	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
 // Defaults are Redisson's: the watchdog runs, sharded is auto.
@@ -66,10 +68,10 @@ func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.Shard
 // Validate refuses what sharded cannot be.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// Refine claims the watchdog when it runs.
+// Refine claims the watchdog when it runs, and counts the pipeline's connection.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
-	return info
+	return pipeline.Refine(info, o.Pipeline)
 }
 
 // lock has the methods that all locks of the family share.
@@ -78,7 +80,10 @@ type lock = redisson.Lock
 // Locker is one process's side of the lock: the waiters, who share a
 // subscription, and the holders, who share a watchdog. It is a strategies.Locker,
 // Trier, Reentrant and Preparer.
-type Locker struct{ *lock }
+type Locker struct {
+	*lock
+	hangUp func() error // ends the pipeline
+}
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
 func New(config strategies.Config, options Options) (*Locker, error) {
@@ -87,5 +92,13 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	}
 	client := config.Nodes[0].Client
 	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, herald, options.Watchdog)}, nil
+	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("pubsub: %w", errors.Join(err, line.Close()))
+	}
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, herald, options.Watchdog), hangUp}, nil
 }
+
+// Close ends the subscriptions, the watchdog and the pipeline. Leases can still be
+// released.
+func (l *Locker) Close() error { return errors.Join(l.lock.Close(), l.hangUp()) }

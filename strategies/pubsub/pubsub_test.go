@@ -23,7 +23,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	trial.Conform(t, "pubsub", "pubsub:watchdog=false")
+	trial.Conform(t, "pubsub", "pubsub:watchdog=false", "pubsub:pipeline=true")
 }
 
 // process is one instance, as a service would have it.

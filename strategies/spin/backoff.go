@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
 
 // The backoffs: how long a waiter sleeps after its n-th failed attempt, n from 0.
@@ -34,6 +37,8 @@ type Options struct {
 
 	WaitReplicas int           `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
 	WaitTimeout  time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
+
+	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
 // Defaults are full jitter within Redisson's bounds.
@@ -65,7 +70,15 @@ func (o Options) Validate() error {
 	if o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond { // WAIT takes milliseconds, and 0 for ever
 		faults = append(faults, fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout))
 	}
+	if o.WaitReplicas > 0 && o.Pipeline {
+		faults = append(faults, errors.New("wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"))
+	}
 	return errors.Join(faults...)
+}
+
+// Refine counts the pipeline's connection.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	return pipeline.Refine(info, o.Pipeline)
 }
 
 // grows says whether the sleep depends on the attempts before, and cap on it.

@@ -33,6 +33,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
@@ -55,6 +56,7 @@ type Locker struct {
 	config  strategies.Config
 	options Options
 	client  redis.UniversalClient
+	hangUp  func() error // ends the pipeline
 	owners  *owner.Names
 	closed  atomic.Bool
 
@@ -69,7 +71,11 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	if options.WaitReplicas > 0 && config.Nodes[0].Options.IsClusterMode {
 		return nil, errors.New("spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
 	}
-	return &Locker{config: config, options: options, client: config.Nodes[0].Client, owners: owner.New()}, nil
+	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("spin: %w", err)
+	}
+	return &Locker{config: config, options: options, client: config.Nodes[0].Client, hangUp: hangUp, owners: owner.New()}, nil
 }
 
 // Prepare loads the release script.
@@ -118,7 +124,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	l.sleepers.Close()
-	return nil
+	return l.hangUp()
 }
 
 func (l *Locker) begin(key string) (*token.Lease, error) {

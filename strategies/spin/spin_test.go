@@ -18,7 +18,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	trial.Conform(t, "spin", "spin:backoff=none", "spin:backoff=redisson")
+	trial.Conform(t, "spin", "spin:backoff=none", "spin:backoff=redisson", "spin:pipeline=true")
 }
 
 func open(t testing.TB, config strategies.Config, options spin.Options) *spin.Locker {

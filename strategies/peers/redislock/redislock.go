@@ -35,6 +35,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
@@ -57,10 +58,17 @@ func init() {
 type Options struct {
 	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last, instead of delay"`
 	Delay time.Duration `opt:"delay" help:"sleep between tries"`
+
+	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
 // Defaults are those of redislock's documentation.
 func Defaults() Options { return Options{Delay: 100 * time.Millisecond} }
+
+// Refine counts the pipeline's connection.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	return pipeline.Refine(info, o.Pipeline)
+}
 
 // Validate returns every fault, joined.
 func (o Options) Validate() error {
@@ -92,6 +100,7 @@ type Locker struct {
 	config  strategies.Config
 	options Options
 	peer    *peer.Client
+	hangUp  func() error // ends the pipeline
 	closed  atomic.Bool
 }
 
@@ -100,7 +109,11 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	return &Locker{config: config, options: options, peer: peer.New(config.Nodes[0].Client)}, nil
+	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
+	}
+	return &Locker{config: config, options: options, peer: peer.New(config.Nodes[0].Client), hangUp: hangUp}, nil
 }
 
 // Acquire obtains a lock of that name.
@@ -162,7 +175,7 @@ func newToken() string {
 // Close refuses further calls; leases can still be released.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
-	return nil
+	return l.hangUp()
 }
 
 // lease is a lock obtained.

@@ -39,6 +39,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
@@ -62,6 +63,8 @@ func init() {
 type Options struct {
 	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
 	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is redsync's own, random between 50 and 250 ms, or that of tuned"`
+
+	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
 // Defaults are redsync's own.
@@ -69,6 +72,11 @@ func Defaults() Options { return Options{} }
 
 // tuned is the sleep between the tries of a tuned redsync.
 var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
+
+// Refine counts the pipeline's connection.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	return pipeline.Refine(info, o.Pipeline)
+}
 
 // Validate returns every fault, joined.
 func (o Options) Validate() error {
@@ -83,6 +91,7 @@ type Locker struct {
 	config  strategies.Config
 	options Options
 	peer    *peer.Redsync
+	hangUp  func() error // ends the pipeline
 	closed  atomic.Bool
 }
 
@@ -91,11 +100,15 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redsync: %w", err)
 	}
+	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("redsync: %w", err)
+	}
 	var pools []redis.Pool
 	for i, node := range config.Nodes {
 		pools = append(pools, pool{goredis.NewPool(node.Client), i})
 	}
-	return &Locker{config: config, options: options, peer: peer.New(pools...)}, nil
+	return &Locker{config: config, options: options, peer: peer.New(pools...), hangUp: hangUp}, nil
 }
 
 // mutexOptions are those of a new mutex, whose last try's token goes to token.
@@ -177,7 +190,7 @@ func newToken() string {
 // Close refuses further calls; leases can still be released.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
-	return nil
+	return l.hangUp()
 }
 
 // again says whether a lock that failed may succeed when tried again: somebody has
