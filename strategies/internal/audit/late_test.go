@@ -198,7 +198,7 @@ func free(t *testing.T, locker strategies.Locker) strategies.Lease {
 	}
 }
 
-// An acquire that arrives after the wait was given up takes the lock for nobody.
+// An acquire that arrives after the wait was given up does not keep the lock for nobody.
 func TestLateAcquire(t *testing.T) {
 	for _, how := range []string{"wait", "try"} {
 		t.Run(how, func(t *testing.T) {
@@ -233,11 +233,7 @@ func TestLateAcquire(t *testing.T) {
 					t.Fatal(err)
 				}
 				deliver(t, late)
-				lease, err := other.(strategies.Trier).TryAcquire(t.Context(), "key")
-				if err != nil {
-					t.Fatalf("after an acquire that came late: %v, and nobody has it", err)
-				}
-				_ = release(t, lease)
+				_ = release(t, free(t, other))
 			})
 		})
 	}
@@ -284,6 +280,7 @@ func TestReleaseAskedAgain(t *testing.T) {
 		p := new(path)
 		holder := open(t, name, server.Addr, p.dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
+		_ = release(t, acquire(t, holder)) // so that Redis knows the scripts
 		lease := acquire(t, holder)
 		p.mute()
 		done := make(chan error, 1)

@@ -96,7 +96,7 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 		"OOM":        {refusals["OOM"].begin, refusals["OOM"].relieve},
 		"NOREPLICAS": {refusals["NOREPLICAS"].begin, refusals["NOREPLICAS"].relieve},
 		"READONLY":   {do("REPLICAOF", "127.0.0.1", "1"), do("REPLICAOF", "NO", "ONE")},
-		"ACL":        {do("ACL", "SETUSER", "default", "-publish"), do("ACL", "SETUSER", "default", "+publish")},
+		"ACL":        {do("ACL", "SETUSER", "default", "-set"), do("ACL", "SETUSER", "default", "+set")},
 	}
 	for cause, change := range causes {
 		t.Run(cause, func(t *testing.T) {
