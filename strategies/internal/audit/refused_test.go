@@ -60,6 +60,9 @@ func refused(t *testing.T, server *redis.Client) {
 func TestRefusedWritesMakeNoOwner(t *testing.T) {
 	t.Parallel()
 	for reason, refusal := range refusals {
+		if reason == "OOM" {
+			continue // which does not keep a lock from being released
+		}
 		t.Run(reason, func(t *testing.T) {
 			each(t, func(t *testing.T, name string) {
 				server := redistest.Start(t, refusal.args...)
@@ -106,21 +109,27 @@ func TestGrantToldTwice(t *testing.T) {
 		for range 3 {
 			lockers = append(lockers, open(t, name, server.Addr, nil, ttl))
 		}
-		everything := outside.PSubscribe(t.Context(), "*")
-		if _, err := everything.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		b := &book{t: t}
 		lease := acquire(t, holder)
 		b.enter("the holder", lease)
 		w := b.wait(200*time.Millisecond, lockers...)
+		channels, err := outside.PubSubShardChannels(t.Context(), "*").Result()
+		if err != nil || len(channels) < len(lockers) {
+			t.Fatalf("the processes listen on %v, %v", channels, err)
+		}
+		everything := outside.SSubscribe(t.Context(), channels...)
+		for range channels {
+			if _, err := everything.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		again := make(chan int)
 		go func() {
 			told := map[string]bool{}
 			for m := range everything.Channel() { // until it is closed
 				if !told[m.Payload] {
 					told[m.Payload] = true
-					_ = outside.Publish(context.Background(), m.Channel, m.Payload).Err()
+					_ = outside.SPublish(context.Background(), m.Channel, m.Payload).Err()
 				}
 			}
 			again <- len(told)
