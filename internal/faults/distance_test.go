@@ -27,7 +27,8 @@ func TestDistance(t *testing.T) {
 		if err := client.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took < 2*oneWay {
+		// A sleep may end some microseconds early.
+		if took := time.Since(begin); took < 2*oneWay-time.Millisecond {
 			t.Errorf("a PING took %v, and the way alone is %v", took, 2*oneWay)
 		}
 	}
