@@ -30,10 +30,7 @@ func deployments() []deployment {
 	waiting := []string{"handoff", "spin", "redislock", "redislock:tuned=true", "redsync", "rueidislock"}
 	most := waiting[:len(waiting)-1] // rueidislock, by far the slowest, would take its time of the others
 	crowds := slices.Concat([]string{"handoff", "handoff:linger=0s", "cohort"}, waiting[1:], []string{"gated:redislock", "gated:redsync", "gated:rueidislock"})
-	var shared []string
-	for _, name := range []string{"handoff", "spin", "redislock", "redsync"} {
-		shared = append(shared, name+":pipeline=true")
-	}
+	shared := []string{"handoff", "spin:pipeline=true", "redislock:pipeline=true", "redsync:pipeline=true"} // handoff has always one
 	return []deployment{
 		{name: "free", title: "Nobody waits: 50 clients, 10,000 keys", clients: 50, instances: 1, keys: 10_000, strategies: calm},
 		{name: "shared", title: "Nobody waits, all callers share one pipeline", clients: 50, instances: 1, keys: 10_000, strategies: shared},
