@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -100,7 +101,8 @@ func until(lease strategies.Lease) time.Time { return lease.(strategies.Timed).V
 
 // book notes who holds the lock, and says when two do, or when a token does not grow.
 type book struct {
-	t *testing.T
+	t     *testing.T
+	pause time.Duration // of waiters after an error, 20 ms if 0
 
 	mu     sync.Mutex
 	holder strategies.Lease // nil while there is none
@@ -151,7 +153,7 @@ func (b *book) wait(hold time.Duration, lockers ...strategies.Locker) *waiters {
 						b.t.Errorf("waiter %d was never served: %v", n, err)
 						return
 					}
-					time.Sleep(20 * time.Millisecond) // Redis may be out of reach
+					time.Sleep(cmp.Or(b.pause, 20*time.Millisecond)) // Redis may be out of reach
 					continue
 				}
 				b.enter(n, lease)
