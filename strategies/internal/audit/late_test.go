@@ -184,15 +184,20 @@ func (p *path) begin(t *testing.T, do func() error) (result chan error) {
 // free expects that another process gets the lock soon.
 func free(t *testing.T, locker strategies.Locker) strategies.Lease {
 	t.Helper()
+	return freeKey(t, locker, "key")
+}
+
+func freeKey(t *testing.T, locker strategies.Locker, key string) strategies.Lease {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		lease, err := locker.(strategies.Trier).TryAcquire(ctx, "key")
+		lease, err := locker.(strategies.Trier).TryAcquire(ctx, key)
 		if err == nil {
 			return lease
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("the lock is held by nobody: %v", err)
+			t.Fatalf("the lock is held by nobody, and not free: %v", err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
