@@ -53,6 +53,16 @@ func open(t *testing.T, name, addr string, dial dialer, ttl time.Duration) strat
 // openBy opens one on a client with those options.
 func openBy(t *testing.T, name string, options *redis.UniversalOptions, ttl time.Duration) strategies.Locker {
 	t.Helper()
+	locker, err := tryOpen(t, name, options, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locker
+}
+
+// tryOpen opens one with a TTL that may be refused.
+func tryOpen(t *testing.T, name string, options *redis.UniversalOptions, ttl time.Duration) (strategies.Locker, error) {
+	t.Helper()
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	node := strategies.Node{Client: client, Options: options}
@@ -60,14 +70,14 @@ func openBy(t *testing.T, name string, options *redis.UniversalOptions, ttl time
 		Nodes: []strategies.Node{node}, Prefix: prefix, TTL: ttl, Probe: &strategies.Probe{},
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() {
 		if err := locker.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return locker
+	return locker, nil
 }
 
 // acquire must succeed.
