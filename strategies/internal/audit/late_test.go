@@ -98,6 +98,13 @@ func (p *path) snap() (late []*conn) {
 	return late
 }
 
+// hangUp ends the present connections, as the end of a process does.
+func (p *path) hangUp() {
+	for _, c := range p.snap() {
+		_ = c.Conn.Close()
+	}
+}
+
 // deliver has what was kept back arrive, and returns when Redis has answered it.
 func deliver(t *testing.T, late []*conn) {
 	t.Helper()
