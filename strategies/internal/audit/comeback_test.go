@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // Many waiters of several processes whose subscriptions Redis ends come back and are all
@@ -140,12 +141,12 @@ func TestDeadWaiterBesideAListener(t *testing.T) {
 // Places in the queue do not follow the clocks of the processes: all of them are ahead of
 // Redis's here, or behind it, and connections break.
 func TestOrderWithAnotherClock(t *testing.T) {
-	for _, name := range []string{"handoff", "cohort"} {
-		for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
-			server, set := settable(t)
-			t.Run(fmt.Sprint(name, ahead), func(t *testing.T) {
-				t.Parallel()
-				set(ahead)
+	t.Parallel()
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			each(t, func(t *testing.T, name string) {
+				server, clock := trial.StartSettable(t)
+				clock.Set(ahead)
 				outside := server.Client(t)
 				lease := acquire(t, open(t, name, server.Addr, nil, time.Hour))
 				a, b, c := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour)
@@ -186,6 +187,6 @@ func TestOrderWithAnotherClock(t *testing.T) {
 					}
 				}
 			})
-		}
+		})
 	}
 }
