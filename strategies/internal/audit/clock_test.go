@@ -34,9 +34,9 @@ func TestLateGrantAfterTheClockWasSet(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		server, clock := trial.StartSettable(t)
 		const ttl = time.Second
-		p := new(path)
+		p := new(trial.Path)
 		holder := open(t, name, server.Addr, nil, time.Hour)
-		waiter := open(t, name, server.Addr, p.dial, ttl)
+		waiter := open(t, name, server.Addr, p.Dial, ttl)
 		other := open(t, name, server.Addr, nil, time.Hour)
 		b := &book{t: t}
 		lease := acquire(t, holder)
@@ -55,14 +55,14 @@ func TestLateGrantAfterTheClockWasSet(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		clock.Set(30 * time.Second)
 		time.Sleep(1500 * time.Millisecond) // it beats again
-		p.stall(true)
+		p.Stall(true)
 		b.leave(lease)
 		if err := release(t, lease); err != nil {
 			t.Error(err)
 		}
 		theirs := free(t, other) // once the waiter's lease has run out
 		b.enter("the other", theirs)
-		p.stall(false)
+		p.Stall(false)
 		time.Sleep(300 * time.Millisecond)
 		cancel()
 		if err := <-result; err != nil && !errors.Is(err, context.Canceled) {

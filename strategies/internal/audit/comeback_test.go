@@ -108,8 +108,8 @@ func TestDeadWaiterBesideAListener(t *testing.T) {
 		if _, err := everything.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p := new(path)
-		holder, dead := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, p.dial, time.Hour)
+		p := new(trial.Path)
+		holder, dead := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, p.Dial, time.Hour)
 		behind := open(t, name, server.Addr, nil, time.Hour)
 		lease := acquire(t, holder)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -128,8 +128,8 @@ func TestDeadWaiterBesideAListener(t *testing.T) {
 		b := &book{t: t}
 		b.enter("the holder", lease)
 		w := b.wait(0, behind)
-		p.block(true)
-		p.hangUp()
+		p.Block(true)
+		p.HangUp()
 		b.leave(lease)
 		if err := release(t, lease); err != nil {
 			t.Errorf("release: %v", err)

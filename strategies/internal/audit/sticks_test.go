@@ -8,13 +8,14 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // lost has a process ask for the free lock, which Redis grants, and loses the answer.
-func lost(t *testing.T, p *path, locker, other strategies.Locker) (cancel func(), result chan error) {
+func lost(t *testing.T, p *trial.Path, locker, other strategies.Locker) (cancel func(), result chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p.mute()
+	p.Mute()
 	result = make(chan error, 1)
 	go func() {
 		lease, err := locker.Acquire(ctx, "key")
@@ -43,18 +44,18 @@ func lost(t *testing.T, p *path, locker, other strategies.Locker) (cancel func()
 func TestOutageLeavesNoOwner(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		server := redistest.Start(t)
-		p := new(path)
-		locker := open(t, name, server.Addr, p.dial, time.Hour)
+		p := new(trial.Path)
+		locker := open(t, name, server.Addr, p.Dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
 		_ = release(t, acquire(t, locker))
 		cancel, result := lost(t, p, locker, other)
 		defer cancel()
-		p.block(true)
-		p.snap()
+		p.Block(true)
+		p.Snap()
 		if err := <-result; err == nil {
 			t.Error("an outage was not told")
 		}
-		p.block(false)
+		p.Block(false)
 		_ = release(t, free(t, other))
 	})
 }
@@ -64,13 +65,13 @@ func TestRefusedReleaseOfNobodys(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		server := redistest.Start(t)
 		outside := server.Client(t)
-		p := new(path)
-		locker := open(t, name, server.Addr, p.dial, time.Hour)
+		p := new(trial.Path)
+		locker := open(t, name, server.Addr, p.Dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
 		_ = release(t, acquire(t, locker))
 		cancel, result := lost(t, p, locker, other)
 		refusals["NOREPLICAS"].begin(t, outside)
-		p.snap()
+		p.Snap()
 		time.Sleep(300 * time.Millisecond) // it is back, and refused
 		cancel()
 		<-result
