@@ -1,13 +1,9 @@
--- Renews a lease.
--- ARGV: …, id, TTL in ms, how long to keep the lock after the lease in ms
--- returns R, N when it is not the caller's, or O (this connection is not known as the latest)
-if connection ~= '0' and late() then
-  return reply('O')
+-- Renews a lease. A late command does not shorten what a later one has made longer.
+-- KEYS: the lock   ARGV: id, TTL in ms
+-- returns 1, or 0 when the lock is not the caller's
+local owner = redis.call('GET', KEYS[1])
+if owner ~= ARGV[1] and owner ~= ARGV[1] .. '+' then
+  return 0
 end
-if owner ~= ARGV[5] or now > expiry then
-  return reply('N')
-end
-expiry = now + ARGV[6]
-redis.call('LSET', key, 0, state())
-keep(ARGV[7])
-return reply('R')
+redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT')
+return 1

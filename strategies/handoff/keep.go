@@ -1,164 +1,341 @@
 package handoff
 
 import (
-	"cmp"
+	"context"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/lockbench/lockbench/strategies/handoff/internal/line"
 )
 
-const (
-	// never is for a keeper that has nothing to do.
-	never = time.Hour
-	// askAgain is how often a process with waiters sees, at most, that they are queued:
-	// somebody may have deleted the lock.
-	askAgain = 10 * time.Second
-)
+// keeper is a process's goroutine for what nobody is there to do: it looks after lines that
+// get no turn, pings, and pays debts. It lives while something is due.
+type keeper struct {
+	running bool
+	planned time.Time // when it is due
+	wake    chan struct{}
+}
 
-// keep sends heartbeats while somebody waits, looks after leases that run out, sends
-// what lingers, and breaks a connection on which answers do not come.
-func (h *home) keep() {
-	timer := time.NewTimer(never)
-	defer timer.Stop()
-	defer h.late.Stop()
-	var answered int64    // when the keeper last looked
-	var silence time.Time // since when answers are awaited and none comes; zero if they come
-	for {
+// jitter keeps processes from doing the same at the same time.
+func (l *Locker) jitter() time.Duration {
+	return time.Millisecond + rand.N(min(l.config.TTL/16, 50*time.Millisecond))
+}
+
+// begin has something done in the background, unless the Locker is closed.
+func (l *Locker) begin(do func()) {
+	if !l.closed {
+		l.tasks.Go(do)
+	}
+}
+
+// keep has the keeper at work by then. It is called with the mutex.
+func (l *Locker) keep(due time.Time) {
+	switch k := &l.keeper; {
+	case l.closed:
+	case !k.running:
+		k.running, k.planned = true, due
+		l.tasks.Go(l.keepOn)
+	case due.Before(k.planned):
+		k.planned = due
 		select {
-		case <-h.ctx.Done():
+		case k.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (l *Locker) keepOn() {
+	for {
+		l.mu.Lock()
+		next := l.attend(time.Now())
+		l.keeper.planned = next
+		l.keeper.running = !next.IsZero() && !l.closed
+		on := l.keeper.running
+		l.mu.Unlock()
+		if !on {
 			return
-		case <-h.late.C:
-			h.push()
-			continue
-		case <-h.nudge:
+		}
+		timer := time.NewTimer(max(time.Until(next), time.Millisecond))
+		select {
 		case <-timer.C:
+		case <-l.keeper.wake:
+		case <-l.ctx.Done():
 		}
-		now := time.Now()
-		read, awaited := h.line.Progress()
-		switch {
-		case !awaited || read != answered:
-			answered, silence = read, time.Time{}
-		case silence.IsZero():
-			silence = now
-		case now.Sub(silence) > h.patience():
-			silence = time.Time{}
-			h.line.Break()
-		}
-		timer.Reset(h.round(now, awaited))
-		h.line.Flush()
+		timer.Stop()
 	}
 }
 
-// patience is how long an answer may take: go-redis's own bound.
-func (h *home) patience() time.Duration {
-	if options := h.config.Nodes[0].Options; options != nil && options.ReadTimeout > 0 {
-		return options.ReadTimeout
-	}
-	return 3 * time.Second
-}
-
-// round does what is due and returns when to come again.
-func (h *home) round(now time.Time, awaited bool) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.awake = awaited || len(h.places) > 0 || len(h.debts) > 0 || h.fault != nil && h.connection != 0
-	if !h.awake {
-		return never
-	}
-	due := now.Add(beatEvery)
-	if h.connection != 0 && h.fault != nil {
-		h.inspect(now)
-	}
-	if h.connection != 0 {
-		h.remind()
-	}
-	if h.connection != 0 && len(h.places) > 0 {
-		h.live(now)
-		for _, l := range h.locks {
-			h.preserve(l, now)
-			if l.check.IsZero() || l.queued == 0 {
-				continue
-			}
-			switch {
-			case now.Before(l.check):
-			case now.Sub(l.asked) > askAgain:
-				h.resume(now, func(w *place) bool { return w.lock == l && w.connection == h.connection })
-			default:
-				h.look(l, now)
-			}
-			if l.check.Before(due) {
-				due = l.check
-			}
+// attend does what is due, and returns when the next is.
+func (l *Locker) attend(now time.Time) (next time.Time) {
+	soonest := func(due time.Time) {
+		if next.IsZero() || due.Before(next) {
+			next = due
 		}
 	}
-	return max(due.Sub(now), time.Millisecond)
-}
-
-// preserve keeps a lock from being forgotten as an idle one: where many wait, nothing
-// but pushes and releases is sent, and these leave that to the keeper, who looks. The
-// caller holds mu, and flushes.
-func (h *home) preserve(l *lock, now time.Time) {
-	if now.Sub(l.kept) > keepIdle/4 {
-		l.kept = now
-		h.look(l, now)
+	for _, ln := range l.lines {
+		if ln.due.IsZero() || ln.looking {
+			continue
+		}
+		if !ln.due.After(now) {
+			ln.due = time.Time{}
+			ln.attend(now)
+		}
+		if !ln.due.IsZero() {
+			soonest(ln.due)
+		}
+		if due := ln.ear.pingDue(ln); !due.IsZero() {
+			if !due.After(now) {
+				due = ln.ear.ping(now)
+			}
+			soonest(due)
+		}
 	}
+	if due := l.payDebts(now); !due.IsZero() {
+		soonest(due)
+	}
+	return next
 }
 
-// wake has the keeper look, if it sleeps. The caller holds mu.
-func (h *home) wake() {
-	if h.awake {
+// attend looks after a line that is due.
+func (ln *line) attend(now time.Time) {
+	if g := ln.held; g != nil {
+		if until := g.until.Get(); until.After(now) {
+			if ln.waiters.Len() > 0 {
+				ln.lookAt(until)
+			}
+			return
+		}
+		ln.lose(g)
+	}
+	if ln.idle() {
+		ln.forget()
 		return
 	}
-	h.awake = true
-	h.poke()
+	if ln.waiters.Len() == 0 {
+		return
+	}
+	ln.looking = true
+	ln.locker.begin(ln.lookNow)
 }
 
-func (h *home) poke() {
-	select {
-	case h.nudge <- struct{}{}:
-	default:
+// lookNow asks Redis what has become of the line's places, and queues those that are missing.
+func (ln *line) lookNow() {
+	l := ln.locker
+	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	defer cancel()
+	err := ln.recover(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln.looking = false
+	if err == nil {
+		ln.failing = time.Time{}
+		ln.forget()
+		return
 	}
+	if ln.failed(); time.Since(ln.failing) > patience && l.ctx.Err() == nil {
+		ln.failing = time.Time{}
+		ln.fail(err)
+	}
+	ln.forget()
 }
 
-// expect has the keeper look after a lease that runs out then; a little later, and
-// not all processes at once. A long lease may be released meanwhile, and the next belong
-// to a process that dies: so it looks once a TTL. The caller holds mu.
-func (h *home) expect(l *lock, at time.Time) {
-	if most := time.Now().Add(h.config.TTL); at.After(most) {
-		at = most
+// failed notes that Redis does not serve the line. It is asked again soon.
+func (ln *line) failed() {
+	if ln.failing.IsZero() {
+		ln.failing = time.Now()
 	}
-	spread := min(h.config.TTL/10, 200*time.Millisecond)
-	l.check = at.Add(2*time.Millisecond + rand.N(cmp.Or(spread, 1)))
-	if time.Until(l.check) < beatEvery {
-		h.poke()
-	}
+	ln.look(min(max(20*time.Millisecond, time.Since(ln.failing)/2), time.Second))
 }
 
-// look has Redis grant the lock if it is free. The caller holds mu, and flushes.
-func (h *home) look(l *lock, now time.Time) {
-	l.check = now.Add(h.config.TTL + time.Second)
-	h.run(then(func(reply line.Reply) {
-		if reply.Err == nil {
-			a := parseAnswer(reply.Text)
-			h.clock.learn(now, time.Now(), a.now)
-			if a.expiry <= a.now && !a.more { // it is free: those behind are asked for, if any
-				a.expiry = a.now + beatEvery.Milliseconds()
+func (ln *line) recover(ctx context.Context) error {
+	l := ln.locker
+	if err := l.listen(ctx, ln); err != nil {
+		return err
+	}
+	missing, err := ln.check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Backward(missing) { // the oldest is to be the first
+		l.mu.Lock()
+		there := ln.drop(p)
+		if there = there && len(ln.places) < ln.wanted(); there {
+			p = &place{id: l.ids.next(), line: ln, since: time.Now()}
+			ln.places = slices.Insert(ln.places, 0, p)
+			l.places[p.id] = p
+		}
+		l.mu.Unlock()
+		if there {
+			if err := l.queue(ctx, p, "front"); err != nil {
+				return err
 			}
-			h.heard(l, a)
+		}
+	}
+	for {
+		l.mu.Lock()
+		p := ln.short()
+		l.mu.Unlock()
+		if p == nil {
+			return nil
+		}
+		if err := l.queue(ctx, p, "wait"); err != nil {
+			return err
+		}
+	}
+}
+
+// check has the queue seen to, and returns those of the line's places that are not in it.
+// If the first is there, so are those behind it.
+func (ln *line) check(ctx context.Context) (missing []*place, err error) {
+	l := ln.locker
+	l.mu.Lock()
+	var asked []*place
+	for _, p := range ln.places {
+		if p.queued || p.unsure {
+			asked = append(asked, p)
+		}
+	}
+	seen := ln.seen
+	l.mu.Unlock()
+	for _, p := range asked {
+		there, err := ln.checkOne(ctx, p, seen)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			break
+		}
+		missing = append(missing, p)
+	}
+	return missing, nil
+}
+
+func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool, err error) {
+	l := ln.locker
+	sent := time.Now()
+	reply, err := l.redis.run(ctx, checkScript, ln.keys(), ln.base, l.ids.process, seen, l.entry(p.id))
+	if err != nil {
+		return false, err
+	}
+	values, ok := reply.([]any)
+	if !ok || len(values) != 5 {
+		return false, unexpected("to check", reply)
+	}
+	owner, _ := values[0].(string)
+	left, _ := values[1].(int64)
+	now, _ := values[2].(string)
+	at, _ := values[3].(int64)
+	owner = strings.TrimSuffix(owner, "+")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln.seen = owner
+	if told, ok := values[4].(string); ok {
+		l.told(told, sent)
+	} else if owner == p.id {
+		if token, err := strconv.ParseInt(now, 10, 64); err == nil && ln.drop(p) { // its message is lost, or under way
+			g := &lease{id: p.id, token: token, since: sent}
+			g.until.Set(end(sent, time.Duration(left)*time.Millisecond))
+			l.held[p.id] = g
+			ln.granted(g)
+		}
+	}
+	ln.known(time.Duration(left) * time.Millisecond)
+	if l.places[p.id] == nil || at >= 0 {
+		return true, nil
+	}
+	if p.queued {
+		ln.ear.deaf() // else it would have been told
+	}
+	return false, nil
+}
+
+// debt is what this process may have at Redis, and does not want.
+type debt struct {
+	names
+	entry    string
+	doubtful bool // a lost command may come late: it is looked at again, for a while
+	due, end time.Time
+	wait     time.Duration
+	paid     chan struct{} // closed when Redis has answered
+	answered bool
+}
+
+const (
+	mostDebts = 1024
+	// latest is for how long commands of a broken connection are expected.
+	latest = 10 * time.Minute
+)
+
+// owe has the keeper give up what an id has at Redis. The channel is closed when it has.
+func (l *Locker) owe(n names, id string, doubtful bool) <-chan struct{} {
+	d := &debt{
+		names: n, entry: l.entry(id), doubtful: doubtful,
+		due: time.Now(), end: time.Now().Add(latest), wait: 20 * time.Millisecond, paid: make(chan struct{}),
+	}
+	if l.closed {
+		close(d.paid)
+		return d.paid
+	}
+	if l.debts = append(l.debts, d); len(l.debts) > mostDebts {
+		l.debts = l.debts[1:]
+	}
+	l.keep(d.due)
+	return d.paid
+}
+
+// payDebts pays what is due, and returns when the next is.
+func (l *Locker) payDebts(now time.Time) (next time.Time) {
+	var due []*debt
+	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return d.end.Before(now) || d.answered && !d.doubtful })
+	for _, d := range l.debts {
+		if !d.due.After(now) {
+			due = append(due, d)
+			d.wait = min(2*d.wait, time.Minute)
+			d.due = now.Add(d.wait)
+		}
+		if next.IsZero() || d.due.Before(next) {
+			next = d.due
+		}
+	}
+	if len(due) > 0 {
+		l.begin(func() { l.pay(l.ctx, due) })
+	}
+	return next
+}
+
+// pay asks Redis to forget ids, one lock after the other.
+func (l *Locker) pay(ctx context.Context, due []*debt) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for len(due) > 0 {
+		first := due[0]
+		args := []any{first.base, l.ids.process}
+		var same, rest []*debt
+		for _, d := range due {
+			if d.lock != first.lock {
+				rest = append(rest, d)
+				continue
+			}
+			same = append(same, d)
+			args = append(args, d.entry)
+		}
+		sent := time.Now()
+		reply, err := l.redis.run(ctx, leaveScript, first.keys(), args...)
+		if err != nil {
 			return
 		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if transient(reply.Err) {
-			h.hangUp(reply.Err)
+		l.mu.Lock()
+		if told, ok := reply.(string); ok {
+			l.told(told, sent)
 		}
-		if unknown(reply.Err) {
-			h.load(acquireScript)
-			h.look(l, time.Now())
-			h.line.Flush()
-			return
+		for _, d := range same {
+			if !d.answered {
+				d.answered = true
+				close(d.paid)
+			}
 		}
-		h.expect(l, time.Now().Add(beatEvery))
-	}), acquireScript, l.name, "check", keep(h.config.TTL))
+		l.mu.Unlock()
+		due = rest
+	}
 }

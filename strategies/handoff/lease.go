@@ -2,9 +2,7 @@ package handoff
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -12,167 +10,276 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// Lease is a lock that was handed over. It is a strategies.Lease, Extender, Fenced
-// and Timed.
+// lease is what Redis gives a process: one turn or several. The Locker's mutex guards it.
+type lease struct {
+	id    string
+	token int64     // of Redis, in µs
+	since time.Time // before which Redis cannot have given it
+	until validity.Until
+
+	holder   *Lease // whose turn it is; nil when it is given up or lost
+	passed   int    // turns so far
+	last     int64  // the number of the last waiter who gets one
+	began    time.Time
+	seen     time.Time // when it was last known to be the process's
+	looking  bool      // somebody asks whether it is
+	lost     bool
+	doubtful bool // a command that takes it may come late
+}
+
+// Lease is somebody's turn. It is a strategies.Lease, Extender, Fenced, Timed and Watched.
 type Lease struct {
-	home       *home
-	name, id   string
-	fence      int64
-	block      int64
-	until      validity.Until
-	connection int64 // on which Redis last said that it is held
-	released   bool
-	asked      *call  // a release whose answer has not been waited for; nil for none
-	given      bool   // a release was sent while it was valid, and its answer is not known
-	party      *party // to whom it goes next; nil for nobody
+	line  *line
+	lease *lease
+	fence int64
+
+	// Of the Locker's mutex.
+	asked bool          // a release has been sent, and not been answered
+	over  bool          // it was passed on, released or lost
+	gone  chan struct{} // nil until somebody wants to know
+	timer *time.Timer
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
-func (held *Lease) FencingToken() int64 { return held.fence }
+func (t *Lease) FencingToken() int64 { return t.fence }
 
-// ValidUntil is the TTL after the grant, by Redis's clock, less what the clocks may
-// drift.
-func (held *Lease) ValidUntil() time.Time { return held.until.Get() }
+// ValidUntil is until when it may be relied on, unless it is extended or released.
+func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }
 
-// Unbroken says whether the connection still stands on which Redis last said that the
-// lease is held. If not, Redis may have restarted without it: Extend tells.
-func (held *Lease) Unbroken() bool {
-	h := held.home
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.connection == held.connection
+// Lost is closed when the lease is over before it is released, or found to be lost.
+func (t *Lease) Lost() <-chan struct{} {
+	l := t.line.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.gone == nil {
+		t.gone = make(chan struct{})
+		if t.over && t.lease.lost {
+			close(t.gone)
+		} else if !t.over {
+			t.timer = time.AfterFunc(time.Until(t.ValidUntil()), t.expire)
+		}
+	}
+	return t.gone
 }
 
-// Release gives the lock to the longest waiting, without asking Redis if that is one of
-// the same place and the lease is fit to be passed on. It may be called again after an
-// error other than ErrNotHeld.
-func (held *Lease) Release(ctx context.Context) error {
-	if held.released {
+// expire says that it is over, unless it was extended.
+func (t *Lease) expire() {
+	l := t.line.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch left := time.Until(t.ValidUntil()); {
+	case t.over:
+	case left > 0:
+		t.timer.Reset(left)
+	default:
+		t.line.lose(t.lease)
+	}
+}
+
+// tell ends a turn that is lost.
+func (t *Lease) tell() {
+	t.end()
+	if t.gone != nil {
+		close(t.gone)
+	}
+}
+
+// end ends a turn.
+func (t *Lease) end() {
+	t.over = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// Release hands the lock to the next of the process, or of another. It may be called again
+// after an error other than ErrNotHeld.
+func (t *Lease) Release(ctx context.Context) error {
+	ln, g := t.line, t.lease
+	l := ln.locker
+	l.mu.Lock()
+	if t.over && !t.asked {
+		l.mu.Unlock()
 		return strategies.ErrNotHeld
 	}
-	if held.pass() {
-		held.released = true
+	if next := ln.goesOn(g); next != nil && !t.over {
+		t.end()
+		ln.give(g, next)
+		look := l.linger > 0 && !g.looking && time.Since(g.seen) > mostUnseen
+		if look {
+			g.looking = true
+			l.begin(func() { l.see(ln, g) })
+		}
+		l.mu.Unlock()
 		return nil
 	}
-	a, err := held.release(ctx)
-	if err != nil {
-		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+	t.end()
+	g.holder = nil
+	delete(l.held, g.id)
+	if ln.held == g {
+		ln.held = nil
 	}
-	held.done()
-	if a.status != 'R' {
-		return strategies.ErrNotHeld
+	var p *place
+	if !t.asked && !l.closed && l.linger > 0 {
+		p = ln.short() // it queues in the same script
+	}
+	l.mu.Unlock()
+	err := l.release(ctx, t, p)
+	if err != nil {
+		return fmt.Errorf("release %q: %w", ln.key, doubt.Because(ctx, err))
 	}
 	return nil
 }
 
-// pass gives the lease to the next of its party, or has the party queue before the lock
-// is released.
-func (held *Lease) pass() bool {
-	g, h := held.party, held.home
-	if g == nil {
-		return false
-	}
-	held.party = nil
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return g.next(held.until.Get(), held.connection)
-}
-
-// disband has the party queue, if there is one.
-func (held *Lease) disband() {
-	if g := held.party; g != nil {
-		held.party = nil
-		g.disband()
-	}
-}
-
-// valid notes how long it is.
-func (held *Lease) valid(until time.Time) {
-	held.until.Set(until)
-	held.home.mu.Lock()
-	defer held.home.mu.Unlock()
-	held.home.hold(held.id, until)
-	if g := held.party; g != nil {
-		g.watch(until)
-	}
-}
-
-func (held *Lease) release(ctx context.Context) (answer, error) {
-	if c := held.asked; c != nil { // if it were asked again Redis might not know any more
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return answer{}, ctx.Err()
+// release asks Redis, again if it does not answer. One that was lost may have been carried
+// out, and others have released since.
+func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
+	ln, g := t.line, t.lease
+	entry := ""
+	for wait := retry(); ; {
+		if p != nil {
+			entry = l.entry(p.id)
 		}
-		held.asked = nil
-		if c.err == nil {
-			return c.answer, nil
+		sent := time.Now()
+		reply, err := l.redis.run(ctx, releaseScript, ln.keys(), ln.base, l.ids.process, g.id, g.token, entry)
+		l.mu.Lock()
+		if err == nil {
+			err = l.released(t, p, reply, sent)
+			l.mu.Unlock()
+			return err
+		}
+		t.asked = t.asked || lost(err)
+		if p != nil && !lost(err) { // perhaps what it refuses is to queue
+			ln.drop(p)
+			p, entry = nil, ""
+			ln.failed()
+			l.mu.Unlock()
+			continue
+		}
+		if p != nil { // whether it is queued the keeper finds out
+			p.unsure = true
+			p, entry = nil, ""
+		}
+		ln.look(0)
+		again := lost(err)
+		l.mu.Unlock()
+		if !again || !wait(ctx) {
+			l.mu.Lock()
+			t.asked = true
+			if again {
+				l.owe(ln.names, g.id, true)
+			}
+			ln.forget()
+			l.mu.Unlock()
+			return err
 		}
 	}
-	valid := time.Now().Before(held.until.Get())
-	a, c, err := held.run(ctx, releaseScript, held.id, "", "")
-	if err == nil && a.status != 'R' && (held.given || valid && c.again) {
-		a.status = 'R' // it was carried out before, and Redis remembers but the last
-	}
-	held.given = held.given || valid && c.unanswered
-	return a, err
 }
 
-// done notes that Redis knows it no more.
-func (held *Lease) done() {
-	held.released = true
-	held.home.mu.Lock()
-	defer held.home.mu.Unlock()
-	delete(held.home.held, held.id)
+// released notes Redis's answer to a release.
+func (l *Locker) released(t *Lease, p *place, reply any, sent time.Time) error {
+	ln, g := t.line, t.lease
+	if p != nil {
+		p.queued = true
+	}
+	var err error
+	switch reply := reply.(type) {
+	case string:
+		l.told(reply, sent)
+	case int64:
+		if reply == 0 && !t.asked {
+			g.lost, err = true, strategies.ErrNotHeld
+		}
+		if reply == 2 {
+			ln.crowded = sent.Add(time.Second)
+		} else {
+			ln.crowded = time.Time{}
+		}
+		switch {
+		case p != nil && reply == 0: // it was not queued
+			ln.drop(p)
+			ln.look(0)
+		case reply == 3:
+			ln.look(0)
+		case p != nil:
+			ln.known(l.config.TTL)
+		}
+	}
+	t.asked = false
+	if g.doubtful {
+		l.owe(ln.names, g.id, true)
+	}
+	ln.abandoned()
+	return err
 }
 
-// run asks on the connection, or by go-redis's client once that is closed.
-func (held *Lease) run(ctx context.Context, s *script, args ...string) (answer, *call, error) {
-	c, err := held.home.do(ctx, s, held.name, args...)
-	if err == nil {
-		return c.answer, c, nil
-	}
-	if s == releaseScript && c.underWay {
-		held.asked = c
-	}
-	if !errors.Is(err, strategies.ErrClosed) {
-		return answer{}, c, err
-	}
-	h := held.home
-	all := []any{h.base, h.publish, h.process, "0"}
-	for _, arg := range args {
-		all = append(all, arg)
-	}
-	text, err := s.Run(ctx, h.config.Nodes[0].Client, []string{held.name}, all...).Text()
-	c.connection = 0
-	return parseAnswer([]byte(text)), c, err
-}
+// mostUnseen is for how long a lease goes on in the process without a look whether it is
+// still there: Redis may have lost it.
+const mostUnseen = 25 * time.Millisecond
 
-// Extend makes the lease valid for ttl from now on. Until it has returned, and after an
-// error other than ErrNotHeld, it is valid until when it was, or for ttl if that ends
-// sooner. A lease lasts for a hundred years at most.
-func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	if held.released {
-		return strategies.ErrNotHeld
-	}
+// see looks whether a lease is still the process's.
+func (l *Locker) see(ln *line, g *lease) {
+	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	defer cancel()
 	sent := time.Now()
-	ms := min(max(ttl, time.Millisecond), longest).Milliseconds()
-	ttl = time.Duration(ms) * time.Millisecond
-	until := sent.Add(ttl - drift(ttl))
-	if until.Before(held.until.Get()) { // Redis may shorten the lease and never say so
-		held.valid(until)
+	owner, err := l.redis.owner(ctx, ln.lock)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.looking = false
+	switch {
+	case err != nil: // then until tells
+	case owner == g.id:
+		g.seen = sent
+	case ln.held == g:
+		ln.lose(g)
+		ln.look(0)
 	}
-	a, c, err := held.run(ctx, extendScript, held.id, strconv.FormatInt(ms, 10), keep(held.home.config.TTL))
-	if err != nil || a.status != 'R' {
-		held.disband() // it is lost, or may last for longer than is known here
-	}
-	if err != nil {
-		return fmt.Errorf("extend %q: %w", held.name, doubt.Because(ctx, err))
-	}
-	if a.status != 'R' {
+}
+
+// Extend makes the lease valid for ttl from now on. After an error other than ErrNotHeld it
+// is valid until when it was.
+func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	ln, g := t.line, t.lease
+	l := ln.locker
+	l.mu.Lock()
+	over := t.over
+	l.mu.Unlock()
+	if over {
 		return strategies.ErrNotHeld
 	}
-	held.valid(until)
-	held.connection = c.connection
+	since := time.Now()
+	held, err := l.extend(ctx, ln, g.id, ttl)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		return fmt.Errorf("extend %q: %w", ln.key, doubt.Because(ctx, err))
+	case !held:
+		ln.lose(g)
+		ln.forget()
+		return strategies.ErrNotHeld
+	case t.over:
+		return strategies.ErrNotHeld
+	}
+	g.until.Set(end(since, ttl))
+	g.seen = since
+	if t.timer != nil {
+		t.timer.Reset(time.Until(t.ValidUntil()))
+	}
+	if ln.waiters.Len() > 0 {
+		ln.lookAt(g.until.Get())
+	}
 	return nil
+}
+
+// extend has Redis keep a lease, and says whether it is the id's.
+func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (bool, error) {
+	reply, err := l.redis.run(ctx, extendScript, ln.keys()[:1], id, milliseconds(ttl))
+	if err != nil {
+		return false, err
+	}
+	if n, ok := reply.(int64); ok {
+		return n == 1, nil
+	}
+	return false, unexpected("to extend", reply)
 }

@@ -1,22 +1,42 @@
 package handoff
 
 import (
+	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // it keeps nothing secret
 	"encoding/hex"
+	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
-// suffix ends the names of all locks.
-const suffix = ":handoff"
+// names are what a lock is called at Redis.
+type names struct {
+	lock, queue string
+	base        string // what the channel of a process begins with on which it is told
+}
 
-// nameIn is what the lock of a key is called. In a cluster a name's hash tag must be one
-// that others can carry too; a key that has braces and no tag gets one.
-func nameIn(key string, cluster bool) string {
-	if _, tagged := tagOf(key); cluster && !tagged && strings.Contains(key, "}") {
-		sum := sha1.Sum([]byte(key)) //nolint:gosec // as above
-		key = "{" + hex.EncodeToString(sum[:]) + "}" + key
+func (n *names) keys() []string { return []string{n.lock, n.queue} }
+
+// lockOf is the name of a key's lock. In a cluster it has a hash tag that others can have too.
+func lockOf(name string, cluster bool) string {
+	if _, tagged := tagOf(name); cluster && !tagged && strings.Contains(name, "}") {
+		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
+		return "{" + hex.EncodeToString(sum[:]) + "}" + name
 	}
-	return key + suffix
+	return name
+}
+
+// namesOf are those of a lock. In a cluster all three are in one slot; elsewhere a process
+// has one channel for all locks.
+func namesOf(lock, prefix string, cluster bool) names {
+	queue := lock + ":handoff"
+	if _, tagged := tagOf(lock); !tagged {
+		queue = "{" + lock + "}:handoff"
+	}
+	if cluster {
+		return names{lock, queue, queue + ":"}
+	}
+	return names{lock, queue, prefix + "handoff:"}
 }
 
 // tagOf is the part of a name that Redis Cluster hashes: what stands between the first
@@ -30,9 +50,15 @@ func tagOf(name string) (tag string, tagged bool) {
 	return name, false
 }
 
-// processOf is the part of an id that names its process: owner.Names makes ids of a
-// UUID and a number.
-func processOf(id string) string {
-	process, _, _ := strings.Cut(id, ":")
-	return process
+// ids are used once in the world: a process's random name and a number.
+type ids struct {
+	process string
+	last    atomic.Int64
 }
+
+// processLength is that of a process's name, which grant.lua cuts off an id.
+const processLength = 26
+
+func newIDs() *ids { return &ids{process: rand.Text()[:processLength]} }
+
+func (i *ids) next() string { return i.process + ":" + strconv.FormatInt(i.last.Add(1), 36) }

@@ -1,28 +1,14 @@
--- Gives the lock up and grants it to the next.
--- ARGV: …, id, the entry that leaves the queue if it waits still, the entry to queue first; '' for none
--- returns R (the lock was the caller's, or the caller was the last to release it) or N
-local id, leaves, queues = ARGV[5], ARGV[6], ARGV[7]
-if not two[1] then
-  if queues == '' then
-    return reply('N')
-  end
-  redis.call('RPUSH', key, state())
+-- Gives the lock up, to the next if somebody waits.
+-- ARGV: …, id, its token, the entry to queue first; '' for none
+-- returns 0 when the lock is not the caller's, else what grant returns
+local owner, id = redis.call('GET', lock), ARGV[3]
+if owner ~= id and owner ~= id .. '+' then
+  return 0
 end
-if queues ~= '' then
-  redis.call('RPUSH', key, queues)
-  two[2] = two[2] or queues
+if ARGV[5] ~= '' then
+  redis.call('RPUSH', queue, ARGV[5])
+elseif owner == id then
+  redis.call('DEL', lock)
+  return 1
 end
-if owner == id then
-  local held = now <= expiry
-  owner, last = '-', id
-  grant(two[2])
-  return reply(held and 'R' or 'N')
-end
-if leaves ~= '' and redis.call('LREM', key, 1, leaves) == 1 and leaves == two[2] then
-  two[2] = redis.call('LINDEX', key, 1)
-end
-local before = last
-if two[2] and (owner == '-' or now > expiry) then
-  grant(two[2])
-end
-return reply(before == id and 'R' or 'N')
+return grant(tonumber(ARGV[4]))

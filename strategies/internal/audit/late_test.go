@@ -139,6 +139,7 @@ func TestReleaseAskedAgain(t *testing.T) {
 		p := new(trial.Path)
 		holder := open(t, name, server.Addr, p.Dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
+		_ = release(t, acquire(t, holder)) // so that Redis knows the scripts
 		lease := acquire(t, holder)
 		p.Mute()
 		done := make(chan error, 1)

@@ -26,11 +26,14 @@ import (
 type Client struct {
 	redis.UniversalClient // the node's own
 
+	node strategies.Node
+
+	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
+	closed   bool
 	line     redis.UniversalClient // the connection's; in a cluster one for each node
 	together *redis.AutoPipeliner
-
-	mu     sync.RWMutex // nothing is put into the pipeline once it is closed
-	closed bool
+	redial   time.Time // when it was last dialled anew
+	ending   sync.WaitGroup
 }
 
 // Over returns the config with a Client in place of every node's, and what closes them;
@@ -69,6 +72,14 @@ func Refine(info strategies.Info, on bool) strategies.Info {
 
 // Open returns a Client of a node. It does not talk to Redis yet. The caller closes it.
 func Open(node strategies.Node) (*Client, error) {
+	line, together, err := open(node)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{UniversalClient: node.Client, node: node, line: line, together: together}, nil
+}
+
+func open(node strategies.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
 	line := node.Dial(func(o *redis.UniversalOptions) {
 		// Full duplex needs a pool of its own, with one connection: more would only spread
 		// what is to be gathered.
@@ -78,15 +89,37 @@ func Open(node strategies.Node) (*Client, error) {
 		AsyncAutoPipelineWithOptions(*redis.AutoPipelineOptions) (*redis.AutoPipeliner, error)
 	})
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("open a pipeline: %T has none", line), line.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open a pipeline: %T has none", line), line.Close())
 	}
 	options := redis.DefaultAutoPipelineOptions()
 	options.FullDuplex = true
 	together, err := auto.AsyncAutoPipelineWithOptions(options)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open a pipeline: %w", err), line.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open a pipeline: %w", err), line.Close())
 	}
-	return &Client{UniversalClient: node.Client, line: line, together: together}, nil
+	return line, together, nil
+}
+
+// redialAfter keeps a server that refuses everything from being dialled all the time.
+const redialAfter = 250 * time.Millisecond
+
+// Redial has later commands go down a new connection, for when the server at the other end
+// says that it is not the one they are for. The commands before are answered on the old
+// one. It does nothing if it was called less than a quarter of a second ago.
+func (c *Client) Redial() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || time.Since(c.redial) < redialAfter {
+		return
+	}
+	line, together, err := open(c.node)
+	if err != nil {
+		return // the old one does as well
+	}
+	c.redial = time.Now()
+	oldLine, oldTogether := c.line, c.together
+	c.line, c.together = line, together
+	c.ending.Go(func() { _ = errors.Join(oldTogether.Close(), oldLine.Close()) })
 }
 
 // Close ends the pipeline after the commands that are in it. The node's own client stays
@@ -99,6 +132,7 @@ func (c *Client) Close() error {
 	if closed {
 		return nil
 	}
+	c.ending.Wait()
 	if err := errors.Join(c.together.Close(), c.line.Close()); err != nil {
 		return fmt.Errorf("close a pipeline: %w", err)
 	}

@@ -1,0 +1,244 @@
+package handoff
+
+import (
+	"container/list"
+	"time"
+)
+
+// line is those of a process who want one lock, and what the process has of it. The
+// Locker's mutex guards it. Nobody talks to Redis while he has the mutex.
+type line struct {
+	names
+	locker  *Locker
+	key     string
+	waiters list.List // of *waiter, as they came
+	came    int64     // how many have come, ever
+	places  []*place  // in Redis's queue, oldest first
+	held    *lease    // nil while nobody here has the lock
+	asking  bool      // somebody sees whether the lock can be had at once
+	looking bool      // a task of the keeper's is at work
+
+	ear     *ear      // by which the process is told; nil while it listens to nobody
+	due     time.Time // when the keeper looks after it; zero for never
+	failing time.Time // since when Redis does not serve; zero if it does
+	seen    string    // the owner that was seen last
+	crowded time.Time // until when it is likely that another process has the lock
+	ahead   int64     // how many were queued at the last time
+	kept    time.Time // when Redis last was told to keep the queue
+}
+
+// waiter is somebody who wants the lock.
+type waiter struct {
+	number int64         // in which they came, from 1
+	turn   Lease         // to be
+	over   chan struct{} // closed when it is known how the wait ended
+	err    error
+}
+
+// place is one in Redis's queue.
+type place struct {
+	id     string
+	line   *line
+	since  time.Time // before it was asked for
+	queued bool      // Redis has said so
+	unsure bool      // or it may be, but has not said so
+}
+
+// line returns that of a key. The caller sees to it that it is kept or forgotten.
+func (l *Locker) line(key string) *line {
+	ln := l.lines[key]
+	if ln == nil {
+		cluster := l.redis.cluster != nil
+		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.config.Prefix, cluster), locker: l, key: key}
+		l.lines[key] = ln
+	}
+	return ln
+}
+
+// idle says that nobody here wants or has the lock.
+func (ln *line) idle() bool {
+	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
+}
+
+// forget ends a line that nobody needs; a crowded one a second later.
+func (ln *line) forget() {
+	switch {
+	case !ln.idle():
+	case time.Now().Before(ln.crowded):
+		ln.look(time.Until(ln.crowded))
+	default:
+		delete(ln.locker.lines, ln.key)
+		ln.ear.leave(ln)
+	}
+}
+
+// enter queues somebody in the process, in the order in which they came.
+func (ln *line) enter(number int64) (*waiter, *list.Element) {
+	w := &waiter{number: number, over: make(chan struct{})}
+	after := ln.waiters.Back()
+	for after != nil && after.Value.(*waiter).number > number {
+		after = after.Prev()
+	}
+	var element *list.Element
+	if after == nil {
+		element = ln.waiters.PushFront(w)
+	} else {
+		element = ln.waiters.InsertAfter(w, after)
+	}
+	if ln.held != nil {
+		ln.lookAt(ln.held.until.Get()) // its holder may be stuck
+	}
+	return w, element
+}
+
+// wanted is how many places the line should have at Redis.
+func (ln *line) wanted() int {
+	switch n := ln.waiters.Len(); {
+	case ln.locker.linger == 0:
+		return n
+	case n == 0 || ln.asking || ln.held != nil:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// short returns a new place, to be queued, if the line has too few.
+func (ln *line) short() *place {
+	if len(ln.places) >= ln.wanted() {
+		return nil
+	}
+	return ln.add(&place{id: ln.locker.ids.next(), line: ln, since: time.Now()})
+}
+
+func (ln *line) add(p *place) *place {
+	ln.places = append(ln.places, p)
+	ln.locker.places[p.id] = p
+	return p
+}
+
+// spare returns the last place, to be given up, if the line has too many.
+func (ln *line) spare() *place {
+	if len(ln.places) <= ln.wanted() {
+		return nil
+	}
+	p := ln.places[len(ln.places)-1]
+	ln.drop(p)
+	return p
+}
+
+// drop takes a place out, and says whether it was there.
+func (ln *line) drop(p *place) bool {
+	for i, other := range ln.places {
+		if other == p {
+			ln.places = append(ln.places[:i], ln.places[i+1:]...)
+			delete(ln.locker.places, p.id)
+			return true
+		}
+	}
+	return false
+}
+
+// granted gives a lease that has come to the first who waits; if nobody does any more, back
+// to Redis.
+func (ln *line) granted(g *lease) {
+	ln.failing = time.Time{}
+	ln.crowded = time.Now().Add(time.Second)
+	front := ln.waiters.Front()
+	if front == nil {
+		delete(ln.locker.held, g.id)
+		ln.locker.owe(ln.names, g.id, false)
+		ln.forget()
+		return
+	}
+	ln.begin(g)
+	ln.give(g, front)
+}
+
+// begin makes a lease the line's own: its turns are those of who has come so far.
+func (ln *line) begin(g *lease) {
+	g.last, g.began, g.seen = ln.came, time.Now(), g.since
+	ln.held = g
+	if ln.waiters.Len() > 0 {
+		ln.lookAt(g.until.Get())
+	}
+}
+
+// give gives the next turn to somebody who waits.
+func (ln *line) give(g *lease, element *list.Element) {
+	w := ln.waiters.Remove(element).(*waiter)
+	ln.hand(g, &w.turn)
+	ln.locker.config.Probe.Wake(true)
+	close(w.over)
+}
+
+// hand gives the next turn of a lease.
+func (ln *line) hand(g *lease, turn *Lease) {
+	turn.line, turn.lease, turn.fence = ln, g, g.token*MostTurns+int64(g.passed)
+	g.passed++
+	g.holder = turn
+}
+
+// goesOn says whether a lease has another turn in the process, and somebody for it.
+func (ln *line) goesOn(g *lease) *list.Element {
+	l := ln.locker
+	front := ln.waiters.Front()
+	if front == nil || l.linger == 0 || g.lost || g.passed >= l.turns || front.Value.(*waiter).number > g.last {
+		return nil
+	}
+	now := time.Now()
+	if left := g.until.Get().Sub(now); now.Sub(g.began) > l.linger || left < l.config.TTL/2 || left > l.config.TTL {
+		return nil
+	}
+	return front
+}
+
+// fail ends all waits. The places are given up.
+func (ln *line) fail(err error) {
+	for front := ln.waiters.Front(); front != nil; front = ln.waiters.Front() {
+		w := ln.waiters.Remove(front).(*waiter)
+		w.err = err
+		close(w.over)
+	}
+	for len(ln.places) > 0 {
+		p := ln.places[0]
+		ln.drop(p)
+		ln.locker.owe(ln.names, p.id, !p.queued)
+	}
+}
+
+// lose takes a lease that is known to be lost from its holder.
+func (ln *line) lose(g *lease) {
+	g.lost = true
+	delete(ln.locker.held, g.id)
+	if g.holder != nil {
+		g.holder.tell()
+		g.holder = nil
+	}
+	if ln.held == g {
+		ln.held = nil
+	}
+}
+
+// look has the keeper look after the line that soon, or sooner if it is to anyway.
+func (ln *line) look(soon time.Duration) { ln.lookAt(time.Now().Add(soon)) }
+
+func (ln *line) lookAt(due time.Time) {
+	if ln.due.IsZero() || due.Before(ln.due) {
+		ln.due = due
+		ln.locker.keep(due)
+	}
+}
+
+// known notes when Redis has said how long the owner has the lock: it is looked at again
+// after that, for nobody else may be there to do it.
+func (ln *line) known(ttl time.Duration) {
+	if ttl < 0 { // none, or no lock
+		ttl = 0
+	}
+	ln.due = time.Time{}
+	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.locker.config.TTL, 50*time.Millisecond)))
+}
+
+// attention is how often a line is looked after that gets no turn.
+const attention = 3 * time.Second

@@ -1,0 +1,164 @@
+package handoff
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+)
+
+// patience is for how long a process asks again after Redis has not answered, or not
+// served, before it tells whoever waits.
+const patience = 2 * time.Second
+
+// node is Redis, as a process talks to it: by one pipeline, and never twice by itself.
+type node struct {
+	pipe    *pipeline.Client
+	cluster *redis.ClusterClient // nil if it is none
+}
+
+// run runs a script.
+func (n *node) run(ctx context.Context, s script, keys []string, args ...any) (reply any, err error) {
+	words := make([]any, 0, 3+len(keys)+len(args))
+	words = append(words, "evalsha", s.hash, len(keys))
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	words = append(words, args...)
+	send := func() (err error) {
+		command := redis.NewCmd(ctx, words...)
+		command.SetFirstKeyPos(3)
+		if err = n.pipe.Send(ctx, command); err == nil {
+			reply, err = command.Result()
+		}
+		return err
+	}
+	return reply, n.served(ctx, func() error {
+		err := send()
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			words[0], words[1] = "eval", s.source
+			err = send()
+		}
+		return err
+	})
+}
+
+// served does something until Redis serves it, for as long as patience. What it says of
+// itself meanwhile means that it has carried nothing out.
+func (n *node) served(ctx context.Context, do func() error) error {
+	for wait := retry(); ; {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case says(err, "READONLY", "MASTERDOWN"): // a primary no more: its name may lead to another
+			n.pipe.Redial()
+		case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
+			return err
+		}
+		if !wait(ctx) {
+			return err
+		}
+	}
+}
+
+// set tries to take a free lock, without a script. It returns the owner, and if that is id
+// the time in µs after that.
+func (n *node) set(ctx context.Context, lock, id string, ttl int64) (owner string, clock int64, err error) {
+	err = n.served(ctx, func() error {
+		set := redis.NewCmd(ctx, "set", lock, id, "px", ttl, "nx", "get")
+		now := redis.NewTimeCmd(ctx, "time")
+		if err := n.pipe.Send(ctx, set, now); err != nil {
+			return err
+		}
+		owner, err = set.Text()
+		if errors.Is(err, redis.Nil) {
+			owner, err = id, nil
+		}
+		clock = now.Val().UnixMicro()
+		return cmp.Or(err, now.Err())
+	})
+	return strings.TrimSuffix(owner, "+"), clock, err
+}
+
+// follow queues behind others, if there are any. It returns their number with id.
+func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
+	command := redis.NewIntCmd(ctx, "rpushx", queue, entry)
+	if err := n.pipe.Send(ctx, command); err != nil {
+		return 0, err
+	}
+	return command.Result()
+}
+
+// owner is whose a lock is, "" if it is free.
+func (n *node) owner(ctx context.Context, lock string) (string, error) {
+	command := redis.NewStringCmd(ctx, "get", lock)
+	if err := n.pipe.Send(ctx, command); err != nil {
+		return "", err
+	}
+	owner, err := command.Result()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return strings.TrimSuffix(owner, "+"), err
+}
+
+// at is the client to listen by: in a cluster that of the lock's node.
+func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
+	if n.cluster == nil {
+		return n.pipe.UniversalClient, nil
+	}
+	if again {
+		n.cluster.ReloadState(ctx)
+	}
+	return n.cluster.MasterForKey(ctx, lock)
+}
+
+// says whether an error is one of Redis's that begins with one of those words.
+func says(err error, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return redis.HasErrorPrefix(err, word) })
+}
+
+// unexpected is for an answer that no script of ours gives.
+func unexpected(to string, reply any) error {
+	return fmt.Errorf("Redis answered %s: %v", to, reply) //nolint:staticcheck // a name
+}
+
+// lost says that a command may have been carried out although it ended with an error.
+func lost(err error) bool { return doubt.MayHaveRun(err) }
+
+// retry returns what waits longer each time, until it returns false: after patience, or when ctx ends.
+func retry() func(context.Context) bool {
+	pause, end := 5*time.Millisecond, time.Now().Add(patience)
+	return func(ctx context.Context) bool {
+		if time.Now().After(end) {
+			return false
+		}
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		pause = min(2*pause, 250*time.Millisecond)
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// parse reads what grant.lua tells an owner: its id, the token in µs, and the lock.
+func parse(told string) (id string, token int64, lock string, ok bool) {
+	id, rest, _ := strings.Cut(told, " ")
+	number, lock, ok := strings.Cut(rest, " ")
+	token, err := strconv.ParseInt(number, 10, 64)
+	return id, token, lock, ok && err == nil
+}
