@@ -102,7 +102,7 @@ func TestShortTTL(t *testing.T) {
 				outside := server.Client(t)
 				locker, err := tryOpen(t, name, &redis.UniversalOptions{Addrs: []string{server.Addr}}, ttl)
 				if err != nil {
-					if ttl > 2*time.Millisecond {
+					if ttl > 10*time.Millisecond {
 						t.Errorf("refused: %v", err)
 					}
 					return

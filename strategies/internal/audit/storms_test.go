@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +55,19 @@ func TestNoStormWhileLoading(t *testing.T) {
 		set(t, outside, "rdbcompression", "no")
 		s := newStorm(t, name, server)
 		server.Save()
+		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				if lease, err := s.waiter.(strategies.Trier).TryAcquire(ctx, "another"); err == nil {
+					_ = lease.Release(t.Context())
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
 		server.RestartWithData(t) // returns when the data is loaded
+		cancel()
+		asking.Wait()
 		s.few(info(t, outside, "stats", "total_connections_received"))
 		if !strings.Contains(outside.Info(t.Context(), "errorstats").Val(), "LOADING") {
 			t.Error("nobody asked while Redis loaded its data")
@@ -64,15 +78,16 @@ func TestNoStormWhileLoading(t *testing.T) {
 
 // storm is a process that waits for a lock that another one holds.
 type storm struct {
-	t     *testing.T
-	lease strategies.Lease
+	t      *testing.T
+	lease  strategies.Lease
+	waiter strategies.Locker
 	*waiters
 }
 
 func newStorm(t *testing.T, name string, server *redistest.Server) *storm {
 	t.Helper()
 	holder, waiter := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour)
-	s := &storm{t: t, lease: acquire(t, holder)}
+	s := &storm{t: t, lease: acquire(t, holder), waiter: waiter}
 	b := &book{t: t, pause: 250 * time.Millisecond}
 	b.enter("the holder", s.lease)
 	s.waiters = b.wait(0, waiter)
