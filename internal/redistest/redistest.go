@@ -25,7 +25,13 @@ type Server struct {
 // test ends. Where Redis cannot be had the test fails.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test"}, args...)
+	return StartWith(t, nil, args...)
+}
+
+// StartWith is Start with more in the server's environment, such as NAME=value.
+func StartWith(t testing.TB, env []string, args ...string) *Server {
+	t.Helper()
+	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env}, args...)
 	if err != nil {
 		t.Fatalf("this test needs a Redis: %v", err)
 	}

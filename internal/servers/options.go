@@ -24,6 +24,9 @@ type Options struct {
 	Image string
 	Pin   bool   // put server and generator on disjoint CPUs
 	RunID string // marks what belongs to this run
+	// Env is what the environment of a redis-server has beside this process's, such as
+	// NAME=value; it does not reach containers.
+	Env []string
 	// Logf is told what happens beside the run; nil is silence.
 	Logf func(format string, args ...any)
 }

@@ -12,7 +12,8 @@ import (
 func StartOwn(ctx context.Context, options Options, args ...string) (Own, error) {
 	quiet()
 	sweepLocal(ctx).log(options) // a test binary that was killed leaves its Redis too
-	p, err := startProcess(ctx, options.RunID, nil, args...)
+	p := &Process{args: args, env: options.Env}
+	err := p.open(ctx, freePort, options.RunID)
 	if err == nil {
 		return p, nil
 	}

@@ -21,6 +21,7 @@ type Process struct {
 	port   int
 	dir    string
 	args   []string // beside settings
+	env    []string // beside this process's
 	cpus   []int    // to run on; empty is any
 
 	mu     sync.Mutex
@@ -46,19 +47,25 @@ func startProcess(ctx context.Context, runID string, cpus []int, args ...string)
 
 // startProcessOn takes the port that pick finds.
 func startProcessOn(ctx context.Context, pick picker, runID string, cpus []int, args ...string) (*Process, error) {
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, fmt.Errorf("find redis-server: %w", err)
-	}
-	dir, err := os.MkdirTemp("", dirPattern)
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for redis-server: %w", err)
-	}
-	p := &Process{binary: binary, dir: dir, args: args, cpus: cpus}
-	if err := p.startOnFreePort(ctx, pick, runID); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	p := &Process{args: args, cpus: cpus}
+	if err := p.open(ctx, pick, runID); err != nil {
+		return nil, err
 	}
 	return p, nil
+}
+
+// open finds the binary, makes the directory and starts it.
+func (p *Process) open(ctx context.Context, pick picker, runID string) (err error) {
+	if p.binary, err = exec.LookPath("redis-server"); err != nil {
+		return fmt.Errorf("find redis-server: %w", err)
+	}
+	if p.dir, err = os.MkdirTemp("", dirPattern); err != nil {
+		return fmt.Errorf("make a directory for redis-server: %w", err)
+	}
+	if err := p.startOnFreePort(ctx, pick, runID); err != nil {
+		return errors.Join(err, os.RemoveAll(p.dir))
+	}
+	return nil
 }
 
 func (p *Process) startOnFreePort(ctx context.Context, pick picker, runID string) error {
@@ -84,6 +91,7 @@ func (p *Process) start(ctx context.Context) error {
 	defer log.Close() // the child has its own
 	cmd := exec.Command(p.binary, append(settings("127.0.0.1", p.port), p.args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	cmd.Env = append(os.Environ(), p.env...)
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server: %w", err)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -52,6 +53,16 @@ func open(t *testing.T, name, addr string, dial dialer, ttl time.Duration) strat
 // openBy opens one on a client with those options.
 func openBy(t *testing.T, name string, options *redis.UniversalOptions, ttl time.Duration) strategies.Locker {
 	t.Helper()
+	locker, err := tryOpen(t, name, options, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locker
+}
+
+// tryOpen opens one with a TTL that may be refused.
+func tryOpen(t *testing.T, name string, options *redis.UniversalOptions, ttl time.Duration) (strategies.Locker, error) {
+	t.Helper()
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	node := strategies.Node{Client: client, Options: options}
@@ -59,14 +70,14 @@ func openBy(t *testing.T, name string, options *redis.UniversalOptions, ttl time
 		Nodes: []strategies.Node{node}, Prefix: prefix, TTL: ttl, Probe: &strategies.Probe{},
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() {
 		if err := locker.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return locker
+	return locker, nil
 }
 
 // acquire must succeed.
@@ -100,7 +111,8 @@ func until(lease strategies.Lease) time.Time { return lease.(strategies.Timed).V
 
 // book notes who holds the lock, and says when two do, or when a token does not grow.
 type book struct {
-	t *testing.T
+	t     *testing.T
+	pause time.Duration // of waiters after an error, 20 ms if 0
 
 	mu     sync.Mutex
 	holder strategies.Lease // nil while there is none
@@ -151,7 +163,7 @@ func (b *book) wait(hold time.Duration, lockers ...strategies.Locker) *waiters {
 						b.t.Errorf("waiter %d was never served: %v", n, err)
 						return
 					}
-					time.Sleep(20 * time.Millisecond) // Redis may be out of reach
+					time.Sleep(cmp.Or(b.pause, 20*time.Millisecond)) // Redis may be out of reach
 					continue
 				}
 				b.enter(n, lease)

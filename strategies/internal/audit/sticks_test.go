@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // lost has a process ask for the free lock, which Redis grants, and loses the answer.
-func lost(t *testing.T, p *path, locker, other strategies.Locker) (cancel func(), result chan error) {
+func lost(t *testing.T, p *trial.Path, locker, other strategies.Locker) (cancel func(), result chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p.mute()
+	p.Mute()
 	result = make(chan error, 1)
 	go func() {
 		lease, err := locker.Acquire(ctx, "key")
@@ -45,18 +44,18 @@ func lost(t *testing.T, p *path, locker, other strategies.Locker) (cancel func()
 func TestOutageLeavesNoOwner(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		server := redistest.Start(t)
-		p := new(path)
-		locker := open(t, name, server.Addr, p.dial, time.Hour)
+		p := new(trial.Path)
+		locker := open(t, name, server.Addr, p.Dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
 		_ = release(t, acquire(t, locker))
 		cancel, result := lost(t, p, locker, other)
 		defer cancel()
-		p.block(true)
-		p.snap()
+		p.Block(true)
+		p.Snap()
 		if err := <-result; err == nil {
 			t.Error("an outage was not told")
 		}
-		p.block(false)
+		p.Block(false)
 		_ = release(t, free(t, other))
 	})
 }
@@ -66,78 +65,17 @@ func TestRefusedReleaseOfNobodys(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		server := redistest.Start(t)
 		outside := server.Client(t)
-		p := new(path)
-		locker := open(t, name, server.Addr, p.dial, time.Hour)
+		p := new(trial.Path)
+		locker := open(t, name, server.Addr, p.Dial, time.Hour)
 		other := open(t, name, server.Addr, nil, time.Hour)
 		_ = release(t, acquire(t, locker))
 		cancel, result := lost(t, p, locker, other)
 		refusals["NOREPLICAS"].begin(t, outside)
-		p.snap()
+		p.Snap()
 		time.Sleep(300 * time.Millisecond) // it is back, and refused
 		cancel()
 		<-result
 		refusals["NOREPLICAS"].relieve(t, outside)
 		_ = release(t, free(t, other))
 	})
-}
-
-// A fault ends when its cause does: the lock can be had again on the same connection.
-func TestFaultEndsWithItsCause(t *testing.T) {
-	t.Parallel()
-	do := func(args ...any) func(t *testing.T, server *redis.Client) {
-		return func(t *testing.T, server *redis.Client) {
-			t.Helper()
-			if err := server.Do(t.Context(), args...).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	causes := map[string][2]func(*testing.T, *redis.Client){
-		"OOM":        {refusals["OOM"].begin, refusals["OOM"].relieve},
-		"NOREPLICAS": {refusals["NOREPLICAS"].begin, refusals["NOREPLICAS"].relieve},
-		"READONLY":   {do("REPLICAOF", "127.0.0.1", "1"), do("REPLICAOF", "NO", "ONE")},
-		"ACL":        {do("ACL", "SETUSER", "default", "-set"), do("ACL", "SETUSER", "default", "+set")},
-	}
-	for cause, change := range causes {
-		t.Run(cause, func(t *testing.T) {
-			each(t, func(t *testing.T, name string) {
-				server := redistest.Start(t)
-				outside := server.Client(t)
-				before := open(t, name, server.Addr, nil, time.Minute)
-				_ = release(t, acquire(t, before))
-				change[0](t, outside)
-				if err := outside.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
-					t.Fatal(err)
-				}
-				after := open(t, name, server.Addr, nil, time.Minute) // it knows of nothing else
-				for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-					for _, locker := range []strategies.Locker{before, after} {
-						ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-						if _, err := locker.Acquire(ctx, "key"); err == nil {
-							t.Error("the lock was granted in spite of it")
-						}
-						cancel()
-					}
-				}
-				change[1](t, outside)
-				for _, locker := range []strategies.Locker{before, after} {
-					var lease strategies.Lease
-					var err error
-					for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-						ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-						lease, err = locker.Acquire(ctx, "key")
-						cancel()
-						if err == nil {
-							break
-						}
-					}
-					if err != nil {
-						t.Errorf("the cause is gone, and the fault is not: %v", err)
-						continue
-					}
-					_ = release(t, lease)
-				}
-			})
-		})
-	}
 }
