@@ -60,7 +60,7 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 		if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi; \
 	fi
 
-peers: redis ## docs/PEERS.md: our locks beside other libraries', for hours; PEERS=-quick is a look in minutes
+peers: redis ## docs/PEERS.md: our locks beside other libraries', in half an hour; PEERS=-help says how to measure a part
 	$(GO) run ./internal/peercompare $(PEERS)
 
 claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes

@@ -75,6 +75,7 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 		"pubsub:watchdog=maybe":                {`strategy pubsub: option watchdog: "maybe" is not true or false`},
 		"spin:base=5ms,base=6ms":               {`strategy spin: option "base" set twice`},
 		"spin:backoff=linear,base=5,cap=-1s,x": {`strategy spin: option base: "5"`, `strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`},
+		"spin:wait-replicas=1,pipeline=true":   {"strategy spin: wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"},
 		"all:base=1ms":                         {`unknown strategy "all"`},
 	} {
 		_, err := strategies.ParseVariants(list)

@@ -38,13 +38,6 @@ var (
 		return known(r.Server.Window.CPUPerAcquisition())
 	}}
 
-	commands = figure{"commands per acquisition", -1, func(r results.Run, _ bool) (float64, bool) {
-		if r.Server.Window == nil {
-			return 0, false
-		}
-		return known(r.Server.Window.PerAcquisition(r.Server.Window.Calls))
-	}}
-
 	turns = figure{"turns, max − min per client", -1, always(func(r results.Run) float64 {
 		return float64(r.Fairness.TurnsMax - r.Fairness.TurnsMin)
 	})}
@@ -107,23 +100,4 @@ func (f figure) against(m measured, ours string, rivals []string) (ratios []floa
 		best[name]++
 	}
 	return ratios, best
-}
-
-// between are the ratios of the same strategy's figure in two scenarios, paired by
-// round.
-func (f figure) between(m, base measured, strategy string) []float64 {
-	var ratios []float64
-	for i := range min(len(m.rounds), len(base.rounds)) {
-		run, here := m.rounds[i][strategy]
-		other, there := base.rounds[i][strategy]
-		if !here || !there {
-			continue
-		}
-		value, ok := f.of(run, true)
-		reference, okBase := f.of(other, false)
-		if ok && okBase && reference > 0 {
-			ratios = append(ratios, value/reference)
-		}
-	}
-	return ratios
 }

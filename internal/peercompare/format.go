@@ -21,6 +21,14 @@ func counted(count map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
+// many counts things by their name.
+func many(n int, name string) string {
+	if n == 1 {
+		return "1 " + name
+	}
+	return fmt.Sprintf("%d %ss", n, name)
+}
+
 // significant writes three digits.
 func significant(v float64) string {
 	switch {

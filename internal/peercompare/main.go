@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +22,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	command := run
+	if len(os.Args) == 2 && os.Args[1] == generator {
+		command = func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+			return generate(ctx, os.Stdin, stdout)
+		}
+	}
+	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		if !errors.Is(err, flag.ErrHelp) { // which has been shown
 			fmt.Fprintln(os.Stderr, "peercompare:", err)
 		}
@@ -33,18 +38,16 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	quick     bool
-	rounds    int
-	sweep     int // rounds of everything but the main table
-	warmup    time.Duration
-	window    time.Duration // 0: found in a round of its own
-	clients   int
-	scenarios string
-	ours      string
-	redis     string
-	data      string
-	from      string
-	out       string
+	quick      bool
+	rounds     int
+	warmup     time.Duration
+	window     time.Duration
+	scenarios  string
+	strategies string
+	redis      string
+	data       string
+	from       string
+	out        string
 }
 
 func run(ctx context.Context, args []string, stdout, progress io.Writer) error {
@@ -59,20 +62,15 @@ func run(ctx context.Context, args []string, stdout, progress io.Writer) error {
 	folder := set.from
 	if folder == "" {
 		folder = set.data
-		for name := range strings.SplitSeq(set.ours, ",") {
-			if !slices.Contains(registered(set.ours), name) {
-				fmt.Fprintf(progress, "left out, as there is no such strategy: %s\n", name)
-			}
-		}
 		if err := measure(ctx, set, all, progress); err != nil {
 			return err
 		}
 	}
-	measured, err := read(folder, all)
+	measured, err := read(folder, everything(nil))
 	if err != nil {
 		return err
 	}
-	page := write(measured, libraries())
+	page := write(measured, versions())
 	if set.out == "-" {
 		_, err = io.WriteString(stdout, page)
 	} else {
@@ -88,16 +86,14 @@ func parse(args []string, help io.Writer) (settings, error) {
 	var set settings
 	flags := flag.NewFlagSet("peercompare", flag.ContinueOnError)
 	flags.SetOutput(help)
-	flags.BoolVar(&set.quick, "quick", false, "a look in minutes: 3 rounds of 2 s, the main scenarios, to standard output")
-	flags.IntVar(&set.rounds, "rounds", 11, "rounds of the main table")
-	flags.IntVar(&set.sweep, "sweep-rounds", 5, "rounds of the sweep over instances and of think time")
-	flags.DurationVar(&set.warmup, "warmup", 2*time.Second, "of each run")
-	flags.DurationVar(&set.window, "window", 0, "of each run; 0 is ten times the longest p99 seen in a first round, from 5 s to 30 s")
-	flags.IntVar(&set.clients, "clients", 500, "clients in all")
-	flags.StringVar(&set.scenarios, "scenarios", "", "only these, with commas: "+strings.Join(names(), ","))
-	flags.StringVar(&set.ours, "ours", strings.Join(ours[:], ","), "our own locks; those that are not registered are left out")
+	flags.BoolVar(&set.quick, "quick", false, "a look in minutes: one round of 500 ms, to standard output")
+	flags.IntVar(&set.rounds, "rounds", 7, "rounds of each scenario")
+	flags.DurationVar(&set.warmup, "warmup", 400*time.Millisecond, "of each run")
+	flags.DurationVar(&set.window, "window", time.Second, "of each run")
+	flags.StringVar(&set.scenarios, "scenarios", "", "only these, with commas; a name without its hold is both: "+strings.Join(names(), ","))
+	flags.StringVar(&set.strategies, "strategies", "", "measure these in place of each scenario's own; the first of ours is judged by the targets")
 	flags.StringVar(&set.redis, "redis", "auto", "as lockbench --redis")
-	flags.StringVar(&set.data, "data", filepath.Join("bin", "peers"), "folder for the reports, one a round and scenario")
+	flags.StringVar(&set.data, "data", filepath.Join("bin", "peers"), "folder for the reports, one a round and scenario; those of other scenarios stay, and are in the page too")
 	flags.StringVar(&set.from, "from", "", "measure nothing, write the page from that folder's reports")
 	flags.StringVar(&set.out, "out", filepath.Join("docs", "PEERS.md"), "the page; - is standard output")
 	if err := flags.Parse(args); err != nil {
@@ -110,21 +106,16 @@ func parse(args []string, help io.Writer) (settings, error) {
 			apply()
 		}
 	}
-	quick("rounds", func() { set.rounds = 3 })
-	quick("sweep-rounds", func() { set.sweep = 3 })
-	quick("window", func() { set.window = 2 * time.Second })
-	quick("warmup", func() { set.warmup = time.Second })
-	quick("scenarios", func() { set.scenarios = "hold0,hold1ms" })
+	quick("rounds", func() { set.rounds = 1 })
+	quick("window", func() { set.window = 500 * time.Millisecond })
+	quick("warmup", func() { set.warmup = 200 * time.Millisecond })
 	quick("out", func() { set.out = "-" })
 	var faults []error
-	if set.rounds < 1 || set.sweep < 1 {
-		faults = append(faults, fmt.Errorf("-rounds and -sweep-rounds must be at least 1, not %d and %d", set.rounds, set.sweep))
+	if set.rounds < 1 {
+		faults = append(faults, fmt.Errorf("-rounds must be at least 1, not %d", set.rounds))
 	}
-	if set.clients < 1 {
-		faults = append(faults, fmt.Errorf("-clients must be at least 1, not %d", set.clients))
-	}
-	if set.window < 0 || set.warmup < 0 {
-		faults = append(faults, fmt.Errorf("-window and -warmup must not be negative, not %v and %v", set.window, set.warmup))
+	if set.window <= 0 || set.warmup < 0 {
+		faults = append(faults, fmt.Errorf("-window must be positive and -warmup not negative, not %v and %v", set.window, set.warmup))
 	}
 	if flags.NArg() > 0 {
 		faults = append(faults, fmt.Errorf("there are no arguments, only flags: %q", flags.Args()))

@@ -44,10 +44,10 @@ func write(all []measured, versions []string) string {
 		byName[m.name] = m
 	}
 	p.targets(byName)
+	p.deployments(all)
 	for _, m := range all {
 		p.scenario(m)
 	}
-	p.sweep(byName)
 	return p.String()
 }
 
@@ -71,29 +71,29 @@ func (p *page) targets(all map[string]measured) {
 		"What bounds handoff, and what was tried: [DESIGN.md](../strategies/handoff/DESIGN.md#where-the-time-goes).\n")
 	p.header(4, "", "", "scenario", "target", "median", "interval", "ceiling", "rounds", "", "best peers (rounds)")
 	for _, t := range targets() {
-		values, best := t.values(all)
+		m := all[t.scenario]
+		values, best := t.values(m)
 		if len(values) == 0 {
 			continue
 		}
 		i := summarise(values)
-		p.row("`"+t.ours+"`", t.what, t.scenario, t.wanted(), ratio(i.median), ratio(i.low)+" – "+ratio(i.high), t.ceiling(all), strconv.Itoa(i.n), t.verdict(i), counted(best))
+		p.row("`"+t.of(m)+"`", t.what, t.scenario, t.wanted(), ratio(i.median), ratio(i.low)+" – "+ratio(i.high), t.ceiling(m), strconv.Itoa(i.n), t.verdict(i), counted(best))
 	}
 	p.line("")
 }
 
 // ceiling is what a ratio of speeds cannot exceed; "" for others. It says so if
 // all of the interval lies above: then holds were not equal.
-func (t target) ceiling(all map[string]measured) string {
-	m := all[t.scenario]
-	if t.figure.name != speed.name || t.rivals == nil || m.hold == 0 {
+func (t target) ceiling(m measured) string {
+	if t.figure.name != speed.name || t.rivals == nil || m.hold == 0 || m.keys > 1 {
 		return ""
 	}
-	rooms := headrooms(m, t.rivals)
+	rooms := headrooms(m, m.those(t.rivals))
 	if len(rooms) == 0 {
 		return ""
 	}
 	most := results.Median(rooms)
-	values, _ := t.values(all)
+	values, _ := t.values(m)
 	if summarise(values).low > most {
 		return ratio(most) + ", exceeded"
 	}
@@ -130,7 +130,7 @@ func (t target) wanted() string {
 func (p *page) scenario(m measured) {
 	w := m.reports[0].Workload
 	p.line("## %s\n", m.title)
-	p.line("`%s`: %d clients, %d instances, 1 key; %d rounds of %v. %s\n", m.name, w.Clients, w.Instances, len(m.rounds), time.Duration(w.Duration), m.windowNote())
+	p.line("`%s`: %s, %s, %s; %s of %v. %s\n", m.name, many(w.Clients, "client"), many(w.Instances, "instance"), many(w.Keys, "key"), many(len(m.rounds), "round"), time.Duration(w.Duration), m.windowNote())
 	if m.left > 0 {
 		p.line("Left out, as they could not be trusted: %d of %d runs.\n", m.left, m.left+m.kept())
 	}
@@ -139,33 +139,44 @@ func (p *page) scenario(m measured) {
 		if !m.has(strategy) {
 			continue
 		}
-		middle := func(show func(float64) string, f func(results.Run) *float64) string {
-			return median(m, strategy, show, f)
-		}
-		p.row("`"+strategy+"`",
-			middle(significant, func(r results.Run) *float64 { return &r.Speed.PerSecond }),
-			middle(duration, func(r results.Run) *float64 { return r.Speed.Gap }),
-			middle(duration, func(r results.Run) *float64 { return r.Speed.Hold.MeanNS }),
-			middle(percent, func(r results.Run) *float64 { return &r.Speed.Utilisation }),
-			p99Cell(m, strategy),
-			middle(significant, func(r results.Run) *float64 {
-				v := float64(r.Fairness.TurnsMax - r.Fairness.TurnsMin)
-				return &v
-			}),
-			middle(significant, func(r results.Run) *float64 { return r.Fairness.Jain }),
-			middle(func(s float64) string { return duration(s * 1e9) }, func(r results.Run) *float64 { return r.Server.Window.CPUPerAcquisition() }),
-			middle(significant, func(r results.Run) *float64 { return perAcquisition(r, calls) }),
-			middle(significant, func(r results.Run) *float64 { return perAcquisition(r, roundTrips) }))
+		c := medians(m, strategy)
+		p.row("`"+strategy+"`", c.speed, c.gap, c.hold, c.utilisation, c.p99, c.turns, c.jain, c.cpu, c.commands, c.roundTrips)
 	}
 	p.line("")
 	p.ceiling(m)
 	p.labels(m)
 }
 
+// cells are a strategy's figures in a scenario as they are shown, medians of the rounds.
+type cells struct {
+	speed, gap, hold, utilisation, p99, turns, jain, cpu, commands, roundTrips string
+}
+
+func medians(m measured, strategy string) cells {
+	middle := func(show func(float64) string, f func(results.Run) *float64) string {
+		return median(m, strategy, show, f)
+	}
+	return cells{
+		speed:       middle(significant, func(r results.Run) *float64 { return &r.Speed.PerSecond }),
+		gap:         middle(duration, func(r results.Run) *float64 { return r.Speed.Gap }),
+		hold:        middle(duration, func(r results.Run) *float64 { return r.Speed.Hold.MeanNS }),
+		utilisation: middle(percent, func(r results.Run) *float64 { return &r.Speed.Utilisation }),
+		p99:         p99Cell(m, strategy),
+		turns: middle(significant, func(r results.Run) *float64 {
+			v := float64(r.Fairness.TurnsMax - r.Fairness.TurnsMin)
+			return &v
+		}),
+		jain:       middle(significant, func(r results.Run) *float64 { return r.Fairness.Jain }),
+		cpu:        middle(func(s float64) string { return duration(s * 1e9) }, func(r results.Run) *float64 { return r.Server.Window.CPUPerAcquisition() }),
+		commands:   middle(significant, func(r results.Run) *float64 { return perAcquisition(r, calls) }),
+		roundTrips: middle(significant, func(r results.Run) *float64 { return perAcquisition(r, roundTrips) }),
+	}
+}
+
 // ceiling says how much faster than the best peer any lock could be.
 func (p *page) ceiling(m measured) {
-	rooms := headrooms(m, peers[:])
-	if m.hold == 0 || len(rooms) == 0 {
+	rooms := headrooms(m, m.those(isPeer))
+	if m.hold == 0 || m.keys > 1 || len(rooms) == 0 {
 		return
 	}
 	p.line("With this hold no lock can be more than %s times as fast as the best peer was (median of the rounds): 1 ÷ its utilisation, at equal holds.\n",
@@ -256,18 +267,18 @@ func (p *page) labels(m measured) {
 	}
 }
 
-// libraries are the peers' versions in this build.
-func libraries() []string {
+// versions are those of the peers in this build.
+func versions() []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil
 	}
-	var versions []string
+	var all []string
 	for _, module := range info.Deps {
 		switch module.Path {
-		case "github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis":
-			versions = append(versions, module.Path+" "+module.Version)
+		case "github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/redis/go-redis/v9":
+			all = append(all, module.Path+" "+module.Version)
 		}
 	}
-	return versions
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -66,10 +67,29 @@ func (m *measured) add(report *results.Report) {
 			m.left++
 			continue
 		}
+		if len(report.Parts) > 0 {
+			run.Speed.Gap = idle(report, run)
+		}
 		r[run.Strategy] = run
+	}
+	for _, s := range report.Strategies {
+		if !slices.Contains(m.strategies, s.Name) {
+			m.strategies = append(slices.Clip(m.strategies), s.Name)
+		}
 	}
 	m.rounds = append(m.rounds, r)
 	m.reports = append(m.reports, report)
+}
+
+// idle is the gap of what several processes measured, of whom none sees who waits in
+// another: the time for which nobody held the lock, on average. It is nil with several
+// locks.
+func idle(report *results.Report, run results.Run) *float64 {
+	hold := run.Speed.Hold.MeanNS
+	if report.Workload.Keys != 1 || hold == nil || run.Speed.PerSecond == 0 {
+		return nil
+	}
+	return new(1e9/run.Speed.PerSecond - *hold)
 }
 
 // has says whether a strategy was ever measured.
@@ -80,6 +100,17 @@ func (m measured) has(strategy string) bool {
 		}
 	}
 	return false
+}
+
+// those are the strategies that were measured and something is true of.
+func (m measured) those(is func(string) bool) []string {
+	var names []string
+	for _, name := range m.strategies {
+		if m.has(name) && is(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // kept is how many runs the figures come from.

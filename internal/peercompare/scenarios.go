@@ -10,146 +10,130 @@ import (
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-// peers are other people's locks, at their documented defaults and tuned.
-var peers = [...]string{
-	"redislock", "redislock:tuned=true",
-	"redsync", "redsync:tuned=true",
-	"rueidislock", "rueidislock:tuned=true",
+// deployment is a shape in which services run a lock. It is measured with two holds.
+type deployment struct {
+	name  string
+	title string
+
+	clients    int
+	instances  int
+	keys       int
+	processes  int           // operating-system processes that share the clients; 0 is this one alone
+	oneWay     time.Duration // latency added in each direction
+	strategies []string
 }
 
-// swept are the peers of the sweeps, whose tables need no more than the best of each
-// library: the other variants come near them in the main tables, or are behind.
-var swept = [...]string{"redislock", "redislock:tuned=true", "redsync", "rueidislock"}
+// deployments are all of them, with those who go through each by default: the best of
+// each library, and what somebody without one would write.
+func deployments() []deployment {
+	calm := []string{"handoff", "spin", "redislock", "redsync", "rueidislock"} // where nobody waits, tuned and not are the same
+	waiting := []string{"handoff", "spin", "redislock", "redislock:tuned=true", "redsync", "rueidislock"}
+	most := waiting[:len(waiting)-1] // rueidislock, by far the slowest, would take its time of the others
+	crowds := slices.Concat([]string{"handoff", "handoff:linger=0s", "cohort"}, waiting[1:], []string{"gated:redislock", "gated:redsync", "gated:rueidislock"})
+	shared := []string{"handoff", "spin:pipeline=true", "redislock:pipeline=true", "redsync:pipeline=true"} // handoff has always one
+	return []deployment{
+		{name: "free", title: "Nobody waits: 50 clients, 10,000 keys", clients: 50, instances: 1, keys: 10_000, strategies: calm},
+		{name: "shared", title: "Nobody waits, all callers share one pipeline", clients: 50, instances: 1, keys: 10_000, strategies: shared},
+		{name: "one", title: "One client", clients: 1, instances: 1, keys: 1, strategies: calm},
+		{name: "lone50", title: "50 instances of one client", clients: 50, instances: 50, keys: 1, strategies: waiting},
+		{name: "lone500", title: "500 instances of one client", clients: 500, instances: 500, keys: 1, strategies: most},
+		{name: "processes", title: "20 operating-system processes of one client", clients: 20, instances: 20, keys: 1, processes: 20, strategies: most},
+		{name: "crowds", title: "10 instances of 50 clients", clients: 500, instances: 10, keys: 1, strategies: crowds},
+		{name: "far", title: "20 instances of one client, 1 ms of latency added in each direction", clients: 20, instances: 20, keys: 1, oneWay: time.Millisecond, strategies: waiting},
+	}
+}
 
-// ours are this module's own locks; without lingering handoff gives each waiter a place
-// of its own in the queue, in strict order.
-var ours = [...]string{"handoff", unlingering, "cohort"}
+// holds are how long a lease is held, by the end of a scenario's name.
+var holds = []struct {
+	name, title string
+	hold        time.Duration
+}{{"hold0", "hold 0", 0}, {"hold1ms", "hold 1 ms", time.Millisecond}}
 
-const unlingering = "handoff:linger=0s"
+// scenario is a deployment with one hold.
+type scenario struct {
+	deployment
+	name  string // of its files, and as targets call it
+	title string // of its section
+	hold  time.Duration
+}
 
-// gated is a peer behind a mutex in each process.
-func gated(peer string) string { return "gated:" + peer }
-
-func behindGates(peers []string) []string {
-	var all []string
-	for _, peer := range peers {
-		all = append(all, gated(peer))
+// everything is all scenarios, with the strategies of the list in place of their own
+// unless it is empty.
+func everything(list []string) []scenario {
+	var all []scenario
+	for _, d := range deployments() {
+		if len(list) > 0 {
+			d.strategies = list
+		}
+		for _, h := range holds {
+			all = append(all, scenario{d, d.name + "-" + h.name, d.title + ", " + h.title, h.hold})
+		}
 	}
 	return all
 }
 
-// scenario is one workload and who goes through it.
-type scenario struct {
-	name       string // of its files, and as targets call it
-	title      string // of its section; "" for one that only targets read
-	clients    int
-	instances  int
-	hold       time.Duration
-	think      string // as --think
-	rounds     int
-	strategies []string
-}
-
-// instanceSweep is how many processes the clients are spread over.
-var instanceSweep = [...]int{1, 10, 50, 500}
-
 // names are those of all scenarios.
 func names() []string {
-	all, _ := every(settings{clients: 500})
 	var names []string
-	for _, s := range all {
+	for _, s := range everything(nil) {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// scenarios are those asked for.
+// scenarios are those asked for: by their names, or by their deployments'.
 func scenarios(set settings) ([]scenario, error) {
-	all, err := every(set)
+	list, err := listed(set.strategies)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-strategies: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(s scenario) bool { return len(s.strategies) == 0 })
+	all := everything(list)
 	if set.scenarios == "" {
 		return all, nil
 	}
-	wanted := strings.Split(set.scenarios, ",")
-	for _, name := range wanted {
-		if !slices.Contains(names(), name) {
-			return nil, fmt.Errorf("-scenarios: there is no %q (there are: %s)", name, strings.Join(names(), ", "))
+	var chosen []scenario
+	for wanted := range strings.SplitSeq(set.scenarios, ",") {
+		of := slices.DeleteFunc(slices.Clone(all), func(s scenario) bool { return s.name != wanted && s.deployment.name != wanted })
+		if len(of) == 0 {
+			return nil, fmt.Errorf("-scenarios: there is no %q (there are: %s)", wanted, strings.Join(names(), ", "))
 		}
+		chosen = append(chosen, of...)
 	}
-	return slices.DeleteFunc(all, func(s scenario) bool { return !slices.Contains(wanted, s.name) }), nil
+	return chosen, nil
 }
 
-func every(set settings) ([]scenario, error) {
-	own := registered(set.ours)
-	crowd := slices.Concat(own, peers[:], behindGates(peers[:]))
-	few := slices.Concat(own, swept[:], behindGates(swept[:]))
-	at := func(name, title string, rounds int) scenario {
-		return scenario{name: name, title: title, clients: set.clients, instances: 10, rounds: rounds, strategies: crowd}
+// listed are the names of the variants in a list, as lockbench takes it.
+func listed(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
 	}
-	var all []scenario
-	add := func(s scenario) { all = append(all, s) }
-
-	add(at("hold0", "Hold 0", set.rounds))
-	held := at("hold1ms", "Hold 1 ms", set.rounds)
-	held.hold = time.Millisecond
-	add(held)
-
-	for _, instances := range instanceSweep {
-		if instances == held.instances {
-			continue // that is hold1ms
-		}
-		s := held
-		s.name, s.title = fmt.Sprintf("instances%d", instances), fmt.Sprintf("Hold 1 ms, %d instances", instances)
-		s.instances, s.rounds, s.strategies = min(instances, s.clients), set.sweep, few
-		add(s)
+	variants, err := strategies.ParseVariants(list)
+	var names []string
+	for _, v := range variants {
+		names = append(names, v.Name())
 	}
-	thinking := held
-	thinking.name, thinking.title = "think", "Hold 1 ms, think time exp:1s"
-	thinking.think, thinking.rounds, thinking.strategies = "exp:1s", set.sweep, few
-	add(thinking)
-
-	// Ours alone: one client an instance, and the cost of few and of many clients.
-	alone := at("alone", "One client an instance, hold 0", set.rounds)
-	alone.clients, alone.instances, alone.strategies = 50, 50, own
-	fewer, many := alone, alone
-	fewer.name, fewer.title, fewer.instances = "few", "50 clients, hold 0", 10
-	many.name, many.title, many.clients, many.instances = "many", "5,000 clients, hold 0", 5000, 10
-	all = append(all, alone, fewer, many)
-	for _, s := range all {
-		for _, name := range s.strategies {
-			if _, err := strategies.ParseVariants(name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return all, nil
+	return names, err
 }
 
-// registered are those of a list that this program has.
-func registered(list string) []string {
-	var found []string
-	for variant := range strings.SplitSeq(list, ",") {
-		name, _, _ := strings.Cut(variant, ":")
-		if _, err := strategies.Lookup(name); err == nil {
-			found = append(found, variant)
+// available leaves out the strategies that this program does not have.
+func available(list []string) (variants []strategies.Variant, missing []string) {
+	for _, name := range list {
+		variant, err := strategies.ParseVariants(name)
+		if err != nil {
+			missing = append(missing, name)
+			continue
 		}
+		variants = append(variants, variant...)
 	}
-	return found
+	return variants, missing
 }
 
-// workload is the scenario as lockbench runs it.
-func (s scenario) workload(warmup, window time.Duration, seed int64) (spec.Spec, error) {
+// workload is the scenario as lockbench runs it, or as each of its processes does.
+func (s scenario) workload(warmup, window time.Duration, seed int64) spec.Spec {
 	w := spec.Default()
-	w.Clients, w.Instances, w.Seed = s.clients, s.instances, seed
+	each := max(s.processes, 1)
+	w.Clients, w.Instances, w.Keys, w.Seed = s.clients/each, s.instances/each, s.keys, seed
 	w.Hold = spec.Fixed(s.hold)
 	w.Warmup, w.Duration = spec.Duration(warmup), spec.Duration(window)
-	if s.think != "" {
-		if err := w.Think.UnmarshalText([]byte(s.think)); err != nil {
-			return w, fmt.Errorf("think time: %w", err)
-		}
-	}
-	return w, nil
+	return w
 }

@@ -6,10 +6,9 @@ import "math"
 type target struct {
 	what     string
 	scenario string
-	ours     string
+	ours     string // "" is the first of ours that the scenario has
 	figure   figure
-	rivals   []string // whom it is divided by, the best of each round; nil: it stands for itself
-	base     string   // or the scenario that the same strategy is divided by
+	rivals   func(string) bool // whom it is divided by, the best of each round; nil: it stands for itself
 
 	limit    float64 // at least that, or at most where less is better; NaN: only reported
 	byMedian bool    // the median meets it, not nearly every round
@@ -18,53 +17,74 @@ type target struct {
 // report is the limit of a target without one.
 var report = math.NaN()
 
-// targets are all that there are. A round's ratio is to the best peer of that round.
+const (
+	faster  = "acquisitions/s ÷ best of all"
+	cheaper = "Redis CPU per acquisition ÷ cheapest peer"
+)
+
+// targets are all that there are. A round's ratio is to the best rival of that round.
 func targets() []target {
-	all, gates := peers[:], behindGates(peers[:])
+	var all []target
+	add := func(scenario, what string, f figure, rivals func(string) bool, limit float64) {
+		all = append(all, target{what: what, scenario: scenario, figure: f, rivals: rivals, limit: limit})
+	}
+	add("free-hold0", faster, speed, isRival, 1.2)
+	add("free-hold1ms", faster, speed, isRival, report)
+	add("shared-hold0", faster, speed, isRival, 1)
+	add("shared-hold1ms", faster, speed, isRival, report)
+	add("one-hold0", faster, speed, isRival, 1)
+	add("one-hold1ms", faster, speed, isRival, report)
+	for _, lone := range []string{"lone50", "lone500", "processes"} {
+		add(lone+"-hold1ms", "gap ÷ the smaller of redislock's and redsync's", gap, isPolling, 1)
+		add(lone+"-hold0", "p99 wait per client ÷ best peer", p99, isPeer, 1.0/10)
+		add(lone+"-hold0", "turns, max − min per client", turns, nil, 2)
+		add(lone+"-hold0", faster, speed, isRival, report)
+	}
+	for _, h := range holds {
+		add("far-"+h.name, faster, speed, isRival, 1.2)
+	}
+	all = append(all, crowded()...)
+	for _, name := range names() {
+		add(name, cheaper, redisCPU, isPeer, 1.35)
+	}
+	return all
+}
+
+// crowded are the targets of many clients in a process, where cohort passes the lock on.
+func crowded() []target {
 	return []target{
-		{"acquisitions/s ÷ best peer", "hold0", "handoff", speed, all, "", 1.2, true},
-		{"acquisitions/s ÷ best peer", "hold1ms", "handoff", speed, all, "", 1.2, false},
-		{"p99 wait per client ÷ best peer", "hold0", "handoff", p99, all, "", 1.0 / 5, false},
-		{"p99 wait per client ÷ best peer", "hold1ms", "handoff", p99, all, "", 1.0 / 3, false},
-		{"turns, max − min per client", "hold0", "handoff", turns, nil, "", 2, false},
-		{"turns, max − min per client", "hold1ms", "handoff", turns, nil, "", 2, false},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold0", "handoff", redisCPU, all, "", 1.0, true},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold1ms", "handoff", redisCPU, all, "", 0.5, false},
-		{"gap between holds ÷ best peer", "hold1ms", "handoff", gap, all, "", report, false},
-		{"gap between holds ÷ best peer", "hold1ms", unlingering, gap, all, "", report, false},
-		{"gap between holds ÷ best peer", "hold1ms", "cohort", gap, all, "", report, false},
-		{"acquisitions/s ÷ best peer", "hold0", unlingering, speed, all, "", report, false},
-		{"acquisitions/s ÷ best peer", "hold1ms", unlingering, speed, all, "", report, false},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold0", unlingering, redisCPU, all, "", report, false},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold1ms", unlingering, redisCPU, all, "", report, false},
-		{"acquisitions/s ÷ best peer", "hold0", "cohort", speed, all, "", 20, false},
-		{"acquisitions/s ÷ best gated: peer", "hold0", "cohort", speed, gates, "", report, false},
-		{"acquisitions/s ÷ best peer", "hold1ms", "cohort", speed, all, "", report, false},
-		{"acquisitions/s ÷ best gated: peer", "hold1ms", "cohort", speed, gates, "", report, false},
-		{"utilisation", "hold1ms", "cohort", utilisation, nil, "", 0.97, false},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold0", "cohort", redisCPU, all, "", 1.0 / 20, false},
-		{"Redis CPU per acquisition ÷ cheapest peer", "hold1ms", "cohort", redisCPU, all, "", 1.0 / 20, false},
-		// Alone both are the same lock: what the machine makes of that.
-		{"acquisitions/s ÷ handoff, the same lock", "alone", unlingering, speed, []string{"handoff"}, "", report, false},
-		{"acquisitions/s ÷ handoff", "alone", "cohort", speed, []string{"handoff"}, "", 0.9, false},
-		{"Redis CPU per acquisition, 5,000 clients ÷ 50", "many", "handoff", redisCPU, nil, "few", 1.15, false},
-		{"commands per acquisition, 5,000 clients ÷ 50", "many", "handoff", commands, nil, "few", 1.15, false},
+		{"acquisitions/s ÷ best peer", "crowds-hold0", "", speed, isPeer, 1.2, true},
+		{"acquisitions/s ÷ best peer", "crowds-hold1ms", "", speed, isPeer, 1.2, false},
+		{"p99 wait per client ÷ best peer", "crowds-hold0", "", p99, isPeer, 1.0 / 5, false},
+		{"p99 wait per client ÷ best peer", "crowds-hold1ms", "", p99, isPeer, 1.0 / 3, false},
+		{"turns, max − min per client", "crowds-hold0", "", turns, nil, 2, false},
+		{"turns, max − min per client", "crowds-hold1ms", "", turns, nil, 2, false},
+		{"acquisitions/s ÷ best peer", "crowds-hold0", "cohort", speed, isPeer, 20, false},
+		{"acquisitions/s ÷ best gated: peer", "crowds-hold0", "cohort", speed, isGated, report, false},
+		{"acquisitions/s ÷ best gated: peer", "crowds-hold1ms", "cohort", speed, isGated, report, false},
+		{"utilisation", "crowds-hold1ms", "cohort", utilisation, nil, 0.97, false},
+		{cheaper, "crowds-hold0", "cohort", redisCPU, isPeer, 1.0 / 20, false},
+		{cheaper, "crowds-hold1ms", "cohort", redisCPU, isPeer, 1.0 / 20, false},
 	}
 }
 
+// of is the strategy that a target is about in what was measured; "" if there is none.
+func (t target) of(m measured) string {
+	if t.ours != "" {
+		return t.ours
+	}
+	for _, name := range m.those(isOurs) {
+		return name
+	}
+	return ""
+}
+
 // values are the target's, one a round; nil when it was not measured.
-func (t target) values(all map[string]measured) (values []float64, best map[string]int) {
-	m, ok := all[t.scenario]
-	if !ok {
-		return nil, nil
+func (t target) values(m measured) (values []float64, best map[string]int) {
+	if t.rivals != nil {
+		return t.figure.against(m, t.of(m), m.those(t.rivals))
 	}
-	switch {
-	case t.base != "":
-		return t.figure.between(m, all[t.base], t.ours), nil
-	case t.rivals != nil:
-		return t.figure.against(m, t.ours, t.rivals)
-	}
-	return t.figure.values(m, t.ours), nil
+	return t.figure.values(m, t.of(m)), nil
 }
 
 // verdict says whether the target is met: by the median, or else by the rank-th worst

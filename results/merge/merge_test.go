@@ -258,6 +258,23 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestStarvedGenerator has no counters of its own to divide: the others' are everybody's,
+// but for what went over its sockets. One that was served and did not read leaves all
+// unknown.
+func TestStarvedGenerator(t *testing.T) {
+	t.Parallel()
+	starved := generatorFile(t, "b", 2)
+	starved.Runs[0].Server.Window, starved.Runs[0].Speed.Acquisitions = nil, 0
+	window := merged(t, generatorFile(t, "a", 1), starved).Runs[0].Server.Window
+	if window == nil || window.Acquisitions != 100 || *window.Calls != 1202 || *window.CPU != 0.5 || window.RoundTrips != nil || window.ClientBytesOut != nil {
+		t.Errorf("beside a starved generator the server's counters are %+v", window)
+	}
+	starved.Runs[0].Speed.Acquisitions = 1
+	if window := merged(t, generatorFile(t, "a", 1), starved).Runs[0].Server.Window; window != nil {
+		t.Errorf("without a served generator's reading the server's counters are %+v", window)
+	}
+}
+
 // TestDoubtful runs are marked and kept.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()

@@ -9,20 +9,28 @@ import (
 // server is what all generators saw of the same servers. What Redis counted was
 // counted for all of them together, and read by each: the mean of the readings.
 // What was counted at their sockets adds up. The acquisitions to divide by are
-// everybody's.
+// everybody's. A generator that was never served has no readings to divide, nor has
+// it any share in the acquisitions: the others' readings do, but for its sockets.
 //
 // The whole run is left out: each generator's is another interval.
 func server(parts []part) results.Server {
 	var s results.Server
 	var windows []*results.ServerDelta
+	unknown := false
 	for _, p := range parts {
 		if p.Server.Window != nil {
 			windows = append(windows, p.Server.Window)
+		} else {
+			unknown = unknown || p.Speed.Acquisitions > 0
 		}
 		s.Peak = higher(s.Peak, p.Server.Peak)
 	}
-	if len(windows) == len(parts) {
-		s.Window = delta(windows)
+	if len(windows) == 0 || unknown {
+		return s
+	}
+	s.Window = delta(windows)
+	if len(windows) < len(parts) {
+		s.Window.RoundTrips, s.Window.ClientBytesOut, s.Window.ClientBytesIn = nil, nil, nil
 	}
 	return s
 }

@@ -116,10 +116,15 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		case err == nil && owner == id:
 			g := &lease{id: id, token: clock, since: since, doubtful: doubtful}
 			g.until.Set(end(since, l.config.TTL))
-			return g, nil
+			if time.Now().Before(g.until.Get()) {
+				return g, nil
+			}
+			l.giveBack(ctx, ln, id) // the answer came too late
+			id, since, doubtful = l.ids.next(), time.Now(), false
+			continue
 		case err == nil:
 			if doubtful {
-				l.owe(ln.names, id, true)
+				l.giveBack(ctx, ln, id)
 			}
 			return nil, strategies.ErrHeld
 		case !lost(err) && !doubtful:
@@ -190,8 +195,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 			return err
 		}
 		l.mu.Lock()
-		ln.ahead = n
-		if n > 0 {
+		if ln.ahead = n; n > 0 {
 			p.queued = true
 			ln.known(longest)
 		}
@@ -210,16 +214,18 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	ln.kept = sent
 	switch reply := reply.(type) {
 	case string:
-		l.told(reply, p.since)
-	case int64:
-		p.queued = true
-		ln.ahead++
-		ln.crowded = sent.Add(time.Second)
-		ln.known(time.Duration(reply) * time.Millisecond)
-	default:
-		return unexpected("to queue", reply)
+		l.told(reply, p.since, true)
+		return nil
+	case []any:
+		if len(reply) == 2 {
+			left, _ := reply[0].(int64)
+			ln.ahead, _ = reply[1].(int64)
+			p.queued, ln.crowded = true, sent.Add(time.Second)
+			ln.known(time.Duration(left) * time.Millisecond)
+			return nil
+		}
 	}
-	return nil
+	return unexpected("to queue", reply)
 }
 
 // leave ends a wait, unless it has ended by itself: then it returns false. What has been

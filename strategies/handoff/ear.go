@@ -64,7 +64,7 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 			return strategies.ErrClosed
 		}
 		if e = l.ears[client]; e == nil && time.Now().Before(l.listenAfter) {
-			l.mu.Unlock()
+			defer l.mu.Unlock()
 			return l.unheard
 		}
 		if e == nil {
@@ -78,8 +78,10 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	c, isNew := e.join(ln)
 	if isNew {
 		if err := e.pubsub.SSubscribe(ctx, ln.base+l.ids.process); err != nil {
-			e.hangUp()
-			return fmt.Errorf("subscribe: %w", err)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			e.end(fmt.Errorf("subscribe: %w", err))
+			return e.err
 		}
 	}
 	select {
@@ -135,12 +137,22 @@ func (e *ear) live() {
 	e.hangUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.err == nil {
-		e.err = err
+	e.end(err)
+	close(e.gone)
+}
+
+// end ends an ear, for that reason. Its lines look for another.
+func (e *ear) end(err error) {
+	l := e.locker
+	if e.err != nil {
+		return
+	}
+	e.err = err
+	if !l.closed {
+		l.tasks.Go(e.hangUp)
 	}
 	delete(l.ears, e.client)
-	close(e.gone)
-	if l.unheard = e.err; e.good {
+	if l.unheard = err; e.good {
 		l.failures = 0
 	}
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
@@ -155,7 +167,7 @@ func (e *ear) live() {
 	}
 }
 
-// hangUp ends the connection. It may be called with the mutex or without.
+// hangUp closes the connection.
 func (e *ear) hangUp() { _ = e.pubsub.Close() }
 
 func (e *ear) hear() error {
@@ -178,7 +190,8 @@ func (e *ear) heard(message any) error {
 	defer l.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
-		l.told(m.Payload, e.proof)
+		// In a cluster a message is also heard at a replica, by those whom nobody has counted.
+		l.told(m.Payload, e.proof, l.redis.cluster == nil)
 	case *redis.Pong:
 		if m.Payload == strconv.Itoa(e.pings) {
 			e.silent, e.proof = false, e.pinged
@@ -197,13 +210,6 @@ func (e *ear) heard(message any) error {
 		}
 	}
 	return nil
-}
-
-// deaf ends an ear that missed something.
-func (e *ear) deaf() {
-	if e != nil {
-		e.locker.begin(e.hangUp)
-	}
 }
 
 // pause is for how long a process hears nothing before it sends a PING.
@@ -228,8 +234,7 @@ func (e *ear) pingDue(ln *line) time.Time {
 func (e *ear) ping(now time.Time) time.Time {
 	if e.silent {
 		if now.Sub(e.pinged) > patience {
-			e.err = errors.New("listen: Redis does not answer")
-			e.deaf()
+			e.end(errors.New("listen: Redis does not answer"))
 			return now.Add(patience)
 		}
 		return now.Add(e.locker.pause())
@@ -238,15 +243,14 @@ func (e *ear) ping(now time.Time) time.Time {
 	e.pinged, e.silent = now, true
 	payload := strconv.Itoa(e.pings)
 	e.locker.begin(func() {
-		if err := e.pubsub.Ping(e.locker.ctx, payload); err != nil {
-			e.hangUp()
-		}
+		_ = e.pubsub.Ping(e.locker.ctx, payload) // that it fails the ear hears
 	})
 	return now.Add(e.locker.pause())
 }
 
-// told takes what grant.lua says: that an id is the owner. Redis cannot have said so before since.
-func (l *Locker) told(told string, since time.Time) {
+// told takes what grant.lua says, surely or perhaps: that an id is the owner. Redis cannot
+// have said so before since.
+func (l *Locker) told(told string, since time.Time, sure bool) {
 	id, token, lock, ok := parse(told)
 	if !ok || l.held[id] != nil { // it was told before
 		return
@@ -261,14 +265,21 @@ func (l *Locker) told(told string, since time.Time) {
 	if p.since.After(since) {
 		since = p.since
 	}
+	ln.arrive(id, token, since, end(since, l.config.TTL), sure)
+}
+
+// arrive takes a lease that has come to one of the line's places. Whether one that is not
+// sure, or was long under way, is the process's Redis must say.
+func (ln *line) arrive(id string, token int64, since, until time.Time, sure bool) {
+	l := ln.locker
 	g := &lease{id: id, token: token, since: since}
-	g.until.Set(end(since, l.config.TTL))
-	if time.Until(g.until.Get()) > l.config.TTL/4 {
+	g.until.Set(until)
+	if sure && time.Until(until) > l.config.TTL/4 {
 		l.held[id] = g
 		ln.granted(g)
 		return
 	}
-	ln.asking = true // it is old: whether it still holds Redis must say
+	ln.asking = true
 	l.begin(func() { l.confirm(ln, g) })
 }
 

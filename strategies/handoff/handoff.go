@@ -35,6 +35,7 @@ import (
 	_ "embed" // the package comment
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -111,6 +112,7 @@ type Locker struct {
 	places map[string]*place // by id, of those that wait at Redis
 	held   map[string]*lease // by id, of those that came of places
 	debts  []*debt
+	paying bool // a task of the keeper's is
 
 	ears        map[redis.UniversalClient]*ear
 	listenAfter time.Time // so that Redis is not dialled all the time
@@ -214,11 +216,12 @@ func (l *Locker) Close() error {
 	for _, ln := range l.lines {
 		ln.fail(strategies.ErrClosed)
 	}
-	for _, e := range l.ears {
-		e.hangUp()
-	}
+	ears := maps.Clone(l.ears)
 	l.mu.Unlock()
 	l.stop()
+	for _, e := range ears {
+		e.hangUp()
+	}
 	l.tasks.Wait()
 	return l.redis.pipe.Close()
 }

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -128,6 +129,9 @@ func (ln *line) lookNow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.looking = false
+	if !ln.due.IsZero() {
+		l.keep(ln.due)
+	}
 	if err == nil {
 		ln.failing = time.Time{}
 		ln.forget()
@@ -231,32 +235,35 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	defer l.mu.Unlock()
 	ln.seen = owner
 	if told, ok := values[4].(string); ok {
-		l.told(told, sent)
+		l.told(told, sent, true)
 	} else if owner == p.id {
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil && ln.drop(p) { // its message is lost, or under way
-			g := &lease{id: p.id, token: token, since: sent}
-			g.until.Set(end(sent, time.Duration(left)*time.Millisecond))
-			l.held[p.id] = g
-			ln.granted(g)
+			ln.arrive(p.id, token, sent, end(sent, time.Duration(left)*time.Millisecond), true)
 		}
+	}
+	if at >= 0 {
+		ln.ahead = at + 1
 	}
 	ln.known(time.Duration(left) * time.Millisecond)
 	if l.places[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued {
-		ln.ear.deaf() // else it would have been told
+	if p.queued && ln.ear != nil {
+		ln.ear.end(errDeaf)
 	}
 	return false, nil
 }
+
+// errDeaf is why an ear ends by which a place was not told of its turn.
+var errDeaf = errors.New("listen: a turn was missed")
 
 // debt is what this process may have at Redis, and does not want.
 type debt struct {
 	names
 	entry    string
 	doubtful bool // a lost command may come late: it is looked at again, for a while
-	due, end time.Time
-	wait     time.Duration
+	since    time.Time
+	due      time.Time
 	paid     chan struct{} // closed when Redis has answered
 	answered bool
 }
@@ -271,7 +278,7 @@ const (
 func (l *Locker) owe(n names, id string, doubtful bool) <-chan struct{} {
 	d := &debt{
 		names: n, entry: l.entry(id), doubtful: doubtful,
-		due: time.Now(), end: time.Now().Add(latest), wait: 20 * time.Millisecond, paid: make(chan struct{}),
+		since: time.Now(), due: time.Now(), paid: make(chan struct{}),
 	}
 	if l.closed {
 		close(d.paid)
@@ -286,20 +293,31 @@ func (l *Locker) owe(n names, id string, doubtful bool) <-chan struct{} {
 
 // payDebts pays what is due, and returns when the next is.
 func (l *Locker) payDebts(now time.Time) (next time.Time) {
+	if l.paying {
+		return now.Add(20 * time.Millisecond)
+	}
 	var due []*debt
-	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return d.end.Before(now) || d.answered && !d.doubtful })
+	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return now.Sub(d.since) > latest || d.answered && !d.doubtful })
 	for _, d := range l.debts {
 		if !d.due.After(now) {
 			due = append(due, d)
-			d.wait = min(2*d.wait, time.Minute)
-			d.due = now.Add(d.wait)
+			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what comes late is there for as long again
+			if !d.answered {
+				d.due = now.Add(100 * time.Millisecond)
+			}
 		}
 		if next.IsZero() || d.due.Before(next) {
 			next = d.due
 		}
 	}
 	if len(due) > 0 {
-		l.begin(func() { l.pay(l.ctx, due) })
+		l.paying = true
+		l.begin(func() {
+			l.pay(l.ctx, due)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.paying = false
+		})
 	}
 	return next
 }
@@ -327,7 +345,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) {
 		}
 		l.mu.Lock()
 		if told, ok := reply.(string); ok {
-			l.told(told, sent)
+			l.told(told, sent, true)
 		}
 		for _, d := range same {
 			if !d.answered {

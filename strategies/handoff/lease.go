@@ -185,7 +185,7 @@ func (l *Locker) released(t *Lease, p *place, reply any, sent time.Time) error {
 	var err error
 	switch reply := reply.(type) {
 	case string:
-		l.told(reply, sent)
+		l.told(reply, sent, true)
 	case int64:
 		if reply == 0 && !t.asked {
 			g.lost, err = true, strategies.ErrNotHeld

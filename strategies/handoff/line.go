@@ -237,8 +237,6 @@ func (ln *line) known(ttl time.Duration) {
 		ttl = 0
 	}
 	ln.due = time.Time{}
+	attention := time.Second + time.Duration(ln.ahead)*4*time.Millisecond // a line that gets no turn may have missed it
 	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.locker.config.TTL, 50*time.Millisecond)))
 }
-
-// attention is how often a line is looked after that gets no turn.
-const attention = 3 * time.Second

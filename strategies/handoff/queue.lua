@@ -1,8 +1,7 @@
 -- Takes the lock if it is free and nobody waits, else queues.
 -- ARGV: …, id, TTL in ms, mode
 -- mode: try (do not queue), wait, again (it may be queued already), front (before all others)
--- returns "id token lock" if the lock is the caller's, its TTL in ms if the caller is queued,
--- or what grant returns to others
+-- returns "id token lock" if the lock is the caller's, else its TTL in ms and the caller's place
 local id, ttl, mode = ARGV[3], ARGV[4], ARGV[5]
 local entry = id .. ' ' .. ttl
 local owner = redis.call('GET', lock)
@@ -15,11 +14,10 @@ if not owner then
     return id .. ' ' .. number(now()) .. ' ' .. lock
   end
 elseif mode == 'try' then
-  return redis.call('PTTL', lock)
+  return {redis.call('PTTL', lock), 0}
 end
-if mode ~= 'again' or not redis.call('LPOS', queue, entry) then
-  redis.call(mode == 'front' and 'LPUSH' or 'RPUSH', queue, entry)
-end
+local place = mode == 'again' and redis.call('LPOS', queue, entry)
+place = place and place + 1 or redis.call(mode == 'front' and 'LPUSH' or 'RPUSH', queue, entry)
 redis.call('PEXPIRE', queue, 600000)
 if not owner then
   local told = grant(now())
@@ -29,4 +27,4 @@ if not owner then
 elseif string.sub(owner, -1) ~= '+' then
   redis.call('APPEND', lock, '+')
 end
-return redis.call('PTTL', lock)
+return {redis.call('PTTL', lock), place}

@@ -5,7 +5,8 @@
 //
 // AutoPipeline by itself may send a command again that Redis has carried out already,
 // and does not look at a caller's context. Here nothing is sent twice, and a caller whose
-// context ends returns at once.
+// context ends returns at once. Its command cannot be withdrawn any more: Redis carries it
+// out when its turn comes, so a caller who does not want the result has to undo it.
 package pipeline
 
 import (

@@ -10,7 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-func TestConformance(t *testing.T) { trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true") }
+func TestConformance(t *testing.T) {
+	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true")
+}
 
 func TestUncontendedCommands(t *testing.T) {
 	server := redistest.Start(t)

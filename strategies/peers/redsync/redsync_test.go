@@ -11,7 +11,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-func TestConformance(t *testing.T) { trial.Conform(t, "redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true") }
+func TestConformance(t *testing.T) {
+	trial.Conform(t, "redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true")
+}
 
 func open(t *testing.T, server *redistest.Server, name string) strategies.Locker {
 	t.Helper()

@@ -1,0 +1,54 @@
+package faults_test
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/faults"
+	"github.com/lockbench/lockbench/internal/redistest"
+)
+
+// Every trip takes the distance twice, and trips do not wait for each other.
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	const oneWay, trips = 20 * time.Millisecond, 100
+	far, err := faults.NewDistance(redistest.Start(t).Addr, oneWay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	client := redis.NewClient(&redis.Options{Addr: far.Addr(), PoolSize: 1, ReadTimeout: time.Minute})
+	defer client.Close()
+	for range 3 {
+		begin := time.Now()
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		// A sleep may end some microseconds early.
+		if took := time.Since(begin); took < 2*oneWay-time.Millisecond {
+			t.Errorf("a PING took %v, and the way alone is %v", took, 2*oneWay)
+		}
+	}
+	conn, err := net.Dial("tcp", far.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	begin := time.Now()
+	go func() {
+		for range trips {
+			_, _ = conn.Write([]byte("PING\r\n")) // the reader sees that it failed
+			time.Sleep(100 * time.Microsecond)    // so that they are not one piece
+		}
+	}()
+	if _, err := io.ReadFull(conn, make([]byte, trips*len("+PONG\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if took, inTurn := time.Since(begin), trips*oneWay; took > inTurn/2 {
+		t.Errorf("%d PINGs took %v; had they waited for each other it would have been %v", trips, took, inTurn)
+	}
+}

@@ -1,0 +1,302 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+func open(t *testing.T, node strategies.Node) *pipeline.Client {
+	t.Helper()
+	client, err := pipeline.Open(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// eager is a node whose clients would send everything again, as go-redis's do by default.
+func eager(node strategies.Node) strategies.Node {
+	options := *node.Options
+	options.MaxRetries, options.MaxRedirects = 3, 3
+	options.MinRetryBackoff, options.MaxRetryBackoff = -1, -1
+	return strategies.Node{Client: node.Client, Options: &options}
+}
+
+// deaf is a wire that loses the answers while it is cut: Redis carries out what
+// arrives, and the connection ends instead of an answer.
+type deaf struct{ cut, lost atomic.Int64 }
+
+func (d *deaf) node(node strategies.Node) strategies.Node {
+	options := *node.Options
+	dial := options.Dialer
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &deafConn{conn, d}, err
+	}
+	return strategies.Node{Client: node.Client, Options: &options}
+}
+
+type deafConn struct {
+	net.Conn
+	wire *deaf
+}
+
+func (c *deafConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.wire.cut.Load() > 0 {
+		c.wire.cut.Add(-1)
+		c.wire.lost.Add(1)
+		return 0, errors.Join(io.ErrUnexpectedEOF, c.Close())
+	}
+	return n, err
+}
+
+func TestAllCallersShareOneConnection(t *testing.T) {
+	server := redistest.Start(t)
+	node, dials := trial.CountDials(t, server)
+	client := open(t, node)
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			key := fmt.Sprint("key", i)
+			if taken, err := client.SetNX(t.Context(), key, i, time.Minute).Result(); err != nil || !taken {
+				t.Errorf("SET NX %s: %v, %v", key, taken, err)
+			}
+			if taken, err := client.SetNX(t.Context(), key, "another", time.Minute).Result(); err != nil || taken {
+				t.Errorf("SET NX %s again: %v, %v", key, taken, err)
+			}
+			got, err := client.Eval(t.Context(), "return {redis.call('GET', KEYS[1]), ARGV[1]}", []string{key}, "x").StringSlice()
+			if err != nil || len(got) != 2 || got[0] != fmt.Sprint(i) || got[1] != "x" {
+				t.Errorf("EVAL %s: %q, %v", key, got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := dials.Load(); n != 1 {
+		t.Errorf("100 callers opened %d connections", n)
+	}
+	if left := server.Client(t).PTTL(t.Context(), "key7").Val(); left <= 0 || left > time.Minute {
+		t.Errorf("the key lives for %v, want a minute", left)
+	}
+}
+
+// A set is carried out, and the connection breaks instead of an answer.
+func TestNothingIsSentAgainAfterABrokenConnection(t *testing.T) {
+	server := redistest.Start(t)
+	var wire deaf
+	client := open(t, wire.node(eager(server.Node(t))))
+	if err := client.SetNX(t.Context(), "before", 1, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	ran := locktest.Calls(t, server.Client(t), func() {
+		wire.cut.Store(1)
+		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !doubt.MayHaveRun(err) {
+			t.Errorf("a SET whose answer was lost ended with %v", err)
+		}
+	})
+	if wire.lost.Load() != 1 || ran["set"] != 1 {
+		t.Errorf("%d answers were lost and Redis ran %v, want one SET", wire.lost.Load(), ran)
+	}
+	if taken, err := client.SetNX(t.Context(), "key", 2, time.Minute).Result(); err != nil || taken {
+		t.Errorf("afterwards SET NX is %v, %v; the key was set", taken, err)
+	}
+}
+
+// A replica refuses a script in its middle; what came before in it is not done again.
+func TestNothingIsSentAgainAfterARefusal(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	client := open(t, eager(server.Node(t)))
+	if err := outside.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ran := locktest.Calls(t, outside, func() {
+		err := client.Eval(t.Context(), "redis.call('PUBLISH', 'c', 'm') return redis.call('SET', KEYS[1], 1)", []string{"key"}).Err()
+		if !redis.HasErrorPrefix(err, "READONLY") && !redis.HasErrorPrefix(err, "MASTERDOWN") {
+			t.Errorf("a replica answered %v", err)
+		}
+	})
+	if ran["eval"] != 1 {
+		t.Errorf("Redis ran %v, want one EVAL", ran)
+	}
+}
+
+// A caller whose time is up returns while Redis stands still. Neither its command nor
+// another's is lost, nor is the later command of the same caller overtaken.
+func TestACancelledCallerLosesNobodysCommand(t *testing.T) {
+	server := redistest.Start(t)
+	client := open(t, server.Node(t))
+	if err := client.SetNX(t.Context(), "before", 1, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	patient := make(chan error, 1)
+	go func() { patient <- client.SetNX(t.Context(), "patient", 1, time.Minute).Err() }()
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := client.SetNX(short, "short", 1, time.Minute).Err()
+	if !errors.Is(err, context.DeadlineExceeded) || !doubt.MayHaveRun(err) {
+		t.Errorf("the caller's time was up: %v; want its context's error, and that the SET may have run", err)
+	}
+	deleted := make(chan error, 1)
+	go func() {
+		n, err := client.Eval(t.Context(), "return redis.call('DEL', KEYS[1])", []string{"short"}).Int()
+		if err == nil && n != 1 {
+			err = errors.New("it came before the SET")
+		}
+		deleted <- err
+	}()
+	select {
+	case err := <-patient:
+		t.Errorf("a stopped Redis has answered: %v", err)
+	default:
+	}
+	server.Resume()
+	if err := <-patient; err != nil {
+		t.Errorf("the other caller's SET: %v", err)
+	}
+	if err := <-deleted; err != nil {
+		t.Errorf("the DEL after it: %v", err)
+	}
+}
+
+func TestAnEndedContextSendsNothing(t *testing.T) {
+	server := redistest.Start(t)
+	client := open(t, server.Node(t))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	ran := locktest.Calls(t, server.Client(t), func() {
+		if err := client.SetNX(ended, "key", 1, time.Minute).Err(); err != context.Canceled { //nolint:errorlint // so that nothing is taken back
+			t.Errorf("it ended with %v", err)
+		}
+		if err := client.SetNX(t.Context(), "another", 1, time.Minute).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	if ran["set"] != 1 {
+		t.Errorf("Redis ran %v, want the SET of the second caller alone", ran)
+	}
+}
+
+// Script.Run falls back to EVAL where Redis does not know the script.
+func TestUnknownScript(t *testing.T) {
+	client := open(t, redistest.Start(t).Node(t))
+	script := redis.NewScript("return #KEYS + #ARGV")
+	for range 2 {
+		if n, err := script.Run(t.Context(), client, []string{"key"}, "a", 2).Int(); err != nil || n != 3 {
+			t.Errorf("the script returned %d, %v", n, err)
+		}
+	}
+	if err := client.EvalSha(t.Context(), "0123456789012345678901234567890123456789", nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Errorf("an unknown script: %v", err)
+	}
+}
+
+// What is sent together stays in order, and each has its own result.
+func TestSend(t *testing.T) {
+	client := open(t, redistest.Start(t).Node(t))
+	set := redis.NewBoolCmd(t.Context(), "set", "key", "a", "px", 60000, "nx")
+	wrong := redis.NewIntCmd(t.Context(), "incr", "key")
+	got := redis.NewStringCmd(t.Context(), "get", "key")
+	if err := client.Send(t.Context(), set, wrong, got); err != nil {
+		t.Fatal(err)
+	}
+	if !set.Val() || wrong.Err() == nil || got.Val() != "a" {
+		t.Errorf("results: %v, %v, %v", set, wrong, got)
+	}
+}
+
+// Leases are released after Close, by the node's own client.
+func TestAfterClose(t *testing.T) {
+	node, dials := trial.CountDials(t, redistest.Start(t))
+	client := open(t, node)
+	var wg sync.WaitGroup
+	for i := range 50 { // some before Close, some during it, some after it
+		wg.Go(func() {
+			if taken, err := client.SetNX(t.Context(), fmt.Sprint("key", i), 1, time.Minute).Result(); err != nil || !taken {
+				t.Errorf("SET NX: %v, %v", taken, err)
+			}
+		})
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	before := dials.Load()
+	if err := client.SetNX(t.Context(), "after", 1, time.Minute).Err(); err != nil {
+		t.Error(err)
+	}
+	if err := node.Client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the node's own client was closed: %v", err)
+	}
+	if dials.Load() > before+1 {
+		t.Errorf("after Close it opened %d connections", dials.Load()-before)
+	}
+	if err := client.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
+// In a cluster every node has a pipeline, and nothing is sent twice either.
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartTopology(t, "cluster:3")
+	node := cluster.Nodes(t)[0]
+	var wire deaf
+	client := open(t, wire.node(eager(node)))
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			key := fmt.Sprintf("{%d}key", i)
+			if taken, err := client.SetNX(t.Context(), key, i, time.Minute).Result(); err != nil || !taken {
+				t.Errorf("SET NX %s: %v, %v", key, taken, err)
+			}
+			if n, err := client.Eval(t.Context(), "return redis.call('DEL', KEYS[1])", []string{key}).Int(); err != nil || n != 1 {
+				t.Errorf("EVAL %s: %v, %v", key, n, err)
+			}
+		})
+	}
+	wg.Wait()
+	var nodes []*redis.Client
+	for _, addr := range cluster.Addrs() {
+		direct := redis.NewClient(&redis.Options{Addr: addr})
+		defer direct.Close()
+		nodes = append(nodes, direct)
+	}
+	sent, lose := 0, func() {
+		wire.cut.Store(1)
+		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !doubt.MayHaveRun(err) {
+			t.Errorf("a SET whose answer was lost ended with %v", err)
+		}
+	}
+	for _, direct := range nodes { // counted on all of them
+		inner := lose
+		lose = func() { sent += locktest.Calls(t, direct, inner)["set"] }
+	}
+	lose()
+	if sent != 1 || wire.lost.Load() != 1 {
+		t.Errorf("%d SETs were carried out and %d answers lost", sent, wire.lost.Load())
+	}
+	if taken, err := client.SetNX(t.Context(), "key", 2, time.Minute).Result(); err != nil || taken {
+		t.Errorf("afterwards SET NX is %v, %v; the key was set", taken, err)
+	}
+}
