@@ -109,7 +109,7 @@ func (ln *line) abandoned() {
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	id, since := l.ids.next(), time.Now()
 	doubtful := false
-	for wait := retry(); ; {
+	for r := (retry{}); ; {
 		l.config.Probe.Attempt()
 		owner, clock, err := l.takeOnce(ctx, ln, id)
 		switch {
@@ -131,7 +131,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 			return nil, err
 		}
 		doubtful = true
-		if !wait(ctx) {
+		if !r.wait(ctx) {
 			l.giveBack(ctx, ln, id)
 			return nil, doubt.Because(ctx, err)
 		}
@@ -155,7 +155,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	ln := p.line
 	err := l.listen(ctx, ln)
 	doubtful := false
-	for wait := retry(); err == nil; {
+	for r := (retry{}); err == nil; {
 		l.config.Probe.Attempt()
 		if err = l.queueOnce(ctx, p, mode); err == nil {
 			return nil
@@ -164,7 +164,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 			break
 		}
 		doubtful, mode = true, "again"
-		if wait(ctx) {
+		if r.wait(ctx) {
 			err = nil
 		}
 	}
@@ -175,7 +175,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	}
 	l.mu.Unlock()
 	if waits && doubtful {
-		l.giveBack(ctx, ln, p.id)
+		l.giveBack(ctx, ln, l.entry(p.id))
 	}
 	if !waits {
 		return nil
@@ -249,7 +249,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	p := ln.spare()
 	var paid <-chan struct{}
 	if p != nil {
-		paid = l.owe(ln.names, p.id, !p.queued)
+		paid = l.owe(ln.names, l.entry(p.id), !p.queued)
 	}
 	ln.forget()
 	l.mu.Unlock()
@@ -258,9 +258,9 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 }
 
 // giveBack frees what a lost command may have taken, or queued.
-func (l *Locker) giveBack(ctx context.Context, ln *line, id string) {
+func (l *Locker) giveBack(ctx context.Context, ln *line, entry string) {
 	l.mu.Lock()
-	paid := l.owe(ln.names, id, true)
+	paid := l.owe(ln.names, entry, true)
 	l.mu.Unlock()
 	if ctx.Err() != nil {
 		await(paid)
@@ -320,7 +320,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		run(leaveScript, entry, entry),
 		func() error {
 			command := redis.NewIntCmd(ctx, "spublish", n.base+l.ids.process, "")
-			return errors.Join(l.redis.pipe.Send(ctx, command), command.Err())
+			return errors.Join(l.redis.conn.Send(ctx, command), command.Err())
 		},
 	} {
 		if err := step(); err != nil {

@@ -40,9 +40,9 @@ type channel struct {
 // listen has the process be told for a line.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
 	again := false
-	for wait := retry(); ; {
+	for r := (retry{}); ; {
 		err := l.listenOnce(ctx, ln, again)
-		if err == nil || errors.Is(err, strategies.ErrClosed) || !wait(ctx) {
+		if err == nil || errors.Is(err, strategies.ErrClosed) || !r.wait(ctx) {
 			return err
 		}
 		again = true
@@ -257,7 +257,7 @@ func (l *Locker) told(told string, since time.Time, sure bool) {
 	}
 	p := l.places[id]
 	if p == nil {
-		l.owe(namesOf(lock, l.config.Prefix, l.redis.cluster != nil), id, false)
+		l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
 		return
 	}
 	ln := p.line

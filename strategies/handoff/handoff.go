@@ -43,7 +43,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
 //go:embed handoff.go
@@ -100,6 +100,7 @@ type Locker struct {
 	linger time.Duration // 0 passes nothing on
 	turns  int           // of one lease, at most
 	ids    *ids
+	base   string // of a process's channel, where it is no cluster
 	redis  *node
 
 	ctx   context.Context // of what is done in the background
@@ -141,13 +142,13 @@ func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, e
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	pipe, err := pipeline.Open(config.Nodes[0])
+	conn, err := shared.Open(config.Nodes[0])
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: linger, turns: turns, ids: newIDs(), redis: &node{pipe, cluster},
+		config: config, linger: linger, turns: turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
 		lines: map[string]*line{}, places: map[string]*place{}, held: map[string]*lease{}, ears: map[redis.UniversalClient]*ear{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)
@@ -223,5 +224,5 @@ func (l *Locker) Close() error {
 		e.hangUp()
 	}
 	l.tasks.Wait()
-	return l.redis.pipe.Close()
+	return l.redis.conn.Close()
 }

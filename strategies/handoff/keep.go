@@ -260,8 +260,8 @@ var errDeaf = errors.New("listen: a turn was missed")
 // debt is what this process may have at Redis, and does not want.
 type debt struct {
 	names
-	entry    string
-	doubtful bool // a lost command may come late: it is looked at again, for a while
+	entry    string // or an id alone, that was not queued
+	doubtful bool   // a lost command may come late: it is looked at again, for a while
 	since    time.Time
 	due      time.Time
 	paid     chan struct{} // closed when Redis has answered
@@ -274,10 +274,11 @@ const (
 	latest = 10 * time.Minute
 )
 
-// owe has the keeper give up what an id has at Redis. The channel is closed when it has.
-func (l *Locker) owe(n names, id string, doubtful bool) <-chan struct{} {
+// owe has the keeper give up what an id has at Redis: the lock, and its place if it is an
+// entry. The channel is closed when it has.
+func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	d := &debt{
-		names: n, entry: l.entry(id), doubtful: doubtful,
+		names: n, entry: entry, doubtful: doubtful,
 		since: time.Now(), due: time.Now(), paid: make(chan struct{}),
 	}
 	if l.closed {

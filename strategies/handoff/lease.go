@@ -136,7 +136,7 @@ func (t *Lease) Release(ctx context.Context) error {
 func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	ln, g := t.line, t.lease
 	entry := ""
-	for wait := retry(); ; {
+	for r := (retry{}); ; {
 		if p != nil {
 			entry = l.entry(p.id)
 		}
@@ -163,7 +163,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 		ln.look(0)
 		again := lost(err)
 		l.mu.Unlock()
-		if !again || !wait(ctx) {
+		if !again || !r.wait(ctx) {
 			l.mu.Lock()
 			t.asked = true
 			if again {
@@ -274,12 +274,16 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // extend has Redis keep a lease, and says whether it is the id's.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (bool, error) {
-	reply, err := l.redis.run(ctx, extendScript, ln.keys()[:1], id, milliseconds(ttl))
-	if err != nil {
-		return false, err
+	for r := (retry{}); ; {
+		reply, err := l.redis.run(ctx, extendScript, ln.keys()[:1], id, milliseconds(ttl))
+		if n, ok := reply.(int64); ok && err == nil {
+			return n == 1, nil
+		}
+		if err == nil {
+			return false, unexpected("to extend", reply)
+		}
+		if !lost(err) || !r.wait(ctx) {
+			return false, err
+		}
 	}
-	if n, ok := reply.(int64); ok {
-		return n == 1, nil
-	}
-	return false, unexpected("to extend", reply)
 }

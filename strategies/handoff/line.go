@@ -49,7 +49,7 @@ func (l *Locker) line(key string) *line {
 	ln := l.lines[key]
 	if ln == nil {
 		cluster := l.redis.cluster != nil
-		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.config.Prefix, cluster), locker: l, key: key}
+		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.base, cluster), locker: l, key: key}
 		l.lines[key] = ln
 	}
 	return ln
@@ -203,7 +203,7 @@ func (ln *line) fail(err error) {
 	for len(ln.places) > 0 {
 		p := ln.places[0]
 		ln.drop(p)
-		ln.locker.owe(ln.names, p.id, !p.queued)
+		ln.locker.owe(ln.names, ln.locker.entry(p.id), !p.queued)
 	}
 }
 

@@ -27,8 +27,8 @@ func lockOf(name string, cluster bool) string {
 }
 
 // namesOf are those of a lock. In a cluster all three are in one slot; elsewhere a process
-// has one channel for all locks.
-func namesOf(lock, prefix string, cluster bool) names {
+// has one channel for all locks, which begins with base.
+func namesOf(lock, base string, cluster bool) names {
 	queue := lock + ":handoff"
 	if _, tagged := tagOf(lock); !tagged {
 		queue = "{" + lock + "}:handoff"
@@ -36,7 +36,7 @@ func namesOf(lock, prefix string, cluster bool) names {
 	if cluster {
 		return names{lock, queue, queue + ":"}
 	}
-	return names{lock, queue, prefix + "handoff:"}
+	return names{lock, queue, base}
 }
 
 // tagOf is the part of a name that Redis Cluster hashes: what stands between the first

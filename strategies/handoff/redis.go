@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
 // patience is for how long a process asks again after Redis has not answered, or not
@@ -22,7 +22,8 @@ const patience = 2 * time.Second
 
 // node is Redis, as a process talks to it: by one pipeline, and never twice by itself.
 type node struct {
-	pipe    *pipeline.Client
+	conn    *shared.Conn
+	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil if it is none
 }
 
@@ -34,66 +35,58 @@ func (n *node) run(ctx context.Context, s script, keys []string, args ...any) (r
 		words = append(words, key)
 	}
 	words = append(words, args...)
-	send := func() (err error) {
+	for r := (retry{}); ; {
 		command := redis.NewCmd(ctx, words...)
 		command.SetFirstKeyPos(3)
-		if err = n.pipe.Send(ctx, command); err == nil {
+		if err = n.conn.Send(ctx, command); err == nil {
 			reply, err = command.Result()
 		}
-		return err
-	}
-	return reply, n.served(ctx, func() error {
-		err := send()
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			words[0], words[1] = "eval", s.source
-			err = send()
-		}
-		return err
-	})
-}
-
-// served does something until Redis serves it, for as long as patience. What it says of
-// itself meanwhile means that it has carried nothing out.
-func (n *node) served(ctx context.Context, do func() error) error {
-	for wait := retry(); ; {
-		err := do()
-		switch {
-		case err == nil:
-			return nil
-		case says(err, "READONLY", "MASTERDOWN"): // a primary no more: its name may lead to another
-			n.pipe.Redial()
-		case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
-			return err
-		}
-		if !wait(ctx) {
-			return err
+		} else if !n.again(ctx, err, &r) {
+			return reply, err
 		}
 	}
+}
+
+// again says whether to try again what ended so: Redis has said that it carried nothing
+// out, and may do so soon, or elsewhere.
+func (n *node) again(ctx context.Context, err error, r *retry) bool {
+	switch {
+	case err == nil:
+		return false
+	case says(err, "READONLY", "MASTERDOWN"): // a primary no more: its name may lead to another
+		n.conn.Redial()
+	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
+		return false
+	}
+	return r.wait(ctx)
 }
 
 // set tries to take a free lock, without a script. It returns the owner, and if that is id
 // the time in µs after that.
 func (n *node) set(ctx context.Context, lock, id string, ttl int64) (owner string, clock int64, err error) {
-	err = n.served(ctx, func() error {
+	for r := (retry{}); ; {
 		set := redis.NewCmd(ctx, "set", lock, id, "px", ttl, "nx", "get")
 		now := redis.NewTimeCmd(ctx, "time")
-		if err := n.pipe.Send(ctx, set, now); err != nil {
-			return err
+		if err = n.conn.Send(ctx, set, now); err == nil {
+			if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
+				owner, err = id, nil
+			}
+			if err = cmp.Or(err, now.Err()); err == nil {
+				return strings.TrimSuffix(owner, "+"), now.Val().UnixMicro(), nil
+			}
 		}
-		owner, err = set.Text()
-		if errors.Is(err, redis.Nil) {
-			owner, err = id, nil
+		if !n.again(ctx, err, &r) {
+			return "", 0, err
 		}
-		clock = now.Val().UnixMicro()
-		return cmp.Or(err, now.Err())
-	})
-	return strings.TrimSuffix(owner, "+"), clock, err
+	}
 }
 
 // follow queues behind others, if there are any. It returns their number with id.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	command := redis.NewIntCmd(ctx, "rpushx", queue, entry)
-	if err := n.pipe.Send(ctx, command); err != nil {
+	if err := n.conn.Send(ctx, command); err != nil {
 		return 0, err
 	}
 	return command.Result()
@@ -102,7 +95,7 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 // owner is whose a lock is, "" if it is free.
 func (n *node) owner(ctx context.Context, lock string) (string, error) {
 	command := redis.NewStringCmd(ctx, "get", lock)
-	if err := n.pipe.Send(ctx, command); err != nil {
+	if err := n.conn.Send(ctx, command); err != nil {
 		return "", err
 	}
 	owner, err := command.Result()
@@ -115,7 +108,7 @@ func (n *node) owner(ctx context.Context, lock string) (string, error) {
 // at is the client to listen by: in a cluster that of the lock's node.
 func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
 	if n.cluster == nil {
-		return n.pipe.UniversalClient, nil
+		return n.client, nil
 	}
 	if again {
 		n.cluster.ReloadState(ctx)
@@ -136,22 +129,28 @@ func unexpected(to string, reply any) error {
 // lost says that a command may have been carried out although it ended with an error.
 func lost(err error) bool { return doubt.MayHaveRun(err) }
 
-// retry returns what waits longer each time, until it returns false: after patience, or when ctx ends.
-func retry() func(context.Context) bool {
-	pause, end := 5*time.Millisecond, time.Now().Add(patience)
-	return func(ctx context.Context) bool {
-		if time.Now().After(end) {
-			return false
-		}
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		pause = min(2*pause, 250*time.Millisecond)
-		select {
-		case <-timer.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
+// retry is what is waited for between tries.
+type retry struct {
+	pause time.Duration // the next
+	end   time.Time
+}
+
+// wait waits longer each time, until it returns false: after patience, or when ctx ends.
+func (r *retry) wait(ctx context.Context) bool {
+	if r.pause == 0 {
+		r.pause, r.end = 5*time.Millisecond, time.Now().Add(patience)
+	}
+	if time.Now().After(r.end) {
+		return false
+	}
+	timer := time.NewTimer(r.pause)
+	defer timer.Stop()
+	r.pause = min(2*r.pause, 250*time.Millisecond)
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

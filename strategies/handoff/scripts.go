@@ -11,6 +11,8 @@ var (
 	grantSource string
 	//go:embed queue.lua
 	queueSource string
+	//go:embed free.lua
+	freeSource string
 	//go:embed release.lua
 	releaseSource string
 	//go:embed leave.lua
@@ -21,7 +23,7 @@ var (
 	extendSource string
 
 	queueScript   = newScript(grantSource + queueSource)
-	releaseScript = newScript(grantSource + releaseSource)
+	releaseScript = newScript(freeSource + grantSource + releaseSource)
 	leaveScript   = newScript(grantSource + leaveSource)
 	checkScript   = newScript(grantSource + checkSource)
 	extendScript  = newScript(extendSource)
