@@ -73,7 +73,7 @@ func (s *tally) check(t *testing.T, soak bool) {
 //
 // Two faults end leases before their time, and what was held then counts as given up: a
 // loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
-// clock of Redis that is set back while the lock is free.
+// clock of Redis that is set back, where the lock becomes free before it has caught up.
 func (c *chaos) judge(strict bool) *tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *chaos) judge(strict bool) *tally {
 	for key, history := range byKey {
 		sum.forgiven += c.forgive(history)
 		model := locktest.FencedMutex
-		if c.freeWhenSetBack(history) {
+		if c.setBack(history) {
 			model = locktest.Mutex
 		}
 		h := holdsOf(history)
@@ -211,19 +211,10 @@ func repeated(holds []hold) (n int) {
 	return n
 }
 
-// freeWhenSetBack says whether the clock was set back in a key's time while nobody surely
-// held the lock.
-func (c *chaos) freeWhenSetBack(history []locktest.Operation) bool {
-	holds := holdsOf(history)
-	for _, step := range c.back {
-		if len(holds) == 0 || step.to < history[0].Call || holds[len(holds)-1].Return < step.from {
-			continue
-		}
-		if !slices.ContainsFunc(holds, func(h hold) bool { return h.from < step.from && step.to < h.to }) {
-			return true
-		}
-	}
-	return false
+// setBack says whether Redis's clock was set back in a history's time.
+func (c *chaos) setBack(history []locktest.Operation) bool {
+	last := slices.MaxFunc(history, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) }).Return
+	return slices.ContainsFunc(c.back, func(step outage) bool { return history[0].Call <= step.to && step.from <= last })
 }
 
 // waits are the times for which a lock was free, Redis there, and somebody waited, whether
