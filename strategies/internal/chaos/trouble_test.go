@@ -62,7 +62,7 @@ func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	ctx := context.Background()
 	for line := range strings.Lines(server.ClientList(ctx).Val()) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
-		if strings.Contains(line, "cmd=client|list") || strings.Contains(line, "flags=S") || strings.Contains(line, "flags=M") {
+		if strings.Contains(line, "cmd=client|list") || strings.Contains(line, "flags=S") || strings.Contains(line, "flags=M") || strings.Contains(line, "flags=O") {
 			continue
 		}
 		if which(id) {
