@@ -60,8 +60,8 @@ func (h *History) Operations() []Operation {
 }
 
 // Watch returns a Locker that records what that client does with it; it has a
-// try-lock if locker has one. A client's calls must not overlap. The leases have
-// no other methods than Release.
+// try-lock if locker has one. A client's calls must not overlap. The leases can be
+// extended if locker's can, and have no other methods than that and Release.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
 	if trier, ok := locker.(strategies.Trier); ok {
@@ -129,6 +129,9 @@ func (w *watched) record(ctx context.Context, key string, acquire func(context.C
 	}
 	held := &watchedLease{lease: lease, history: w.history, acquired: number}
 	held.note()
+	if extender, ok := lease.(strategies.Extender); ok {
+		return &watchedExtender{held, extender}, nil
+	}
 	return held, nil
 }
 
@@ -163,5 +166,17 @@ func (held *watchedLease) Release(ctx context.Context) error {
 		o.Event = Unclear
 	}
 	held.history.add(o)
+	return err
+}
+
+type watchedExtender struct {
+	*watchedLease
+	extender strategies.Extender
+}
+
+// Extend is none of the operations: the lease it belongs to is valid for longer.
+func (held *watchedExtender) Extend(ctx context.Context, ttl time.Duration) error {
+	err := held.extender.Extend(ctx, ttl)
+	held.note()
 	return err
 }

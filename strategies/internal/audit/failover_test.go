@@ -1,10 +1,8 @@
 package audit
 
 import (
-	"context"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,63 +12,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
-
-// pair is a primary and its replica.
-type pair struct {
-	t       *testing.T
-	nodes   [2]*redis.Client
-	primary atomic.Int32
-}
-
-func newPair(t *testing.T, nodes ...*redistest.Server) *pair {
-	t.Helper()
-	p := &pair{t: t}
-	for n, node := range nodes {
-		p.nodes[n] = node.Client(t)
-	}
-	return p
-}
-
-// replicate has the second follow the first.
-func (p *pair) replicate() {
-	p.t.Helper()
-	host, port, _ := net.SplitHostPort(p.nodes[0].Options().Addr)
-	if err := p.nodes[1].Do(p.t.Context(), "REPLICAOF", host, port).Err(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.together()
-}
-
-func (p *pair) together() {
-	p.t.Helper()
-	trial.Eventually(p.t, "the replica follows", func() bool {
-		return strings.Contains(p.nodes[1].Info(p.t.Context(), "replication").Val(), "master_link_status:up")
-	})
-}
-
-func (p *pair) is(node int, role string) bool {
-	return strings.Contains(p.nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
-}
-
-// dial dials the primary, as a name that follows it does.
-func (p *pair) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, p.nodes[p.primary.Load()].Options().Addr)
-}
-
-// failOver makes the second the primary, with all that the first had. Nobody's connection
-// to the first is closed.
-func (p *pair) failOver(args ...any) {
-	p.t.Helper()
-	node := p.nodes[0]
-	if args[0] == "CLUSTER" {
-		node = p.nodes[1]
-	}
-	if err := node.Do(p.t.Context(), args...).Err(); err != nil {
-		p.t.Fatal(err)
-	}
-	trial.Eventually(p.t, "they have changed their parts", func() bool { return p.is(0, "slave") && p.is(1, "master") })
-	p.primary.Store(1)
-}
 
 const failoverTTL = 15 * time.Second
 
@@ -102,10 +43,9 @@ func survive(t *testing.T, process func() strategies.Locker, failOver func()) {
 // wait are served. Connections to the old primary stay.
 func TestFailoverWithoutLoss(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
-		p := newPair(t, redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t))
-		p.replicate()
-		process := func() strategies.Locker { return open(t, name, "127.0.0.1:1", p.dial, failoverTTL) }
-		survive(t, process, func() { p.failOver("FAILOVER") })
+		p := trial.StartPair(t)
+		process := func() strategies.Locker { return open(t, name, "127.0.0.1:1", p.Dial, failoverTTL) }
+		survive(t, process, func() { p.FailOver("FAILOVER") })
 	})
 }
 
@@ -113,42 +53,42 @@ func TestFailoverWithoutLoss(t *testing.T) {
 func TestClusterFailover(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
 		clustered := []string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"}
-		p := newPair(t, redistest.Start(t, clustered...), redistest.Start(t, clustered...))
-		p.gather()
+		p := trial.NewPair(t, redistest.Start(t, clustered...), redistest.Start(t, clustered...))
+		gather(t, p)
 		process := func() strategies.Locker {
-			options := &redis.UniversalOptions{Addrs: []string{p.nodes[0].Options().Addr, p.nodes[1].Options().Addr}, IsClusterMode: true}
+			options := &redis.UniversalOptions{Addrs: []string{p.Addr(0), p.Addr(1)}, IsClusterMode: true}
 			return openBy(t, name, options, failoverTTL)
 		}
-		survive(t, process, func() { p.failOver("CLUSTER", "FAILOVER") })
+		survive(t, process, func() { p.FailOver("CLUSTER", "FAILOVER") })
 	})
 }
 
 // gather makes the two a cluster of one primary with a replica.
-func (p *pair) gather() {
-	p.t.Helper()
-	ctx := p.t.Context()
+func gather(t *testing.T, p *trial.Pair) {
+	t.Helper()
+	ctx := t.Context()
 	do := func(node int, args ...any) any {
-		p.t.Helper()
-		reply, err := p.nodes[node].Do(ctx, args...).Result()
+		t.Helper()
+		reply, err := p.Nodes[node].Do(ctx, args...).Result()
 		if err != nil {
-			p.t.Fatalf("%v: %v", args, err)
+			t.Fatalf("%v: %v", args, err)
 		}
 		return reply
 	}
-	host, port, _ := net.SplitHostPort(p.nodes[0].Options().Addr)
+	host, port, _ := net.SplitHostPort(p.Addr(0))
 	id := do(0, "CLUSTER", "MYID")
 	do(0, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	do(1, "CLUSTER", "MEET", host, port)
 	known := func(node int) bool {
-		nodes := p.nodes[node].ClusterNodes(ctx).Val()
+		nodes := p.Nodes[node].ClusterNodes(ctx).Val()
 		return strings.Count(nodes, "\n") == 2 && !strings.Contains(nodes, "handshake")
 	}
-	trial.Eventually(p.t, "they know each other", func() bool { return known(0) && known(1) })
+	trial.Eventually(t, "they know each other", func() bool { return known(0) && known(1) })
 	do(1, "CLUSTER", "REPLICATE", id)
-	p.together()
+	p.Together()
 	serves := func(node int) bool {
-		return strings.Contains(p.nodes[node].ClusterInfo(ctx).Val(), "cluster_state:ok") &&
-			strings.Contains(p.nodes[node].ClusterNodes(ctx).Val(), "slave")
+		return strings.Contains(p.Nodes[node].ClusterInfo(ctx).Val(), "cluster_state:ok") &&
+			strings.Contains(p.Nodes[node].ClusterNodes(ctx).Val(), "slave")
 	}
-	trial.Eventually(p.t, "the cluster serves", func() bool { return serves(0) && serves(1) })
+	trial.Eventually(t, "the cluster serves", func() bool { return serves(0) && serves(1) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // cause is what keeps a lock from working, from begin to relieve.
@@ -87,14 +88,13 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 // A process that knows of a replica only can use the lock once that is promoted.
 func TestReplicaIsPromoted(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
-		p := newPair(t, redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t))
-		p.replicate()
-		addr := p.nodes[1].Options().Addr
+		p := trial.StartPair(t)
+		addr := p.Addr(1)
 		a, b := open(t, name, addr, nil, time.Minute), open(t, name, addr, nil, time.Minute)
 		if leases := struggle(t, 300*time.Millisecond, a, b); len(leases) > 0 {
 			t.Error("a replica granted the lock")
 		}
-		replica.relieve(t, p.nodes[1])
+		replica.relieve(t, p.Nodes[1])
 		alive(t, a, b)
 	})
 }

@@ -153,7 +153,7 @@ func TestTriesDuringAnOutage(t *testing.T) {
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
 			each(t, func(t *testing.T, name string) {
-				const tries, atOnce = 600, 20
+				const tries, atOnce = 200, 20
 				server := redistest.Start(t)
 				labelled(t, func(ctx context.Context, goroutines func() int) {
 					locker, other := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour)

@@ -51,9 +51,9 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	each(t, func(t *testing.T, name string) {
 		primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-		p := newPair(t, primary, redistest.Start(t))
-		p.replicate()
-		addr := sentinel(t, p.nodes[0].Options().Addr)
+		p := trial.NewPair(t, primary, redistest.Start(t))
+		p.Replicate()
+		addr := sentinel(t, p.Addr(0))
 		watcher := redis.NewSentinelClient(&redis.Options{Addr: addr})
 		defer func() { _ = watcher.Close() }()
 		trial.Eventually(t, "Sentinel knows both", func() bool {
@@ -64,13 +64,13 @@ func TestSentinelFailover(t *testing.T) {
 			return openBy(t, name, &redis.UniversalOptions{Addrs: []string{addr}, MasterName: "lock"}, failoverTTL)
 		}
 		survive(t, process, func() {
-			if err := p.nodes[0].Do(t.Context(), "WAIT", 1, 0).Err(); err != nil {
+			if err := p.Nodes[0].Do(t.Context(), "WAIT", 1, 0).Err(); err != nil {
 				t.Fatal(err)
 			}
 			primary.Kill()
 			trial.Eventually(t, "the replica is the primary", func() bool {
 				_ = watcher.Failover(context.Background(), "lock").Err() // it may be under way
-				return p.is(1, "master")
+				return p.Is(1, "master")
 			})
 		})
 	})

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/cohort"
 	_ "github.com/lockbench/lockbench/strategies/handoff"
@@ -30,9 +31,12 @@ const (
 	slot = time.Second
 	// fewest acquisitions are worth a verdict.
 	fewest = 100
+	// longestRound bounds what is remembered of a long run.
+	longestRound = time.Minute
 )
 
-// TestChaos takes four seconds, both locks at the same time, or as long as LOCKBENCH_CHAOS says.
+// TestChaos takes four seconds, both locks at the same time, or as long as LOCKBENCH_CHAOS
+// says; then a cluster is among the deployments.
 func TestChaos(t *testing.T) {
 	length, soak := 4*time.Second, os.Getenv("LOCKBENCH_CHAOS")
 	if soak != "" {
@@ -42,39 +46,55 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	t.Parallel()
-	var both []*chaos
+	var total []*tally
 	var all sync.WaitGroup
-	for _, name := range []string{"handoff", "cohort"} {
-		c := &chaos{
-			T: t, name: name, server: redistest.Start(t), history: locktest.NewHistory(), began: time.Now(), did: map[string]int{},
+	for _, name := range both {
+		deployments := []*deployment{single(t), pair(t)}
+		if soak != "" {
+			deployments = append(deployments, cluster(t))
 		}
-		all.Go(func() {
-			for end := time.Now().Add(time.Minute); ; { // a slow machine needs longer
-				if c.play(length); c.acquired() >= fewest || time.Now().After(end) {
-					return
+		for _, d := range deployments {
+			sum := &tally{name: name + ", " + d.name, faults: map[string]int{}}
+			total = append(total, sum)
+			all.Go(func() {
+				for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+					c := newChaos(t, d, trial.Variant(t, name).Open)
+					c.play(min(time.Until(end), longestRound))
+					sum.add(c.judge(soak != ""))
 				}
-			}
-		})
-		both = append(both, c)
+			})
+		}
 	}
 	all.Wait()
-	for _, c := range both {
-		c.judge(soak != "")
+	for _, sum := range total {
+		t.Log(sum)
+		sum.check(t, soak != "")
 	}
 }
 
-// chaos is one lock's time in it.
+// chaos is one lock's time in it, on one deployment.
 type chaos struct {
 	*testing.T
-	name    string
-	server  *redistest.Server
+	*deployment
+	open    func(strategies.Config) (strategies.Locker, error)
 	history *locktest.History
 	began   time.Time
+	inside  atomic.Int32   // clients that have not come back
+	later   sync.WaitGroup // packets that are under way
 
-	mu   sync.Mutex
-	gone []outage       // when Redis lost its data, in order
-	down []outage       // when it did not answer, or the machine stood still
-	did  map[string]int // troubles, and errors
+	mu     sync.Mutex
+	gone   []outage       // when Redis lost its data, or leases ended, in order
+	back   []outage       // when its clock was set back
+	down   []outage       // when it did not answer, or the machine stood still
+	faults map[string]int // by kind
+	errors map[string]int
+}
+
+func newChaos(t *testing.T, d *deployment, open func(strategies.Config) (strategies.Locker, error)) *chaos {
+	return &chaos{
+		T: t, deployment: d, open: open, history: locktest.NewHistory(), began: time.Now(),
+		faults: map[string]int{}, errors: map[string]int{},
+	}
 }
 
 // outage is counted from when the history began.
@@ -88,11 +108,12 @@ type process struct {
 	all    sync.WaitGroup
 }
 
-// play has processes come and go, and their clients lock, until the time is over.
+// play has processes come and go, and their clients lock, until the time is over and all
+// clients have come back.
 func (c *chaos) play(length time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
-	var all sync.WaitGroup
+	var all, trouble sync.WaitGroup
 	for n := range processes {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -100,27 +121,26 @@ func (c *chaos) play(length time.Duration) {
 			}
 		})
 	}
-	all.Go(func() { c.trouble(ctx) })
-	all.Go(func() { c.watch(ctx) })
-	all.Wait()
+	trouble.Go(func() { c.trouble(ctx) })
+	trouble.Go(func() { c.watch(ctx) })
+	trouble.Wait()
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(comeBack):
+	}
 }
 
-// acquired counts the acquisitions so far.
-func (c *chaos) acquired() (n int) {
-	for _, o := range c.history.Operations() {
-		if o.Event == locktest.Acquired {
-			n++
-		}
-	}
-	return n
-}
+// comeBack is how long a client may take to come back after its context has ended.
+const comeBack = 20 * time.Second
 
 // live is one process's life, at the end of which its leases stay behind.
 func (c *chaos) live(ctx context.Context, number int) {
-	options := &redis.UniversalOptions{Addrs: []string{c.server.Addr}} // and go-redis's defaults
+	options := c.options(number)
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locker, err := trial.Variant(c.T, c.name).Open(strategies.Config{
+	locker, err := c.open(strategies.Config{
 		Nodes:  []strategies.Node{{Client: client, Options: options}},
 		Prefix: "chaos:", TTL: ttl,
 	})
@@ -142,10 +162,13 @@ func (c *chaos) live(ctx context.Context, number int) {
 
 // client locks until its process dies.
 func (c *chaos) client(p *process, number int) {
+	c.inside.Add(1)
+	defer c.inside.Add(-1)
 	locker := c.history.Watch(number, p.locker)
 	for p.ctx.Err() == nil {
 		time.Sleep(rand.N(8 * time.Millisecond))
-		key := fmt.Sprint(int(time.Since(c.began)/slot), "-", rand.IntN(keys))
+		// In a cluster those of a tag have a slot of their own, which may move.
+		key := fmt.Sprintf("%d-{%d}", int(time.Since(c.began)/slot), rand.IntN(keys))
 		ctx, cancel := p.ctx, func() {}
 		if rand.IntN(4) == 0 {
 			ctx, cancel = context.WithTimeout(ctx, rand.N(20*time.Millisecond))
@@ -155,6 +178,11 @@ func (c *chaos) client(p *process, number int) {
 		if err != nil {
 			c.note(err)
 			continue
+		}
+		if extender, ok := lease.(strategies.Extender); ok && rand.IntN(8) == 0 {
+			if err := extender.Extend(p.ctx, ttl/2+rand.N(ttl)); err != nil {
+				c.note(err)
+			}
 		}
 		hold := rand.N(2 * time.Millisecond)
 		switch n := rand.IntN(200); {
@@ -176,21 +204,50 @@ func (c *chaos) client(p *process, number int) {
 	}
 }
 
-// note counts errors that are not a context's.
+// note counts errors that are not a context's, by how they begin.
 func (c *chaos) note(err error) {
-	switch {
-	case errors.Is(err, strategies.ErrNotHeld):
-		err = strategies.ErrNotHeld
-	case strings.Contains(err.Error(), "NOREPLICAS"):
-		err = errors.New("NOREPLICAS")
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
-	c.count("error: " + err.Error())
-}
-
-func (c *chaos) count(what string) {
+	kind := "another"
+	for _, known := range []string{
+		"NOREPLICAS", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "LOADING", "refused", "reset", "EOF", "timeout",
+		"closed", "not held", "no way",
+	} {
+		if strings.Contains(err.Error(), known) {
+			kind = known
+			break
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.did[what]++
+	c.errors[kind]++
+}
+
+func (c *chaos) count(fault string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults[fault]++
+}
+
+// during notes an outage around what do does.
+func (c *chaos) during(list *[]outage, do func()) {
+	from := time.Since(c.began)
+	do()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*list = append(*list, outage{from, time.Since(c.began)})
+}
+
+// merged are the same outages, without overlaps and in order.
+func merged(all []outage) (apart []outage) {
+	slices.SortFunc(all, func(a, b outage) int { return int(a.from - b.from) })
+	for _, o := range all {
+		if last := len(apart) - 1; last >= 0 && o.from <= apart[last].to {
+			apart[last].to = max(apart[last].to, o.to)
+		} else {
+			apart = append(apart, o)
+		}
+	}
+	return apart
 }

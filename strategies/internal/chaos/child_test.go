@@ -41,8 +41,11 @@ type childTask struct {
 	Waiters        int
 }
 
-// waitAsChild has each waiter acquire "key", write its token and release. It ends early
-// with standard input.
+// waiting is what a child's waiter says first.
+const waiting = "waiting"
+
+// waitAsChild has each waiter say that it begins, acquire "key", write its token and
+// release. It ends early with standard input.
 func waitAsChild(text string) error {
 	var task childTask
 	if err := json.Unmarshal([]byte(text), &task); err != nil {
@@ -71,6 +74,7 @@ func waitAsChild(text string) error {
 	var all sync.WaitGroup
 	for range task.Waiters {
 		all.Go(func() {
+			fmt.Println(waiting)
 			lease, err := locker.Acquire(ctx, "key")
 			if err == nil {
 				fmt.Println(lease.(strategies.Fenced).FencingToken())
@@ -133,10 +137,10 @@ func (c *child) kill() {
 	}
 }
 
-// says is what it has to say until it ends.
-func (c *child) says() (lines []string) {
-	for c.said.Scan() {
-		lines = append(lines, strings.TrimSpace(c.said.Text()))
-	}
-	return lines
+// line is the next that it says; "" at the end, or when it says nothing for 30 s.
+func (c *child) line() string {
+	late := time.AfterFunc(30*time.Second, func() { _ = c.cmd.Process.Kill() })
+	defer late.Stop()
+	c.said.Scan()
+	return strings.TrimSpace(c.said.Text())
 }

@@ -7,31 +7,21 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
 )
 
 // trouble makes some until ctx ends.
 func (c *chaos) trouble(ctx context.Context) {
-	outside := c.server.Client(c.T)
-	troubles := []struct {
-		name string
-		make func()
-	}{
-		{"all subscribers' connections cut", func() { c.cut(outside, func(string) bool { return true }) }},
-		{"some connections cut", func() { c.cut(outside, func(string) bool { return rand.IntN(3) == 0 }) }},
-		{"scripts flushed", func() { _ = outside.ScriptFlush(ctx).Err() }},
-		{"short pause", func() { c.pause(rand.N(50 * time.Millisecond)) }},
-		{"pause", func() { c.pause(rand.N(2 * ttl)) }},
-		{"writes refused", func() { c.refuse(outside, rand.N(ttl)) }},
-		{"restart", c.restart},
-	}
+	defer c.later.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(rand.N(300 * time.Millisecond)):
 		}
-		t := troubles[rand.IntN(len(troubles))]
-		t.make()
+		t := c.troubles[rand.IntN(len(c.troubles))]
+		t.make(c)
 		c.count(t.name)
 	}
 }
@@ -50,50 +40,67 @@ func (c *chaos) watch(ctx context.Context) {
 	}
 }
 
-// cut kills connections, but not its own.
-func (c *chaos) cut(outside *redis.Client, which func(id string) bool) {
+func cutAll(server *redis.Client) trouble {
+	return trouble{"all connections cut", func(c *chaos) { c.cut(server, func(string) bool { return true }) }}
+}
+
+func cutSome(server *redis.Client) trouble {
+	return trouble{"some connections cut", func(c *chaos) { c.cut(server, func(string) bool { return rand.IntN(3) == 0 }) }}
+}
+
+func scriptsFlushed(server *redis.Client) trouble {
+	return trouble{"scripts flushed", func(*chaos) { _ = server.ScriptFlush(context.Background()).Err() }}
+}
+
+// refused has Redis take no writes, as without enough replicas.
+func refused(server *redis.Client) trouble {
+	return trouble{"writes refused", func(c *chaos) { c.configured(server, "min-replicas-to-write", "9", "0", rand.N(ttl)) }}
+}
+
+// cut kills connections, but neither its own nor a replica's.
+func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	ctx := context.Background()
-	for line := range strings.Lines(outside.ClientList(ctx).Val()) {
+	for line := range strings.Lines(server.ClientList(ctx).Val()) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
-		if strings.Contains(line, "sub=1") && which(id) {
-			_ = outside.ClientKillByFilter(ctx, "ID", id).Err()
+		if strings.Contains(line, "cmd=client|list") || strings.Contains(line, "flags=S") || strings.Contains(line, "flags=M") || strings.Contains(line, "flags=O") {
+			continue
+		}
+		if which(id) {
+			_ = server.ClientKillByFilter(ctx, "ID", id).Err()
 		}
 	}
 }
 
-func (c *chaos) pause(length time.Duration) {
-	from := time.Since(c.began)
-	c.server.Pause()
-	time.Sleep(length)
-	c.server.Resume()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.down = append(c.down, outage{from, time.Since(c.began)})
+// configured has a setting have another value for a while, in which Redis does not serve.
+func (c *chaos) configured(server *redis.Client, name, value, usual string, length time.Duration) {
+	c.during(&c.down, func() {
+		c.must(server, "CONFIG", "SET", name, value)
+		time.Sleep(length)
+		c.must(server, "CONFIG", "SET", name, usual)
+	})
 }
 
-// refuse has Redis take no writes, as without enough replicas.
-func (c *chaos) refuse(outside *redis.Client, length time.Duration) {
-	ctx := context.Background()
-	from := time.Since(c.began)
-	_ = outside.ConfigSet(ctx, "min-replicas-to-write", "1").Err()
-	time.Sleep(length)
-	if err := outside.ConfigSet(ctx, "min-replicas-to-write", "0").Err(); err != nil {
-		c.Error(err)
+func (c *chaos) must(server *redis.Client, args ...any) {
+	if err := server.Do(context.Background(), args...).Err(); err != nil {
+		c.Errorf("%v: %v", args, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.down = append(c.down, outage{from, time.Since(c.began)})
+}
+
+func (c *chaos) pause(server *redistest.Server, length time.Duration) {
+	c.during(&c.down, func() {
+		server.Pause()
+		time.Sleep(length)
+		server.Resume()
+	})
 }
 
 // restart has Redis lose its data.
-func (c *chaos) restart() {
-	from := time.Since(c.began)
-	c.server.Kill()
-	time.Sleep(rand.N(100 * time.Millisecond))
-	c.server.Restart(c.T)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o := outage{from, time.Since(c.began)}
-	c.down = append(c.down, o)
-	c.gone = append(c.gone, o)
+func (c *chaos) restart(server *redistest.Server) {
+	c.during(&c.gone, func() {
+		c.during(&c.down, func() {
+			server.Kill()
+			time.Sleep(rand.N(100 * time.Millisecond))
+			server.Restart(c.T)
+		})
+	})
 }

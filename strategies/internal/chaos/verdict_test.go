@@ -3,71 +3,143 @@ package chaos
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
+// tally is what was counted of one lock on one deployment.
+type tally struct {
+	name             string
+	leases, forgiven int // these were held when data was lost, or when the clock was set
+	overlaps         int // leases granted while another one was held
+	repeated         int // leases whose token was no larger than one before
+	stuck            int // waits that went on, or clients that did not come back, for no reason
+	undecided        int // keys whose history was too long to search
+	longest          time.Duration
+	faults, errors   map[string]int
+	impossible       []string // histories that no lock has
+}
+
+func (s *tally) add(more *tally) {
+	s.leases += more.leases
+	s.forgiven += more.forgiven
+	s.overlaps += more.overlaps
+	s.repeated += more.repeated
+	s.stuck += more.stuck
+	s.undecided += more.undecided
+	s.longest = max(s.longest, more.longest)
+	s.impossible = append(s.impossible, more.impossible...)
+	if s.errors == nil {
+		s.errors = map[string]int{}
+	}
+	for kind, n := range more.faults {
+		s.faults[kind] += n
+	}
+	for kind, n := range more.errors {
+		s.errors[kind] += n
+	}
+}
+
+// String is a line for each thing counted.
+func (s *tally) String() string {
+	faults := 0
+	text := ""
+	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
+		faults += s.faults[kind]
+		text += fmt.Sprintf("\n  %6d × %s", s.faults[kind], kind)
+	}
+	return fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d overlaps, %d tokens repeated, %d clients stuck, %d faults\n"+
+		"  free for %v at most while somebody waited; %d histories undecided; errors told: %v%s",
+		s.name, s.leases, s.forgiven, s.overlaps, s.repeated, s.stuck, faults, s.longest.Round(time.Millisecond), s.undecided, s.errors, text)
+}
+
+// check fails the test on what no lock may do.
+func (s *tally) check(t *testing.T, soak bool) {
+	t.Helper()
+	if s.overlaps+s.repeated+s.stuck+len(s.impossible) > 0 {
+		t.Errorf("%s: %d overlaps, %d tokens repeated, %d clients stuck, %q", s.name, s.overlaps, s.repeated, s.stuck, s.impossible)
+	}
+	if s.leases < fewest && soak {
+		t.Errorf("%s: only %d leases", s.name, s.leases)
+	}
+}
+
 // judge looks at each key's history.
-func (c *chaos) judge(strict bool) {
-	byKey := map[string][]locktest.Operation{}
-	for _, o := range c.history.Operations() {
-		byKey[o.Key] = append(byKey[o.Key], o)
-	}
-	var acquired int
-	var longest time.Duration
+//
+// Two faults end leases before their time, and what was held then counts as given up: a
+// loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
+// clock of Redis that is set back, where the lock becomes free before it has caught up.
+func (c *chaos) judge(strict bool) *tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := &tally{stuck: int(c.inside.Load()), faults: c.faults, errors: c.errors}
 	c.down = merged(c.down)
-	for key, history := range byKey {
-		c.forgive(history)
-		switch err := locktest.CheckHistory(locktest.FencedMutex, history, ""); {
-		case errors.Is(err, locktest.ErrUndecided):
-			c.Logf("%s, key %s: %v", c.name, key, err)
-		case err != nil:
-			c.Errorf("%s, key %s: %v", c.name, key, err)
-		}
-		stuck, n := c.stuck(history)
-		longest = max(longest, stuck)
-		acquired += n
-	}
-	c.Logf("%s: %d acquisitions, free for %v at most while somebody waited; %v", c.name, acquired, longest.Round(time.Millisecond), c.did)
 	limit := ttl + time.Second
 	if !strict {
 		limit += 3 * time.Second // the machine may be busy
 	}
-	if longest > limit {
-		c.Errorf("%s: a lock was free for %v while somebody waited for it", c.name, longest)
+	byKey := map[string][]locktest.Operation{}
+	for _, o := range c.history.Operations() {
+		byKey[o.Key] = append(byKey[o.Key], o)
 	}
-	if acquired < fewest {
-		c.Errorf("%s: only %d acquisitions", c.name, acquired)
-	}
-}
-
-// merged are the same outages, without overlaps and in order.
-func merged(all []outage) (apart []outage) {
-	slices.SortFunc(all, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
-	for _, o := range all {
-		if last := len(apart) - 1; last >= 0 && o.from <= apart[last].to {
-			apart[last].to = max(apart[last].to, o.to)
-		} else {
-			apart = append(apart, o)
+	for key, history := range byKey {
+		sum.forgiven += c.forgive(history)
+		model := locktest.FencedMutex
+		if c.setBack(history) {
+			model = locktest.Mutex
+		}
+		h := holdsOf(history)
+		sum.leases += len(h)
+		sum.overlaps += overlaps(h)
+		if model == locktest.FencedMutex {
+			sum.repeated += repeated(h)
+		}
+		waited := c.waits(h, history)
+		for _, wait := range waited {
+			sum.longest = max(sum.longest, wait)
+			if wait > limit {
+				sum.stuck++
+			}
+		}
+		switch err := locktest.CheckHistory(model, history, ""); {
+		case errors.Is(err, locktest.ErrUndecided):
+			sum.undecided++
+		case err != nil:
+			sum.impossible = append(sum.impossible, fmt.Sprintf("key %s: %v", key, err))
+			c.tell(key, h)
 		}
 	}
-	return apart
+	return sum
 }
 
-// forgive has leases end when Redis loses its data: who had one then, or got one before
-// Redis was back, from a process that had, may find somebody else in. A release that finds
-// nothing may have been carried out before, its answer lost with the connection.
-func (c *chaos) forgive(history []locktest.Operation) {
+// tell logs an impossible history's leases, with the faults that bear on them.
+func (c *chaos) tell(key string, holds []hold) {
+	for _, h := range holds {
+		c.Logf("key %s: client %d asked at %v, had token %d from %v to %v, valid until %v", key, h.Client, h.Call, h.Token, h.from, h.to, h.Until)
+	}
+	c.Logf("data was lost, or the clock set forward: %v; the clock was set back: %v; Redis did not serve: %v", c.gone, c.back, c.down)
+}
+
+// forgive has leases end when Redis loses its data or its clock is set forward: who had
+// one then may find somebody else in. Redis may have granted it as long before its holder
+// knew as a TTL is long. A release that finds nothing may have been carried out before, its
+// answer lost with the connection. It returns how many leases ended so.
+func (c *chaos) forgive(history []locktest.Operation) (n int) {
 	until := map[int]time.Duration{}
 	for i, o := range history {
 		if o.Event != locktest.Acquired {
 			continue
 		}
+		granted := max(o.Call, min(o.Return, o.Until-2*ttl)) // an extension is of 1.5 TTL at most
 		for _, loss := range c.gone {
-			if o.Return < loss.to && loss.from < o.Until {
-				history[i].Until = max(loss.from, o.Return)
+			if granted <= loss.to && loss.from < o.Until {
+				history[i].Until = max(loss.from, o.Call)
+				n++
 				break
 			}
 		}
@@ -76,35 +148,104 @@ func (c *chaos) forgive(history []locktest.Operation) {
 	for i, o := range history {
 		if o.Event == locktest.Lost && o.Call < until[o.Lease] {
 			history[i].Event = locktest.Unclear
-			c.count("release in doubt")
 		}
 	}
+	return n
 }
 
-// stuck is the longest time for which a lock was free, Redis there, and somebody waited
-// who got it in the end; and how many got it.
-func (c *chaos) stuck(history []locktest.Operation) (longest time.Duration, acquired int) {
-	var got []locktest.Operation
-	end := map[int]time.Duration{} // of the leases
+// hold is a lease, from when its holder knew of it until it began to release it, or until
+// the end of its validity.
+type hold struct {
+	locktest.Operation
+	from, to time.Duration
+	ended    time.Duration // until when Redis may have kept it
+}
+
+// holdsOf returns the leases as they were returned.
+func holdsOf(history []locktest.Operation) (all []hold) {
+	at := map[int]int{}
+	for _, o := range history {
+		if o.Event == locktest.Acquired {
+			at[o.Lease] = len(all)
+			all = append(all, hold{o, o.Return, o.Until, o.Until})
+		}
+	}
 	for _, o := range history {
 		switch o.Event {
-		case locktest.Acquired:
-			got = append(got, o)
-			end[o.Lease] = o.Until
 		case locktest.Released, locktest.Unclear, locktest.Lost:
-			end[o.Lease] = min(end[o.Lease], o.Return)
+			h := &all[at[o.Lease]]
+			h.to, h.ended = min(h.to, o.Call), min(h.ended, o.Return)
 		}
 	}
-	slices.SortFunc(got, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) })
-	var free time.Duration // since when
-	for _, o := range got {
-		since := max(free, o.Call)
-		waited := o.Return - since
-		for _, d := range c.down {
-			waited -= max(0, min(d.to, o.Return)-max(d.from, since))
+	slices.SortFunc(all, func(a, b hold) int { return cmp.Compare(a.Return, b.Return) })
+	return all
+}
+
+// overlaps counts the leases that began while another one was held.
+func overlaps(holds []hold) (n int) {
+	var held time.Duration // until when
+	for _, h := range holds {
+		if h.from < h.to && h.from < held {
+			n++
 		}
-		longest = max(longest, waited)
-		free = max(free, end[o.Lease])
+		held = max(held, h.to)
 	}
-	return longest, len(got)
+	return n
+}
+
+// repeated counts the leases whose token was no larger than that of one that had been held
+// before, or the same as another's.
+func repeated(holds []hold) (n int) {
+	seen := map[int64]bool{}
+	var largest int64
+	for _, h := range holds {
+		inTime := h.from < h.to // else it was not relied on
+		if seen[h.Token] || inTime && h.Token < largest {
+			n++
+		}
+		seen[h.Token] = true
+		if inTime {
+			largest = max(largest, h.Token)
+		}
+	}
+	return n
+}
+
+// setBack says whether Redis's clock was set back in a history's time.
+func (c *chaos) setBack(history []locktest.Operation) bool {
+	last := slices.MaxFunc(history, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) }).Return
+	return slices.ContainsFunc(c.back, func(step outage) bool { return history[0].Call <= step.to && step.from <= last })
+}
+
+// waits are the times for which a lock was free, Redis there, and somebody waited, whether
+// or not somebody got it in the end.
+func (c *chaos) waits(holds []hold, history []locktest.Operation) (all []time.Duration) {
+	for _, o := range history {
+		if o.Event != locktest.Acquired && o.Event != locktest.Failed {
+			continue
+		}
+		since := o.Call
+		for _, h := range holds {
+			if h.Return > o.Return {
+				break
+			}
+			if h.Return > since && h.Lease != o.Lease {
+				all = append(all, c.serving(since, h.Return))
+			}
+			since = max(since, h.ended)
+		}
+		if since < o.Return {
+			all = append(all, c.serving(since, o.Return))
+		}
+	}
+	return all
+}
+
+// serving is for how long Redis was there between two instants.
+func (c *chaos) serving(from, to time.Duration) time.Duration {
+	length := to - from
+	for _, d := range c.down {
+		length -= max(0, min(d.to, to)-max(d.from, from))
+	}
+	return max(0, length)
 }

@@ -1,0 +1,103 @@
+package trial
+
+import (
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+)
+
+// Cluster is one of three primaries, each with a client of its own.
+type Cluster struct {
+	Addrs []string
+	Nodes []*redis.Client // one to look at each
+
+	t   testing.TB
+	ids []string
+}
+
+// StartCluster starts one, which takes two seconds.
+func StartCluster(t testing.TB) *Cluster {
+	t.Helper()
+	top := redistest.StartTopology(t, "cluster:3")
+	c := &Cluster{t: t, Addrs: top.Addrs()}
+	for _, addr := range c.Addrs {
+		node := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+		t.Cleanup(func() { _ = node.Close() })
+		c.Nodes = append(c.Nodes, node)
+		id, err := node.Do(t.Context(), "CLUSTER", "MYID").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ids = append(c.ids, id)
+	}
+	return c
+}
+
+// Move is a slot's move from one node to another.
+type Move struct {
+	*Cluster
+	slot     int64
+	from, to int
+}
+
+// From is the node that the slot leaves.
+func (m *Move) From() *redis.Client { return m.Nodes[m.from] }
+
+// SlotInUse is that of the only lock that is held.
+func (c *Cluster) SlotInUse() int64 {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		for _, key := range node.Keys(c.t.Context(), "*").Val() {
+			return node.ClusterKeySlot(c.t.Context(), key).Val()
+		}
+	}
+	c.t.Fatal("no lock is held")
+	return 0
+}
+
+// Migrate has a slot begin to move. Its keys are still where they were.
+func (c *Cluster) Migrate(slot int64) *Move {
+	c.t.Helper()
+	m := &Move{Cluster: c, slot: slot}
+	for _, part := range c.Nodes[0].ClusterSlots(c.t.Context()).Val() {
+		if int64(part.Start) <= slot && slot <= int64(part.End) {
+			m.from = slices.IndexFunc(c.ids, func(id string) bool { return id == part.Nodes[0].ID })
+		}
+	}
+	m.to = (m.from + 1) % len(c.Nodes)
+	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", c.ids[m.from])
+	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", c.ids[m.to])
+	return m
+}
+
+// Carry moves keys, at most so many, and returns how many are left.
+func (m *Move) Carry(most int) int {
+	m.t.Helper()
+	host, port, _ := net.SplitHostPort(m.Addrs[m.to])
+	keys := m.Nodes[m.from].ClusterGetKeysInSlot(m.t.Context(), int(m.slot), 100).Val()
+	for _, key := range keys[:min(most, len(keys))] {
+		m.do(m.from, "MIGRATE", host, port, key, 0, 5000)
+	}
+	return max(0, len(keys)-most)
+}
+
+// Finish moves the rest and says to all whose slot it is.
+func (m *Move) Finish() {
+	m.t.Helper()
+	for m.Carry(100) > 0 { // new ones may have come
+	}
+	for _, n := range []int{m.to, m.from, 0, 1, 2} {
+		m.do(n, "CLUSTER", "SETSLOT", m.slot, "NODE", m.ids[m.to])
+	}
+}
+
+func (m *Move) do(node int, args ...any) {
+	m.t.Helper()
+	if err := m.Nodes[node].Do(m.t.Context(), args...).Err(); err != nil {
+		m.t.Errorf("%v: %v", args, err)
+	}
+}
