@@ -98,7 +98,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	g := &lease{id: l.ids.next(), since: time.Now()}
 	g.until.Set(end(g.since, l.config.TTL))
 	var owner string
-	doubtful, err := persist(ctx, func() (err error) {
+	doubtful, err := l.persist(ctx, func() (err error) {
 		l.config.Probe.Attempt()
 		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, l.ttl())
 		return err
@@ -127,7 +127,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {
-		doubtful, err = persist(ctx, func() error {
+		doubtful, err = l.persist(ctx, func() error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
 			if mode = "again"; err != nil && lost(err) {

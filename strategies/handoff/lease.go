@@ -138,7 +138,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if p != nil {
 		entry = l.entry(p.id)
 	}
-	doubtful, err := persist(ctx, func() (err error) {
+	doubtful, err := l.persist(ctx, func() (err error) {
 		sent = time.Now()
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
 		if err != nil && entry != "" {
@@ -252,7 +252,7 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // extend has Redis keep a lease. It returns Redis's time, or 0 if the lease is not the id's.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
-	_, err = persist(ctx, func() error {
+	_, err = l.persist(ctx, func() error {
 		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
 		clock, _ = reply.(int64)
 		return err
