@@ -138,13 +138,17 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if p != nil {
 		entry = l.entry(p.id)
 	}
+	token := g.token
+	if g.doubtful { // what takes the lock late takes it with that id
+		token = 0
+	}
 	doubtful, err := l.persist(ctx, func() (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 		if err != nil && entry != "" {
 			entry = ""
 			if !lost(err) { // what it refuses may be to queue
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 			}
 		}
 		return err
