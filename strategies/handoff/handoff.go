@@ -116,11 +116,11 @@ type Locker struct {
 	debts  []*debt
 	paying bool // a task of the keeper's is
 
-	ears        map[redis.UniversalClient]*ear
-	listenAfter time.Time // so that Redis is not dialled all the time
-	failures    int       // to listen, in a row
-	unheard     error     // the last of them
-	keeper      keeper
+	subscribers  map[redis.UniversalClient]*subscriber
+	listenAfter  time.Time // so that Redis is not dialled all the time
+	failures     int       // to listen, in a row
+	unsubscribed error     // the last of them
+	keeper       keeper
 }
 
 // New returns a Locker on the first node. It does not talk to Redis yet.
@@ -150,7 +150,7 @@ func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, e
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
 		config: config, linger: linger, turns: turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
-		lines: map[string]*line{}, places: map[string]*place{}, held: map[string]*lease{}, ears: map[redis.UniversalClient]*ear{},
+		lines: map[string]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
@@ -218,10 +218,10 @@ func (l *Locker) Close() error {
 	for _, ln := range l.lines {
 		ln.fail(strategies.ErrClosed)
 	}
-	ears := maps.Clone(l.ears)
+	subscribers := maps.Clone(l.subscribers)
 	l.mu.Unlock()
 	l.stop()
-	for _, e := range ears {
+	for _, e := range subscribers {
 		e.hangUp()
 	}
 	l.tasks.Wait()

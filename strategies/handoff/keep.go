@@ -85,9 +85,9 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 		if !ln.due.IsZero() {
 			soonest(ln.due)
 		}
-		if due := ln.ear.pingDue(ln); !due.IsZero() {
+		if due := ln.subscriber.pingDue(ln); !due.IsZero() {
 			if !due.After(now) {
-				due = ln.ear.ping(now)
+				due = ln.subscriber.ping(now)
 			}
 			soonest(due)
 		}
@@ -248,14 +248,14 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	if l.places[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && ln.ear != nil {
-		ln.ear.end(errDeaf)
+	if p.queued && ln.subscriber != nil {
+		ln.subscriber.end(errMissed)
 	}
 	return false, nil
 }
 
-// errDeaf is why an ear ends by which a place was not told of its turn.
-var errDeaf = errors.New("listen: a turn was missed")
+// errMissed is why a subscriber ends by which a place was not told of its turn.
+var errMissed = errors.New("listen: a turn was missed")
 
 // debt is what this process may have at Redis, and does not want.
 type debt struct {

@@ -18,13 +18,13 @@ type line struct {
 	asking  bool      // somebody sees whether the lock can be had at once
 	looking bool      // a task of the keeper's is at work
 
-	ear     *ear      // by which the process is told; nil while it listens to nobody
-	due     time.Time // when the keeper looks after it; zero for never
-	failing time.Time // since when Redis does not serve; zero if it does
-	seen    string    // the owner that was seen last
-	crowded time.Time // until when it is likely that another process has the lock
-	ahead   int64     // how many were queued at the last time
-	kept    time.Time // when Redis last was told to keep the queue
+	subscriber *subscriber // by which the process is told; nil while it listens to nobody
+	due        time.Time   // when the keeper looks after it; zero for never
+	failing    time.Time   // since when Redis does not serve; zero if it does
+	seen       string      // the owner that was seen last
+	crowded    time.Time   // until when it is likely that another process has the lock
+	ahead      int64       // how many were queued at the last time
+	kept       time.Time   // when Redis last was told to keep the queue
 }
 
 // waiter is somebody who wants the lock.
@@ -70,7 +70,7 @@ func (ln *line) forget() {
 		ln.look(time.Until(ln.crowded))
 	default:
 		delete(ln.locker.lines, ln.key)
-		ln.ear.leave(ln)
+		ln.subscriber.leave(ln)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// ear is a connection by which a process is told: one, or in a cluster one for each node. It
+// subscriber is a connection by which a process is told: one, or in a cluster one for each node. It
 // lives as long as the connection; lines then look for another. The Locker's mutex guards it.
-type ear struct {
+type subscriber struct {
 	locker   *Locker
 	client   redis.UniversalClient
 	pubsub   *redis.PubSub
@@ -30,7 +30,7 @@ type ear struct {
 	silent bool      // it has not been answered
 }
 
-// channel is one that an ear listens to, for so many lines.
+// channel is one that a subscriber listens to, for so many lines.
 type channel struct {
 	lines   int
 	ready   chan struct{} // closed when Redis has said so
@@ -51,9 +51,9 @@ func (l *Locker) listen(ctx context.Context, ln *line) error {
 
 func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	l.mu.Lock()
-	e := ln.ear
+	s := ln.subscriber
 	l.mu.Unlock()
-	if e == nil {
+	if s == nil {
 		client, err := l.redis.at(ctx, ln.lock, again)
 		if err != nil {
 			return err
@@ -63,103 +63,102 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 			l.mu.Unlock()
 			return strategies.ErrClosed
 		}
-		if e = l.ears[client]; e == nil && time.Now().Before(l.listenAfter) {
+		if s = l.subscribers[client]; s == nil && time.Now().Before(l.listenAfter) {
 			defer l.mu.Unlock()
-			return l.unheard
+			return l.unsubscribed
 		}
-		if e == nil {
-			e = &ear{locker: l, client: client, channels: map[string]*channel{}, gone: make(chan struct{})}
-			l.ears[client] = e
-			e.pubsub = client.SSubscribe(l.ctx)
-			l.tasks.Go(e.live)
+		if s == nil {
+			s = &subscriber{locker: l, client: client, channels: map[string]*channel{}, gone: make(chan struct{})}
+			l.subscribers[client] = s
+			s.pubsub = client.SSubscribe(l.ctx)
+			l.tasks.Go(s.live)
 		}
 		l.mu.Unlock()
 	}
-	c, isNew := e.join(ln)
-	if isNew {
-		if err := e.pubsub.SSubscribe(ctx, ln.base+l.ids.process); err != nil {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			e.end(fmt.Errorf("subscribe: %w", err))
-			return e.err
-		}
-	}
+	c := s.join(ln)
 	select {
 	case <-c.ready:
 		return nil
-	case <-e.gone:
-		return e.err
+	case <-s.gone:
+		return s.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// join has an ear listen for a line. It says whether nobody has told Redis yet.
-func (e *ear) join(ln *line) (c *channel, isNew bool) {
-	l := e.locker
+// join has a subscriber listen for a line.
+func (s *subscriber) join(ln *line) *channel {
+	l := s.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := ln.base + l.ids.process
-	c = e.channels[name]
+	c := s.channels[name]
 	if c == nil {
-		c, isNew = &channel{ready: make(chan struct{})}, true
-		e.channels[name] = c
+		c = &channel{ready: make(chan struct{})}
+		s.channels[name] = c
+		l.begin(func() {
+			if err := s.pubsub.SSubscribe(l.ctx, name); err != nil {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				s.end(fmt.Errorf("subscribe: %w", err))
+			}
+		})
 	}
-	if ln.ear != e {
-		ln.ear.leave(ln)
-		ln.ear = e
+	if ln.subscriber != s && s.err == nil {
+		ln.subscriber.leave(ln)
+		ln.subscriber = s
 		c.lines++
 	}
-	return c, isNew
+	return c
 }
 
-// leave has an ear no longer listen for a line. A channel of its own is given up in a cluster.
-func (e *ear) leave(ln *line) {
-	if e == nil || ln.ear != e {
+// leave has a subscriber no longer listen for a line. A channel of its own is given up in a cluster.
+func (s *subscriber) leave(ln *line) {
+	if s == nil || ln.subscriber != s {
 		return
 	}
-	ln.ear = nil
-	name := ln.base + e.locker.ids.process
-	c := e.channels[name]
+	ln.subscriber = nil
+	name := ln.base + s.locker.ids.process
+	c := s.channels[name]
 	if c == nil {
 		return
 	}
-	if c.lines--; c.lines == 0 && e.locker.redis.cluster != nil {
-		delete(e.channels, name)
-		e.locker.begin(func() { _ = e.pubsub.SUnsubscribe(e.locker.ctx, name) })
+	if c.lines--; c.lines == 0 && s.locker.redis.cluster != nil {
+		delete(s.channels, name)
+		s.locker.begin(func() { _ = s.pubsub.SUnsubscribe(s.locker.ctx, name) })
 	}
 }
 
 // live hears until the connection ends.
-func (e *ear) live() {
-	l := e.locker
-	err := e.hear()
-	e.hangUp()
+func (s *subscriber) live() {
+	l := s.locker
+	err := s.hear()
+	s.hangUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.end(err)
-	close(e.gone)
+	s.end(err)
+	close(s.gone)
 }
 
-// end ends an ear, for that reason. Its lines look for another.
-func (e *ear) end(err error) {
-	l := e.locker
-	if e.err != nil {
+// end ends a subscriber, for that reason. Its lines look for another.
+func (s *subscriber) end(err error) {
+	l := s.locker
+	if s.err != nil {
 		return
 	}
-	e.err = err
+	s.err = err
 	if !l.closed {
-		l.tasks.Go(e.hangUp)
+		l.tasks.Go(s.hangUp)
 	}
-	delete(l.ears, e.client)
-	if l.unheard = err; e.good {
+	delete(l.subscribers, s.client)
+	if l.unsubscribed = err; s.good {
 		l.failures = 0
 	}
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
 	l.failures = min(l.failures+1, 6)
 	for _, ln := range l.lines {
-		if ln.ear == e {
-			ln.ear = nil
+		if ln.subscriber == s {
+			ln.subscriber = nil
 			if len(ln.places) > 0 {
 				ln.look(0)
 			}
@@ -168,15 +167,15 @@ func (e *ear) end(err error) {
 }
 
 // hangUp closes the connection.
-func (e *ear) hangUp() { _ = e.pubsub.Close() }
+func (s *subscriber) hangUp() { _ = s.pubsub.Close() }
 
-func (e *ear) hear() error {
+func (s *subscriber) hear() error {
 	for {
-		message, err := e.pubsub.Receive(e.locker.ctx)
+		message, err := s.pubsub.Receive(s.locker.ctx)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		if err := e.heard(message); err != nil {
+		if err := s.heard(message); err != nil {
 			return err
 		}
 	}
@@ -184,24 +183,24 @@ func (e *ear) hear() error {
 
 var errMoved = errors.New("the channel has moved to another node")
 
-func (e *ear) heard(message any) error {
-	l := e.locker
+func (s *subscriber) heard(message any) error {
+	l := s.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
 		// In a cluster a message is also heard at a replica, by those whom nobody has counted.
-		l.told(m.Payload, e.proof, l.redis.cluster == nil)
+		l.told(m.Payload, s.proof, l.redis.cluster == nil)
 	case *redis.Pong:
-		if m.Payload == strconv.Itoa(e.pings) {
-			e.silent, e.proof = false, e.pinged
+		if m.Payload == strconv.Itoa(s.pings) {
+			s.silent, s.proof = false, s.pinged
 		}
 	case *redis.Subscription:
-		c := e.channels[m.Channel]
+		c := s.channels[m.Channel]
 		switch {
 		case c == nil:
 		case m.Kind == "ssubscribe":
-			if e.good = true; !c.isReady {
+			if s.good = true; !c.isReady {
 				c.isReady = true
 				close(c.ready)
 			}
@@ -215,37 +214,37 @@ func (e *ear) heard(message any) error {
 // pause is for how long a process hears nothing before it sends a PING.
 func (l *Locker) pause() time.Duration { return min(l.config.TTL/4, time.Second) }
 
-// pingDue is when a line needs to know that its ear hears; zero while it waits for nothing.
-func (e *ear) pingDue(ln *line) time.Time {
-	if e == nil || len(ln.places) == 0 || ln.places[0].since.IsZero() {
+// pingDue is when a line needs to know that its subscriber hears; zero while it waits for nothing.
+func (s *subscriber) pingDue(ln *line) time.Time {
+	if s == nil || len(ln.places) == 0 || ln.places[0].since.IsZero() {
 		return time.Time{}
 	}
 	since := ln.places[0].since
-	for _, t := range []time.Time{e.proof, e.pinged} {
+	for _, t := range []time.Time{s.proof, s.pinged} {
 		if t.After(since) {
 			since = t
 		}
 	}
-	return since.Add(e.locker.pause())
+	return since.Add(s.locker.pause())
 }
 
 // ping asks Redis for an answer on the connection, and returns when the next is due. One
 // that does not answer is given up.
-func (e *ear) ping(now time.Time) time.Time {
-	if e.silent {
-		if now.Sub(e.pinged) > patience {
-			e.end(errors.New("listen: Redis does not answer"))
+func (s *subscriber) ping(now time.Time) time.Time {
+	if s.silent {
+		if now.Sub(s.pinged) > patience {
+			s.end(errors.New("listen: Redis does not answer"))
 			return now.Add(patience)
 		}
-		return now.Add(e.locker.pause())
+		return now.Add(s.locker.pause())
 	}
-	e.pings++
-	e.pinged, e.silent = now, true
-	payload := strconv.Itoa(e.pings)
-	e.locker.begin(func() {
-		_ = e.pubsub.Ping(e.locker.ctx, payload) // that it fails the ear hears
+	s.pings++
+	s.pinged, s.silent = now, true
+	payload := strconv.Itoa(s.pings)
+	s.locker.begin(func() {
+		_ = s.pubsub.Ping(s.locker.ctx, payload) // that it fails the subscriber hears
 	})
-	return now.Add(e.locker.pause())
+	return now.Add(s.locker.pause())
 }
 
 // told takes what grant.lua says, surely or perhaps: that an id is the owner. Redis cannot
