@@ -3,6 +3,7 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +168,12 @@ func isLost(lease strategies.Watched) bool {
 	default:
 		return false
 	}
+}
+
+// process is the name of one that is not ours, and entry what stands in Redis's queue for
+// one of its places.
+func process(name string) string { return strings.Repeat(name, 26) }
+
+func entry(name string, number int, ttl time.Duration) string {
+	return fmt.Sprintf("%s:%d %d", process(name), number, ttl.Milliseconds())
 }

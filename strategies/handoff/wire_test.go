@@ -23,6 +23,7 @@ type wire struct {
 	log    []byte        // what was sent
 	stalls chan struct{} // what Redis sends waits until it is closed; nil if nothing waits
 	cut    *cut          // the next
+	loss   *cut          // the next of what Redis sends
 }
 
 // cut is a connection that breaks: at the write that has those words in it, before Redis
@@ -83,6 +84,14 @@ func (w *wire) breaks(at []byte, carried bool) (happened chan struct{}) {
 	return w.cut.happened
 }
 
+// loses has a connection break when Redis has sent those words, which are lost with it.
+func (w *wire) loses(at []byte) (happened chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loss = &cut{at, true, make(chan struct{})}
+	return w.loss.happened
+}
+
 type conn struct {
 	net.Conn
 	wire *wire
@@ -120,6 +129,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.wire.mu.Lock()
 	stalls := c.wire.stalls
+	if c.wire.loss != nil && bytes.Contains(b[:max(n, 0)], c.wire.loss.at) {
+		_ = c.Conn.Close()
+		close(c.wire.loss.happened)
+		c.wire.loss = nil
+		n, err = 0, net.ErrClosed
+	}
 	c.wire.mu.Unlock()
 	if stalls != nil {
 		<-stalls
