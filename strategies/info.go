@@ -50,6 +50,11 @@ type Claims struct {
 	Exclusion bool // never more holders than Capacity while leases are valid
 	Recovery  bool // a dead holder's lock frees by itself after the TTL
 	FIFO      bool // leases are granted in the order in which they were asked for
+	// Bounded is a bound on overtaking, from when Redis has heard of a wait until it is
+	// served, as long as no lease runs out and no connection breaks: of what is asked for
+	// later, every other client is served at most once, and once more for each client of the
+	// waiter's own instance that waited before it. FIFO implies it.
+	Bounded   bool
 	Fencing   bool // tokens strictly grow
 	Reentrant bool // the owner may acquire again
 	Watchdog  bool // a living holder's lease is renewed until it is released
@@ -65,6 +70,7 @@ func (c Claims) List() []string {
 		{c.Exclusion, "exclusion"},
 		{c.Recovery, "recovery"},
 		{c.FIFO, "FIFO"},
+		{c.Bounded && !c.FIFO, "bounded overtaking"},
 		{c.Fencing, "fencing"},
 		{c.Reentrant, "re-entrant"},
 		{c.Watchdog, "watchdog"},

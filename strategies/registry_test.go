@@ -61,9 +61,13 @@ func TestClaimsPrint(t *testing.T) {
 	if got := (strategies.Claims{}).String(); got != "none" {
 		t.Errorf("no claims print as %q", got)
 	}
-	all := strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Reentrant: true, Watchdog: true}
+	all := strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Bounded: true, Fencing: true, Reentrant: true, Watchdog: true}
 	if got, want := all.String(), "exclusion, recovery, FIFO, fencing, re-entrant, watchdog"; got != want {
-		t.Errorf("all claims print as %q, want %q", got, want)
+		t.Errorf("all claims print as %q, want %q: FIFO says more than bounded", got, want)
+	}
+	all.FIFO = false
+	if got, want := all.String(), "exclusion, recovery, bounded overtaking, fencing, re-entrant, watchdog"; got != want {
+		t.Errorf("all claims but FIFO print as %q, want %q", got, want)
 	}
 }
 

@@ -5,7 +5,8 @@
 // It is package handoff's lock, with whose Lockers of the same Prefix it shares it, and all
 // that is said there holds here. But there is no bound in time on how long the lock may
 // stay in a process: to those who waited there when it came, as many as the option batch
-// says, and while half the TTL is left.
+// says, and while half the TTL is left. Who waits is overtaken once at most by each client of
+// the other processes, unless one of those bounds is met first.
 package cohort
 
 import (
@@ -25,7 +26,7 @@ func init() {
 		Name:        "cohort",
 		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
 		Doc:         strategies.PackageComment(source),
-		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true},
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},

@@ -9,8 +9,9 @@
 // The mutex is a channel with room for one: Go serves those who wait to send in the
 // order in which they came and hands over directly, so nobody barges, and a wait ends
 // with its context, which that for a sync.Mutex does not. FIFO is lost all the same,
-// as the processes' turns follow the strategy. So is re-entrance: the owner would wait
-// for itself.
+// as the processes' turns follow the strategy; and no bound on overtaking is left, as the
+// next of a process asks the strategy only when the one before him has released. Re-entrance
+// is lost too: the owner would wait for itself.
 //
 // What else the strategy guarantees is kept, and what its leases can do. What breaks
 // it: a holder that is stuck keeps its process's others out although its lease has run
@@ -34,7 +35,7 @@ func init() {
 	strategies.RegisterWrapper(strategies.Wrapper{
 		Name:    "gated",
 		Summary: "NAME behind a mutex: of a process's clients one at a time goes to Redis",
-		Claims:  "NAME's, but for FIFO and re-entrance",
+		Claims:  "NAME's, but for the order (FIFO, bounded overtaking) and re-entrance",
 		Fits:    fits,
 		Refine:  refine,
 		Wrap:    New,
@@ -55,7 +56,7 @@ func fits(info strategies.Info) error {
 func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
 	info.Doc = strategies.PackageComment(source) + "\n" + info.Doc
-	info.Claims.FIFO, info.Claims.Reentrant = false, false
+	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
 	return info
 }
 

@@ -13,10 +13,13 @@
 // own in Redis's queue. Package cohort is this lock with no bound in time.
 //
 // It guarantees exclusion while a lease is valid, that a dead holder's lock goes to the next
-// after the TTL, and tokens that grow. Nobody is overtaken by more than one turn of each other
-// process for each turn of his own that he has to wait for. With Linger 0 it serves in the order in which Redis took the
-// requests; not so those of a process that cannot be told at its turn, which come back to the
-// head of the queue, and after a holder has died, when whoever asks first gets it.
+// after the TTL, and tokens that grow. In a process all are served in the order in which they
+// came. Somebody who waits is overtaken by each client of the other processes once at most,
+// for each lease that comes to his process until it is his turn. That is one lease if those
+// before him there are done within Linger, and else at most one for each of them and one more.
+// With Linger 0 all are served in the order in which Redis took the requests. What is said of order
+// does not hold for a process that cannot be told at its turn, which comes back to the head of
+// the queue, nor after a holder has died, when whoever asks first gets the lock.
 //
 // What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
 // failover to a replica that had not seen the grant, which may hand the lock out twice; a
@@ -28,7 +31,8 @@
 // All processes need the same Prefix and version. It needs Redis 7.0 or newer, a TTL of 10 ms
 // or more, and these rights: GET, SET, DEL, APPEND, PTTL, PEXPIRE, EXISTS, RPUSH, RPUSHX, LPUSH,
 // LPOP, LPOS, LRANGE, LREM, TIME, PING, EVAL, EVALSHA on keys PREFIX* and {PREFIX*, SPUBLISH, SSUBSCRIBE
-// and SUNSUBSCRIBE on channels PREFIX* (in a cluster also {PREFIX*).
+// and SUNSUBSCRIBE on channels PREFIX* (in a cluster also {PREFIX*, and for a name with a } that
+// is no hash tag, keys and channels that begin with {).
 package handoff
 
 import (
@@ -55,7 +59,7 @@ func init() {
 		Name:        "handoff",
 		Summary:     "the release hands the lock to the next: in the process for as long as linger, then to the longest waiting process",
 		Doc:         strategies.PackageComment(source),
-		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true},
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},

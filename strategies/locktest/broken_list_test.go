@@ -15,6 +15,7 @@ func broken() []subject {
 		ending     = "a wait ends with its context"
 		tidy       = "nothing is left behind"
 		inOrder    = "first come, first served"
+		notAgain   = "nobody is overtaken again and again"
 		growing    = "fencing tokens grow"
 		again      = "the owner may acquire again, and releases as often"
 		ownersOnly = "only the owner releases"
@@ -82,7 +83,13 @@ func broken() []subject {
 		polling(fault{tryWaits: true}, 0).called("a try-lock that waits").
 			breaks("try-lock", trying, "tried 4 times"),
 		inProcess(localFault{swaps: true}, 1, fifo).called("every second waiter jumps the queue").
-			breaks("fifo", inOrder, "when it was waiter"),
+			breaks("fifo", inOrder, "when it was waiter", notAgain),
+		inCohorts(cohortFault{forEver: true}).called("an instance passes the lock to its own newcomers for ever").
+			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
+		inCohorts(cohortFault{barges: true}).called("an instance that has given the lock up is the next again").
+			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
+		inProcess(localFault{lastFirst: true}, 1, bounded).called("who comes last is served first").
+			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
 
 		// What is left.
 		onRedis(fault{registers: true}, 0).waitingInVain().called("who gave up stays registered").

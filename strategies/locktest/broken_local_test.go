@@ -11,6 +11,7 @@ import (
 // localFault is what is wrong with a localLock. The zero one is nothing.
 type localFault struct {
 	swaps       bool // every second waiter goes before the one that came last
+	lastFirst   bool // the last waiter is served first
 	morePermits int  // than there are
 	deaf        bool // waits do not end with their context
 	ghosts      bool // a wait that was cancelled stays in the queue
@@ -114,9 +115,12 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 		return l.grant(q, owner), nil
 	}
 	place := &localWaiter{owner: owner, granted: make(chan *localLease, 1)}
-	if last := len(q.waiters) - 1; l.swaps && last >= 0 && last%2 == 0 {
+	switch last := len(q.waiters) - 1; {
+	case l.lastFirst:
+		q.waiters = slices.Insert(q.waiters, 0, place)
+	case l.swaps && last >= 0 && last%2 == 0:
 		q.waiters = slices.Insert(q.waiters, last, place)
-	} else {
+	default:
 		q.waiters = append(q.waiters, place)
 	}
 	l.mu.Unlock()

@@ -21,6 +21,8 @@ type subject struct {
 	open func(strategies.Config) (strategies.Locker, error)
 	// impatient is for those whose fault is that something never happens.
 	impatient bool
+	// sure is for those whose fault must show at the first look.
+	sure bool
 
 	// What it must be rejected for: the test that is meant for it must say so, with
 	// those words, and no promise but this one may be found broken, and such as it
@@ -36,12 +38,14 @@ const (
 	fencing
 	reentrant
 	watchdog
+	bounded
 )
 
 func claims(c int) strategies.Claims {
 	return strategies.Claims{
 		Exclusion: c&exclusion != 0, Recovery: c&recovery != 0, FIFO: c&fifo != 0,
 		Fencing: c&fencing != 0, Reentrant: c&reentrant != 0, Watchdog: c&watchdog != 0,
+		Bounded: c&bounded != 0,
 	}
 }
 
@@ -70,6 +74,15 @@ func inProcess(f localFault, permits, claimed int) subject {
 	}}
 }
 
+// inCohorts is a cohortLock with a fault.
+func inCohorts(f cohortFault) subject {
+	info := strategies.Info{Name: "cohorts", Claims: claims(exclusion | bounded), Capacity: 1}
+	shared := &cohorts{keys: map[string]*cohortKey{}}
+	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+		return &cohortLock{cohortFault: f, shared: shared, config: c}, nil
+	}}
+}
+
 // ofNodes is a quorumLock with a fault.
 func ofNodes(f quorumFault) subject {
 	info := strategies.Info{Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5}
@@ -87,6 +100,8 @@ func (s subject) keeping(pattern string) subject {
 }
 
 func (s subject) waitingInVain() subject { s.impatient = true; return s }
+
+func (s subject) atOnce() subject { s.sure = true; return s }
 
 func (s subject) breaks(test, promise, seen string, also ...string) subject {
 	s.test, s.promise, s.seen, s.also = test, promise, seen, also
@@ -152,7 +167,7 @@ func (s subject) patience() []time.Duration {
 	switch {
 	case s.impatient:
 		return []time.Duration{1500 * time.Millisecond, 3 * time.Second, 5 * time.Second, 8 * time.Second}
-	case s.test != "":
+	case s.test != "" && !s.sure:
 		return []time.Duration{usual, usual, usual, usual}
 	}
 	return []time.Duration{usual}
@@ -206,6 +221,8 @@ func correct() []subject {
 		polling(fault{}, fencing|reentrant|watchdog).called("a correct lock that is polled"),
 		inProcess(localFault{}, 1, fifo|fencing|reentrant).called("a correct lock in the process"),
 		inProcess(localFault{}, 3, fifo).called("a correct semaphore"),
+		inCohorts(cohortFault{}).called("a correct lock that goes round in an instance"),
+		inProcess(localFault{}, 1, bounded).called("a correct lock in the process, that claims less"),
 		ofNodes(quorumFault{}).called("a correct quorum"),
 	}
 }

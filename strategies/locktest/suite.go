@@ -14,6 +14,7 @@ const (
 	yielding   = "a wait that ends takes neither lock nor wake-up with it"
 	tidy       = "nothing is left behind"
 	inOrder    = "first come, first served"
+	bounded    = "nobody is overtaken again and again"
 	growing    = "fencing tokens grow"
 	again      = "the owner may acquire again, and releases as often"
 	ownersOnly = "only the owner releases"
@@ -42,6 +43,9 @@ func shares(i strategies.Info) bool   { return excludes(i) && i.Capacity > 1 }
 func recovers(i strategies.Info) bool { return excludes(i) && i.Claims.Recovery }
 func onRedis(i strategies.Info) bool  { return excludes(i) && i.Nodes > 0 }
 func queues(i strategies.Info) bool   { return excludes(i) && i.Claims.FIFO }
+func bounds(i strategies.Info) bool {
+	return excludes(i) && i.Capacity == 1 && (i.Claims.Bounded || i.Claims.FIFO)
+}
 func fences(i strategies.Info) bool   { return excludes(i) && i.Claims.Fencing }
 func reenters(i strategies.Info) bool { return excludes(i) && i.Claims.Reentrant }
 func onNodes(i strategies.Info) bool  { return excludes(i) && i.Nodes > 1 }
@@ -60,6 +64,7 @@ func tests() []test {
 		{"cancelled at any moment", yielding, excludes, cancelledAnytime},
 		{"given-up waits", tidy, excludes, givenUpWaits},
 		{"fifo", inOrder, queues, fifo},
+		{"overtaking", bounded, bounds, overtaking},
 		{"fencing", growing, fences, fencing},
 		{"re-entrance", again, reenters, reentrance},
 		{"dead holder", recovering, recovers, deadHolder},

@@ -121,11 +121,18 @@ func (w *waiter) settle() {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	for try := 0; try < 20; try++ {
+	if queues {
+		w.heard()
+	} else {
+		w.quiet()
+	}
+}
+
+// heard returns when the servers have heard what the instance has sent, and nothing more
+// comes of it.
+func (w *waiter) heard() {
+	for range 20 {
 		moved := w.quiet()
-		if !queues {
-			return
-		}
 		w.s.heard()
 		if w.quiet().Equal(moved) {
 			return

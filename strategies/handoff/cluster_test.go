@@ -1,0 +1,152 @@
+package handoff_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// In a cluster a process is told by the sharded channel of the lock's slot, whatever the
+// key, and waiters follow the slot when it moves.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	top := redistest.StartTopology(t, "cluster:3")
+	open := func(linger time.Duration) trial.Process {
+		config := strategies.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
+		l, err := handoff.New(config, handoff.Options{Linger: linger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if err := l.Prepare(t.Context(), []string{"key", "a}b"}); err != nil {
+			t.Fatal(err)
+		}
+		return trial.Process{Locker: l, Config: config}
+	}
+	a, b, h := open(0), open(time.Hour), open(0)
+	client := a.Config.Nodes[0].Client.(*redis.ClusterClient)
+	c := &crowd{t: t, served: make(chan served, 100)}
+	for _, key := range []string{"key", "{a}b", "a{b", "a}b", "{}odd", "a{}b{c}", "}{", "{{a}}", "", "ä\x00 "} {
+		lease := h.Acquire(t, key)
+		c.wait(key, "a1", a)
+		c.wait(key, "a2", a)
+		c.wait(key, "b1", b)
+		for _, who := range []string{"a1", "a2", "b1"} {
+			trial.Release(t, lease)
+			lease = c.next(who)
+		}
+		trial.Release(t, lease)
+	}
+	trial.Eventually(t, "nothing is left", func() bool {
+		var left atomic.Int64
+		err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			n, err := node.DBSize(ctx).Result()
+			left.Add(n)
+			return err
+		})
+		return err == nil && left.Load() == 0
+	})
+
+	// Who has not found the new node yet when it is his turn comes later.
+	lease := h.Acquire(t, "key")
+	c.wait("key", "a1", a)
+	c.wait("key", "b1", b)
+	move(t, client, top.Addrs(), lock)
+	trial.Release(t, lease)
+	for range 2 {
+		s := <-c.served
+		if s.err != nil {
+			t.Fatalf("%s got: %v", s.who, s.err)
+		}
+		trial.Release(t, s.lease)
+	}
+}
+
+// crowd is callers who wait for any key.
+type crowd struct {
+	t      *testing.T
+	served chan served
+}
+
+// wait has somebody wait, and returns when he does, at Redis.
+func (c *crowd) wait(key, who string, p trial.Process) {
+	c.t.Helper()
+	before, _ := handoff.Waiting(locker(p), key)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		lease, err := p.Locker.Acquire(ctx, key)
+		held, _ := lease.(*handoff.Lease)
+		c.served <- served{who, held, err}
+	}()
+	trial.Eventually(c.t, "somebody waits for "+key, func() bool {
+		n, queued := handoff.Waiting(locker(p), key)
+		return n > before && queued
+	})
+}
+
+// next must be that one.
+func (c *crowd) next(who string) *handoff.Lease {
+	c.t.Helper()
+	s := <-c.served
+	if s.err != nil || s.who != who {
+		c.t.Fatalf("%s was served, or got: %v, when it was %s's turn", s.who, s.err, who)
+	}
+	return s.lease
+}
+
+// move gives a key's slot to another node.
+func move(t *testing.T, client *redis.ClusterClient, addrs []string, key string) {
+	t.Helper()
+	ctx := t.Context()
+	slot := client.ClusterKeySlot(ctx, key).Val()
+	owner, err := client.MasterForKey(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := owner.Options().Addr
+	var to string
+	for _, addr := range addrs {
+		if addr != from {
+			to = addr
+		}
+	}
+	node := func(addr string) (*redis.Client, string) {
+		c := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = c.Close() })
+		return c, c.Do(ctx, "CLUSTER", "MYID").Val().(string)
+	}
+	source, sourceID := node(from)
+	target, targetID := node(to)
+	do := func(c *redis.Client, args ...any) {
+		if err := c.Do(ctx, args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	do(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID)
+	do(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID)
+	host, port, _ := strings.Cut(to, ":")
+	for {
+		keys := source.ClusterGetKeysInSlot(ctx, int(slot), 10).Val()
+		if len(keys) == 0 {
+			break
+		}
+		for _, k := range keys {
+			do(source, "MIGRATE", host, port, k, 0, 5000)
+		}
+	}
+	for _, addr := range append([]string{to, from}, addrs...) {
+		c, _ := node(addr)
+		do(c, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", targetID)
+	}
+}

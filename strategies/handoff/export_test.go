@@ -1,0 +1,58 @@
+package handoff
+
+// Scripts are the hashes by which Redis is asked to run them.
+var Scripts = map[string]string{
+	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
+	"check": checkScript.hash, "extend": extendScript.hash,
+}
+
+// Waiting is how many of the process wait for a key, and whether all that they need at
+// Redis is queued there.
+func Waiting(l *Locker, key string) (n int, queued bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.lines[key]
+	if ln == nil {
+		return 0, false
+	}
+	if ln.asking || ln.looking || len(ln.places) < ln.wanted() {
+		return ln.waiters.Len(), false
+	}
+	for _, p := range ln.places {
+		if !p.queued {
+			return ln.waiters.Len(), false
+		}
+	}
+	return ln.waiters.Len(), true
+}
+
+// Asking says whether somebody sees whether the lock can be had at once.
+func Asking(l *Locker, key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines[key] != nil && l.lines[key].asking
+}
+
+// Quiet says whether the process has nothing to do with any lock, and owes nothing.
+func Quiet(l *Locker) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ln := range l.lines {
+		if !ln.idle() { // one that was crowded is kept for a second
+			return false
+		}
+	}
+	for _, d := range l.debts {
+		if !d.answered {
+			return false
+		}
+	}
+	return len(l.places)+len(l.held) == 0
+}
+
+// Lines is of how many locks the process keeps something.
+func Lines(l *Locker) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lines)
+}

@@ -1,0 +1,299 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// Whoever gives up is passed over, wherever it waits; the process keeps its place for the
+// others.
+func TestSomeGiveUp(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff:linger=0s", "cohort"} {
+		p := newPair(t, variant, time.Hour, 5, 1)
+		if variant != "cohort" { // b1 came last, to Redis too
+			p.leave("a1")
+			p.leave("a4")
+			p.done(p.turns(p.first, "a2 a3 a5 b1"))
+			continue
+		}
+		p.leave("a1") // who brought the place
+		if n := p.length(); n != 2 {
+			t.Errorf("two processes have %d places", n)
+		}
+		held := p.turns(p.first, "a2")
+		p.leave("a3")
+		p.leave("a5")
+		p.done(p.turns(held, "a4 b1"))
+	}
+}
+
+// With its last waiter a process leaves the queue at once.
+func TestAllGiveUp(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		p := newPair(t, variant, time.Hour, 2, 1)
+		p.leave("a1")
+		p.leave("a2")
+		trial.Eventually(t, "only the other is queued", func() bool { return p.length() == 1 })
+		p.done(p.turns(p.first, "b1"))
+	}
+}
+
+// A lease that is passed to somebody who gives up in that moment goes to the next.
+func TestGivenUpWhenPassed(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, "cohort", time.Hour, 0, 0)
+	for round := range 60 {
+		for n := range 3 {
+			p.join(fmt.Sprint("a", n), p.a)
+		}
+		held := p.turns(p.first, "a0")
+		var all sync.WaitGroup
+		all.Go(func() { spin(); p.cancel["a1"]() })
+		spin()
+		trial.Release(t, held)
+		all.Wait()
+		s := p.any()
+		if s.who == "a1" && s.err == nil {
+			trial.Release(t, s.lease)
+		}
+		if s.who != "a2" {
+			if s.err != nil && !errors.Is(s.err, context.Canceled) {
+				t.Fatalf("round %d: %s got: %v", round, s.who, s.err)
+			}
+			s = p.any()
+		} else if s := p.any(); s.who != "a1" || s.err == nil {
+			t.Fatalf("round %d: %s came after a2", round, s.who)
+		}
+		if s.lease == nil {
+			s.lease = p.next("a2")
+		}
+		trial.Release(t, s.lease)
+		p.first = acquire(t, p.h)
+	}
+	p.done(p.first)
+}
+
+// spin takes less than the system's timers can.
+func spin() {
+	for end := time.Now().Add(rand.N(100 * time.Microsecond)); time.Now().Before(end); {
+	}
+}
+
+// A grant that is under way to a process whose last waiter gives up goes on to the next.
+func TestLastGivesUpWhenGranted(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		p := newPair(t, variant, time.Hour, 0, 0)
+		for round := range 60 {
+			p.join("a1", p.a)
+			p.join("b1", p.b)
+			var all sync.WaitGroup
+			all.Go(func() { spin(); spin(); spin(); p.cancel["a1"]() })
+			trial.Release(t, p.first)
+			all.Wait()
+			for left := 2; left > 0; left-- {
+				s := p.any()
+				switch {
+				case s.err == nil:
+					trial.Release(t, s.lease)
+				case s.who != "a1" || !errors.Is(s.err, context.Canceled):
+					t.Fatalf("round %d: %s got: %v", round, s.who, s.err)
+				}
+			}
+			p.first = acquire(t, p.h)
+		}
+		p.done(p.first)
+	}
+}
+
+// What a process asks twice in one call to be given up is given up once: the next has it by
+// then.
+func TestGivenUpTwiceInOneCall(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	trial.Start(t, server, "handoff", time.Hour) // which loads the scripts
+	q := newQueue(t, server)
+	ctx := t.Context()
+	for _, stranger := range []string{"B", "C"} {
+		heard := q.server.SSubscribe(ctx, "trial:handoff:"+process(stranger))
+		defer func() { _ = heard.Close() }()
+		if _, err := heard.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		q.server.RPush(ctx, list, entry(stranger, 1, time.Hour))
+	}
+	q.server.Set(ctx, lock, process("A")+":1+", time.Hour)
+	mine := entry("A", 1, time.Hour)
+	err := q.server.EvalSha(ctx, handoff.Scripts["leave"], []string{lock, list}, "trial:handoff:", process("A"), mine, mine).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := q.server.Get(ctx, lock).Val(); owner != process("B")+":1+" {
+		t.Errorf("the lock is %q, the next is B", owner)
+	}
+	if n := q.length(); n != 1 {
+		t.Errorf("%d are queued, want C", n)
+	}
+}
+
+// A release is told that it was one, also when the only neighbour gives up in that moment,
+// so that the process both enters the queue and leaves it.
+func TestReleaseWhileTheLastWaiterLeaves(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		server := redistest.Start(t)
+		p := trial.Start(t, server, variant, time.Hour)
+		q := newQueue(t, server)
+		for range 100 {
+			lease := acquire(t, p)
+			q.come("waiter", p)
+			trial.Eventually(t, "it waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
+			var all sync.WaitGroup
+			all.Go(func() { spin(); q.cancel["waiter"]() })
+			spin()
+			trial.Release(t, lease)
+			all.Wait()
+			switch s := q.any(); {
+			case s.err == nil:
+				trial.Release(t, s.lease)
+			case !errors.Is(s.err, context.Canceled):
+				t.Fatal(s.err)
+			}
+		}
+		q.nothingLeft(p)
+	}
+}
+
+// Many waits that end with their context leave nothing, at Redis or in the process.
+func TestManyGiveUp(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			manyGiveUp(t, variant)
+		})
+	}
+}
+
+func manyGiveUp(t *testing.T, variant string) {
+	server := redistest.Start(t)
+	holder, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
+	q := newQueue(t, server)
+	lease := acquire(t, holder)
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), rand.N(30*time.Millisecond))
+			defer cancel()
+			if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a wait with a deadline returned %v", err)
+			}
+		})
+	}
+	all.Wait()
+	trial.Eventually(t, "nobody is queued", func() bool { return q.length() == 0 })
+	trial.Release(t, lease)
+	q.nothingLeft(holder, p)
+	for _, p := range []trial.Process{holder, p} { // the lock was crowded for a second
+		trial.Eventually(t, "nothing is kept of the lock", func() bool { return handoff.Lines(locker(p)) == 0 })
+	}
+}
+
+// A try-lock does not wait, whoever has the lock.
+func TestTryAcquire(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
+	q := newQueue(t, server)
+	try := func(p trial.Process) (*handoff.Lease, error) {
+		lease, err := locker(p).TryAcquire(t.Context(), "key")
+		held, _ := lease.(*handoff.Lease)
+		return held, err
+	}
+	lease, err := try(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]trial.Process{"its own process": a, "another": b} {
+		if _, err := try(p); !errors.Is(err, strategies.ErrHeld) {
+			t.Errorf("a try of %s returned %v", name, err)
+		}
+	}
+	q.join("waiter", b)
+	if _, err := try(b); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a try beside a waiter returned %v", err)
+	}
+	trial.Release(t, lease)
+	if _, err := try(a); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a try of a lock that was handed over returned %v", err)
+	}
+	trial.Release(t, q.next("waiter"))
+	if lease, err = try(a); err != nil {
+		t.Fatal(err)
+	}
+	if lease.FencingToken() <= q.last {
+		t.Errorf("token %d came after %d", lease.FencingToken(), q.last)
+	}
+	trial.Release(t, lease)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := locker(a).TryAcquire(ended, "key"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a try with a context that has ended returned %v", err)
+	}
+	q.nothingLeft(a, b)
+}
+
+// Close ends all waits, in the process and at Redis. Who holds can release.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		p := newPair(t, variant, time.Hour, 2, 1)
+		p.join("h1", p.h)
+		for _, process := range []trial.Process{p.h, p.a} {
+			if err := process.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			if s := p.any(); s.who == "b1" || !errors.Is(s.err, strategies.ErrClosed) {
+				t.Errorf("%s got: %v, when its process was closed", s.who, s.err)
+			}
+		}
+		if _, err := p.a.Locker.Acquire(t.Context(), "key"); !errors.Is(err, strategies.ErrClosed) {
+			t.Errorf("an acquire after Close returned %v", err)
+		}
+		if _, err := locker(p.a).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrClosed) {
+			t.Errorf("a try after Close returned %v", err)
+		}
+		held := p.turns(p.first, "b1") // the closed one's places are not heard
+		notHeld(t, p.first)
+		trial.Release(t, held)
+		p.nothingLeft(p.b)
+	}
+}
+
+// A lease of a process that was closed is still told when it is over.
+func TestLostAfterClose(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff", 100*time.Millisecond)
+	lease := acquire(t, p)
+	lost := lease.Lost()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	notHeld(t, lease)
+}
