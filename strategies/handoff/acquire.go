@@ -4,54 +4,38 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 )
 
-// grace is how long a wait that has ended is held up by what it leaves behind at Redis.
-const grace = 200 * time.Millisecond
-
 func (l *Locker) acquire(ctx context.Context, key string) (*Lease, error) {
-	if err := ctx.Err(); err != nil {
+	ln, err := l.enter(ctx, key)
+	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil, strategies.ErrClosed
-	}
-	ln := l.line(key)
 	ln.came++
-	number := ln.came
+	w := &waiter{number: ln.came, over: make(chan struct{})}
 	if ln.idle() && time.Now().After(ln.crowded) {
 		held, err := l.ask(ctx, ln)
-		if held != nil || !errors.Is(err, strategies.ErrHeld) {
-			ln.abandoned()
+		if !errors.Is(err, strategies.ErrHeld) {
+			ln.settle()
 			l.mu.Unlock()
 			return held, err
 		}
-		if l.closed {
-			l.mu.Unlock()
-			return nil, strategies.ErrClosed
-		}
 	}
-	w, element := ln.enter(number)
-	p := ln.short()
+	place, p := ln.join(w), ln.short()
 	l.mu.Unlock()
 	if p != nil {
-		if err := l.queue(ctx, p, "wait"); err != nil && l.leave(ctx, ln, element) {
+		if err := l.queue(ctx, p, "wait"); err != nil && l.leave(ctx, ln, place) {
 			return nil, doubt.Because(ctx, err)
 		}
 	}
 	select {
 	case <-w.over:
 	case <-ctx.Done():
-		if l.leave(ctx, ln, element) {
+		if l.leave(ctx, ln, place) {
 			return nil, ctx.Err()
 		}
 	}
@@ -62,21 +46,30 @@ func (l *Locker) acquire(ctx context.Context, key string) (*Lease, error) {
 }
 
 func (l *Locker) try(ctx context.Context, key string) (*Lease, error) {
-	if err := ctx.Err(); err != nil {
+	ln, err := l.enter(ctx, key)
+	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return nil, strategies.ErrClosed
-	}
-	ln := l.line(key)
 	if !ln.idle() {
 		return nil, strategies.ErrHeld
 	}
 	held, err := l.ask(ctx, ln)
-	ln.abandoned()
-	return held, doubt.Because(ctx, err)
+	ln.settle()
+	return held, err
+}
+
+// enter returns a key's line, with the mutex.
+func (l *Locker) enter(ctx context.Context, key string) (*line, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, strategies.ErrClosed
+	}
+	return l.line(key), nil
 }
 
 // ask takes a lock that is free, or returns ErrHeld. It is called with the mutex, and
@@ -87,103 +80,81 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	g, err := l.take(ctx, ln)
 	l.mu.Lock()
 	ln.asking = false
-	if g != nil {
-		held := new(Lease)
-		ln.begin(g)
-		ln.hand(g, held)
-		return held, nil
+	if err != nil {
+		if l.closed {
+			err = strategies.ErrClosed
+		}
+		return nil, doubt.Because(ctx, err)
+	}
+	held := new(Lease)
+	ln.begin(g)
+	ln.hand(g, held)
+	return held, nil
+}
+
+// take asks Redis for a free lock. Where the answer is lost it asks again under the same
+// id, which tells whether it got it.
+func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
+	g := &lease{id: l.ids.next(), since: time.Now()}
+	g.until.Set(end(g.since, l.config.TTL))
+	var owner string
+	doubtful, err := persist(ctx, func() (err error) {
+		l.config.Probe.Attempt()
+		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, l.ttl())
+		return err
+	})
+	g.doubtful = doubtful
+	switch {
+	case err == nil && owner == g.id && time.Now().Before(g.until.Get()):
+		return g, nil
+	case err == nil && !doubtful && owner != g.id:
+		return nil, strategies.ErrHeld
+	case err == nil: // or its answer came too late
+		err, doubtful = strategies.ErrHeld, true
+	}
+	if doubtful {
+		l.mu.Lock()
+		paid := l.owe(ln.names, g.id, true)
+		l.mu.Unlock()
+		await(ctx, paid)
 	}
 	return nil, err
 }
 
-// abandoned sees to those who came while somebody asked who does not wait himself.
-func (ln *line) abandoned() {
-	if ln.waiters.Len() > 0 && len(ln.places) < ln.wanted() {
-		ln.look(0)
-	}
-	ln.forget()
-}
-
-// take asks Redis for a free lock. Where the answer is lost it asks again, under the same
-// id, which tells whether it got it.
-func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
-	id, since := l.ids.next(), time.Now()
-	doubtful := false
-	for r := (retry{}); ; {
-		l.config.Probe.Attempt()
-		owner, clock, err := l.takeOnce(ctx, ln, id)
-		switch {
-		case err == nil && owner == id:
-			g := &lease{id: id, token: clock, since: since, doubtful: doubtful}
-			g.until.Set(end(since, l.config.TTL))
-			if time.Now().Before(g.until.Get()) {
-				return g, nil
-			}
-			l.giveBack(ctx, ln, id) // the answer came too late
-			id, since, doubtful = l.ids.next(), time.Now(), false
-			continue
-		case err == nil:
-			if doubtful {
-				l.giveBack(ctx, ln, id)
-			}
-			return nil, strategies.ErrHeld
-		case !lost(err) && !doubtful:
-			return nil, err
-		}
-		doubtful = true
-		if !r.wait(ctx) {
-			l.giveBack(ctx, ln, id)
-			return nil, doubt.Because(ctx, err)
-		}
-	}
-}
-
-func (l *Locker) takeOnce(ctx context.Context, ln *line, id string) (owner string, clock int64, err error) {
-	if l.redis.cluster == nil {
-		return l.redis.set(ctx, ln.lock, id, l.ttl())
-	}
-	reply, err := l.redis.run(ctx, queueScript, ln.keys(), ln.base, l.ids.process, id, l.ttl(), "try")
-	if told, ok := reply.(string); ok && err == nil {
-		owner, clock, _, _ = parse(told)
-	}
-	return owner, clock, err
-}
-
-// queue has a place stand in Redis's queue, where the lock is not free. An error says that
-// it does not, and nobody waits by it.
+// queue has a place stand in Redis's queue, if the lock is not free. An error says that it
+// does not, and that nobody waits by it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
-	ln := p.line
+	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
-	doubtful := false
-	for r := (retry{}); err == nil; {
-		l.config.Probe.Attempt()
-		if err = l.queueOnce(ctx, p, mode); err == nil {
-			return nil
-		}
-		if !lost(err) && !doubtful {
-			break
-		}
-		doubtful, mode = true, "again"
-		if r.wait(ctx) {
-			err = nil
-		}
+	if err == nil {
+		doubtful, err = persist(ctx, func() error {
+			l.config.Probe.Attempt()
+			err := l.queueOnce(ctx, p, mode)
+			mode = "again"
+			return err
+		})
+	}
+	if err == nil {
+		return nil
 	}
 	l.mu.Lock()
-	waits := ln.drop(p) // else it was granted all the same
-	if waits && ln.waiters.Len() > 0 {
+	if !ln.drop(p) { // it was granted all the same
+		l.mu.Unlock()
+		return nil
+	}
+	var paid <-chan struct{}
+	if doubtful {
+		paid = l.owe(ln.names, l.entry(p.id), true)
+	}
+	if ln.waiters.Len() > 0 {
 		ln.failed()
 	}
 	l.mu.Unlock()
-	if waits && doubtful {
-		l.giveBack(ctx, ln, l.entry(p.id))
-	}
-	if !waits {
-		return nil
-	}
+	await(ctx, paid)
 	return err
 }
 
-// queueOnce asks Redis once, without a script where others are known to be queued.
+// queueOnce asks Redis once; without a script where others are known to be queued.
 func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	ln := p.line
 	l.mu.Lock()
@@ -205,127 +176,66 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 		}
 	}
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, queueScript, ln.keys(), ln.base, l.ids.process, p.id, l.ttl(), mode)
+	reply, err := l.redis.run(ctx, queueScript, &ln.names, l.ids.process, p.id, l.ttl(), mode)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln.kept = sent
-	switch reply := reply.(type) {
-	case string:
-		l.told(reply, p.since, true)
+	if told, ok := reply.(string); ok {
+		l.told(told, p.since, true)
 		return nil
-	case []any:
-		if len(reply) == 2 {
-			left, _ := reply[0].(int64)
-			ln.ahead, _ = reply[1].(int64)
-			p.queued, ln.crowded = true, sent.Add(time.Second)
-			ln.known(time.Duration(left) * time.Millisecond)
-			return nil
-		}
 	}
-	return unexpected("to queue", reply)
+	left, ahead, ok := pair(reply)
+	if !ok {
+		return unexpected("to queue", reply)
+	}
+	p.queued, ln.ahead, ln.kept, ln.crowded = true, ahead, sent, sent.Add(time.Second)
+	ln.known(time.Duration(left) * time.Millisecond)
+	return nil
 }
 
-// leave ends a wait, unless it has ended by itself: then it returns false. What has been
-// granted to somebody whose ctx has ended goes to the next.
+// leave ends a wait, unless it has ended by itself: then it returns false. A turn that has
+// come to somebody whose ctx has ended goes to the next.
 func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) bool {
 	w := element.Value.(*waiter)
+	var paid <-chan struct{}
 	l.mu.Lock()
 	select {
 	case <-w.over:
-		l.mu.Unlock()
-		if w.err == nil && ctx.Err() != nil {
-			settle, done := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		if w.err != nil || ctx.Err() == nil || l.closed {
+			l.mu.Unlock()
+			return false
+		}
+		released := make(chan struct{})
+		l.tasks.Go(func() {
+			settle, done := context.WithTimeout(context.Background(), patience)
 			defer done()
 			_ = w.turn.Release(settle)
-			return true
-		}
-		return false
+			close(released)
+		})
+		paid = released
 	default:
+		ln.waiters.Remove(element)
+		if p := ln.spare(); p != nil {
+			paid = l.owe(ln.names, l.entry(p.id), !p.queued)
+		}
+		ln.forget()
 	}
-	ln.waiters.Remove(element)
-	p := ln.spare()
-	var paid <-chan struct{}
-	if p != nil {
-		paid = l.owe(ln.names, l.entry(p.id), !p.queued)
-	}
-	ln.forget()
 	l.mu.Unlock()
-	await(paid)
+	await(ctx, paid)
 	return true
 }
 
-// giveBack frees what a lost command may have taken, or queued.
-func (l *Locker) giveBack(ctx context.Context, ln *line, entry string) {
-	l.mu.Lock()
-	paid := l.owe(ln.names, entry, true)
-	l.mu.Unlock()
-	if ctx.Err() != nil {
-		await(paid)
-	}
-}
+// grace is how long somebody whose ctx has ended is held up by what he leaves behind.
+const grace = 200 * time.Millisecond
 
-func await(paid <-chan struct{}) {
-	if paid == nil {
+func await(ctx context.Context, paid <-chan struct{}) {
+	if paid == nil || ctx.Err() == nil {
 		return
 	}
 	select {
 	case <-paid:
 	case <-time.After(grace):
 	}
-}
-
-// probe does once to a lock of its own what is done to those of others, so that a right
-// that is missing shows at once.
-func (l *Locker) probe(ctx context.Context, key string) error {
-	l.mu.Lock()
-	ln := l.line(key)
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		ln.forget()
-	}()
-	if err := l.listen(ctx, ln); err != nil {
-		return err
-	}
-	lock := ln.queue + ":" + l.ids.process // in the slot that it listens for
-	n := names{lock, lock + ":queue", ln.base}
-	first, second := l.ids.next(), l.ids.next()
-	entry := second + " " + strconv.FormatInt(leastTTL.Milliseconds(), 10)
-	run := func(s script, args ...any) func() error {
-		return func() error {
-			_, err := l.redis.run(ctx, s, n.keys(), append([]any{n.base, l.ids.process}, args...)...)
-			return err
-		}
-	}
-	for _, step := range []func() error{
-		func() error {
-			if l.redis.cluster != nil {
-				return run(queueScript, first, leastTTL.Milliseconds(), "try")()
-			}
-			_, _, err := l.redis.set(ctx, n.lock, first, leastTTL.Milliseconds())
-			return err
-		},
-		run(queueScript, second, leastTTL.Milliseconds(), "again"),
-		func() error { _, err := l.redis.follow(ctx, n.queue, entry); return err },
-		run(checkScript, "", entry),
-		func() error {
-			_, err := l.redis.run(ctx, extendScript, n.keys()[:1], first, leastTTL.Milliseconds())
-			return err
-		},
-		run(releaseScript, first, "0", ""),
-		run(leaveScript, entry, entry),
-		func() error {
-			command := redis.NewIntCmd(ctx, "spublish", n.base+l.ids.process, "")
-			return errors.Join(l.redis.conn.Send(ctx, command), command.Err())
-		},
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

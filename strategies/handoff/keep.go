@@ -218,7 +218,7 @@ func (ln *line) check(ctx context.Context) (missing []*place, err error) {
 func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool, err error) {
 	l := ln.locker
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, checkScript, ln.keys(), ln.base, l.ids.process, seen, l.entry(p.id))
+	reply, err := l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, l.entry(p.id))
 	if err != nil {
 		return false, err
 	}
@@ -329,7 +329,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) {
 	defer cancel()
 	for len(due) > 0 {
 		first := due[0]
-		args := []any{first.base, l.ids.process}
+		var args []any
 		var same, rest []*debt
 		for _, d := range due {
 			if d.lock != first.lock {
@@ -340,7 +340,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) {
 			args = append(args, d.entry)
 		}
 		sent := time.Now()
-		reply, err := l.redis.run(ctx, leaveScript, first.keys(), args...)
+		reply, err := l.redis.run(ctx, leaveScript, &first.names, l.ids.process, args...)
 		if err != nil {
 			return
 		}

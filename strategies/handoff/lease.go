@@ -34,10 +34,11 @@ type Lease struct {
 	fence int64
 
 	// Of the Locker's mutex.
-	asked bool          // a release has been sent, and not been answered
-	over  bool          // it was passed on, released or lost
-	gone  chan struct{} // nil until somebody wants to know
-	timer *time.Timer
+	over     bool          // it was passed on, released or lost
+	refused  bool          // its release ended with an error
+	doubtful bool          // … and may have been carried out
+	gone     chan struct{} // nil until somebody wants to know
+	timer    *time.Timer
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
@@ -98,119 +99,95 @@ func (t *Lease) Release(ctx context.Context) error {
 	ln, g := t.line, t.lease
 	l := ln.locker
 	l.mu.Lock()
-	if t.over && !t.asked {
+	if t.over && !t.refused {
 		l.mu.Unlock()
 		return strategies.ErrNotHeld
 	}
 	if next := ln.goesOn(g); next != nil && !t.over {
 		t.end()
 		ln.give(g, next)
-		look := l.linger > 0 && !g.looking && time.Since(g.seen) > mostUnseen
-		if look {
+		if !g.looking && time.Since(g.seen) > mostUnseen {
 			g.looking = true
 			l.begin(func() { l.see(ln, g) })
 		}
 		l.mu.Unlock()
 		return nil
 	}
-	t.end()
-	g.holder = nil
-	delete(l.held, g.id)
-	if ln.held == g {
-		ln.held = nil
-	}
 	var p *place
-	if !t.asked && !l.closed && l.linger > 0 {
-		p = ln.short() // it queues in the same script
+	if !t.over {
+		t.end()
+		ln.giveUp(g)
+		if l.linger > 0 && !l.closed {
+			p = ln.short() // it queues in the same script
+		}
 	}
 	l.mu.Unlock()
-	err := l.release(ctx, t, p)
-	if err != nil {
+	if err := l.release(ctx, t, p); err != nil {
 		return fmt.Errorf("release %q: %w", ln.key, doubt.Because(ctx, err))
 	}
 	return nil
 }
 
-// release asks Redis, again if it does not answer. One that was lost may have been carried
-// out, and others have released since.
+// release asks Redis. One whose answer is lost may have been carried out, and others have
+// released since.
 func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	ln, g := t.line, t.lease
+	var reply any
+	var sent time.Time
 	entry := ""
-	for r := (retry{}); ; {
-		if p != nil {
-			entry = l.entry(p.id)
+	if p != nil {
+		entry = l.entry(p.id)
+	}
+	doubtful, err := persist(ctx, func() (err error) {
+		sent = time.Now()
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+		if err != nil && entry != "" {
+			entry = ""
+			if !lost(err) { // what it refuses may be to queue
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+			}
 		}
-		sent := time.Now()
-		reply, err := l.redis.run(ctx, releaseScript, ln.keys(), ln.base, l.ids.process, g.id, g.token, entry)
-		l.mu.Lock()
-		if err == nil {
-			err = l.released(t, p, reply, sent)
-			l.mu.Unlock()
-			return err
-		}
-		t.asked = t.asked || lost(err)
-		if p != nil && !lost(err) { // perhaps what it refuses is to queue
-			ln.drop(p)
-			p, entry = nil, ""
-			ln.failed()
-			l.mu.Unlock()
-			continue
-		}
-		if p != nil { // whether it is queued the keeper finds out
-			p.unsure = true
-			p, entry = nil, ""
+		return err
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.doubtful = t.doubtful || doubtful
+	if p != nil {
+		p.queued, p.unsure = entry != "", entry == ""
+	}
+	if t.refused = err != nil; err != nil {
+		if doubtful {
+			l.owe(ln.names, g.id, true)
 		}
 		ln.look(0)
-		again := lost(err)
-		l.mu.Unlock()
-		if !again || !r.wait(ctx) {
-			l.mu.Lock()
-			t.asked = true
-			if again {
-				l.owe(ln.names, g.id, true)
-			}
-			ln.forget()
-			l.mu.Unlock()
-			return err
-		}
+		return err
 	}
-}
-
-// released notes Redis's answer to a release.
-func (l *Locker) released(t *Lease, p *place, reply any, sent time.Time) error {
-	ln, g := t.line, t.lease
-	if p != nil {
-		p.queued = true
+	told, granted := reply.(string)
+	n, _ := reply.(int64)
+	ln.crowded = time.Time{}
+	switch {
+	case granted:
+		l.told(told, sent, true)
+	case n == 0 && p != nil: // it is not queued
+		ln.drop(p)
+	case n == 2:
+		ln.crowded = sent.Add(time.Second)
 	}
-	var err error
-	switch reply := reply.(type) {
-	case string:
-		l.told(reply, sent, true)
-	case int64:
-		if reply == 0 && !t.asked {
-			g.lost, err = true, strategies.ErrNotHeld
-		}
-		if reply == 2 {
-			ln.crowded = sent.Add(time.Second)
-		} else {
-			ln.crowded = time.Time{}
-		}
-		switch {
-		case p != nil && reply == 0: // it was not queued
-			ln.drop(p)
-			ln.look(0)
-		case reply == 3:
-			ln.look(0)
-		case p != nil:
-			ln.known(l.config.TTL)
-		}
+	if p != nil && p.queued {
+		ln.known(l.config.TTL)
 	}
-	t.asked = false
+	if n == 3 || p != nil && p.unsure {
+		ln.look(0)
+	}
 	if g.doubtful {
 		l.owe(ln.names, g.id, true)
 	}
-	ln.abandoned()
-	return err
+	ln.settle()
+	if n == 0 && !granted && !t.doubtful {
+		g.lost = true
+		return strategies.ErrNotHeld
+	}
+	return nil
 }
 
 // mostUnseen is for how long a lease goes on in the process without a look whether it is
@@ -273,17 +250,11 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 // extend has Redis keep a lease, and says whether it is the id's.
-func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (bool, error) {
-	for r := (retry{}); ; {
-		reply, err := l.redis.run(ctx, extendScript, ln.keys()[:1], id, milliseconds(ttl))
-		if n, ok := reply.(int64); ok && err == nil {
-			return n == 1, nil
-		}
-		if err == nil {
-			return false, unexpected("to extend", reply)
-		}
-		if !lost(err) || !r.wait(ctx) {
-			return false, err
-		}
-	}
+func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (held bool, err error) {
+	_, err = persist(ctx, func() error {
+		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
+		held = reply == int64(1)
+		return err
+	})
+	return held, err
 }

@@ -72,23 +72,19 @@ func (ln *line) forget() {
 	}
 }
 
-// enter queues somebody in the process, in the order in which they came.
-func (ln *line) enter(number int64) (*waiter, *list.Element) {
-	w := &waiter{number: number, over: make(chan struct{})}
-	after := ln.waiters.Back()
-	for after != nil && after.Value.(*waiter).number > number {
-		after = after.Prev()
-	}
-	var element *list.Element
-	if after == nil {
-		element = ln.waiters.PushFront(w)
-	} else {
-		element = ln.waiters.InsertAfter(w, after)
-	}
+// join queues somebody in the process, in the order in which they came.
+func (ln *line) join(w *waiter) *list.Element {
 	if ln.held != nil {
 		ln.lookAt(ln.held.until.Get()) // its holder may be stuck
 	}
-	return w, element
+	after := ln.waiters.Back()
+	for after != nil && after.Value.(*waiter).number > w.number {
+		after = after.Prev()
+	}
+	if after == nil {
+		return ln.waiters.PushFront(w)
+	}
+	return ln.waiters.InsertAfter(w, after)
 }
 
 // wanted is how many places the line should have at Redis.
@@ -210,14 +206,27 @@ func (ln *line) fail(err error) {
 // lose takes a lease that is known to be lost from its holder.
 func (ln *line) lose(g *lease) {
 	g.lost = true
-	delete(ln.locker.held, g.id)
 	if g.holder != nil {
 		g.holder.tell()
-		g.holder = nil
 	}
+	ln.giveUp(g)
+}
+
+// giveUp notes that nobody here has a lease any more.
+func (ln *line) giveUp(g *lease) {
+	delete(ln.locker.held, g.id)
+	g.holder = nil
 	if ln.held == g {
 		ln.held = nil
 	}
+}
+
+// settle sees to those for whom nobody asks, and ends a line that is of no use.
+func (ln *line) settle() {
+	if ln.waiters.Len() > 0 && len(ln.places) < ln.wanted() {
+		ln.look(0)
+	}
+	ln.forget()
 }
 
 // look has the keeper look after the line that soon, or sooner if it is to anyway.

@@ -15,8 +15,6 @@ type names struct {
 	base        string // what the channel of a process begins with on which it is told
 }
 
-func (n *names) keys() []string { return []string{n.lock, n.queue} }
-
 // lockOf is the name of a key's lock. In a cluster it has a hash tag that others can have too.
 func lockOf(name string, cluster bool) string {
 	if _, tagged := tagOf(name); cluster && !tagged && strings.Contains(name, "}") {

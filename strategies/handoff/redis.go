@@ -28,13 +28,8 @@ type node struct {
 }
 
 // run runs a script.
-func (n *node) run(ctx context.Context, s script, keys []string, args ...any) (reply any, err error) {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, "evalsha", s.hash, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	words = append(words, args...)
+func (n *node) run(ctx context.Context, s script, on *names, process string, args ...any) (reply any, err error) {
+	words := append([]any{"evalsha", s.hash, 2, on.lock, on.queue, on.base, process}, args...)
 	for r := (retry{}); ; {
 		command := redis.NewCmd(ctx, words...)
 		command.SetFirstKeyPos(3)
@@ -63,11 +58,18 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 	return r.wait(ctx)
 }
 
-// set tries to take a free lock, without a script. It returns the owner, and if that is id
-// the time in µs after that.
-func (n *node) set(ctx context.Context, lock, id string, ttl int64) (owner string, clock int64, err error) {
+// take takes a free lock: without a script where two commands can go together. It returns
+// the owner, and if that is id the time in µs after that.
+func (n *node) take(ctx context.Context, on *names, process, id string, ttl int64) (owner string, clock int64, err error) {
+	if n.cluster != nil {
+		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
+		if told, ok := reply.(string); ok && err == nil {
+			owner, clock, _, _ = parse(told)
+		}
+		return owner, clock, err
+	}
 	for r := (retry{}); ; {
-		set := redis.NewCmd(ctx, "set", lock, id, "px", ttl, "nx", "get")
+		set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
 		now := redis.NewTimeCmd(ctx, "time")
 		if err = n.conn.Send(ctx, set, now); err == nil {
 			if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
@@ -126,6 +128,17 @@ func unexpected(to string, reply any) error {
 	return fmt.Errorf("Redis answered %s: %v", to, reply) //nolint:staticcheck // a name
 }
 
+// pair reads two numbers.
+func pair(reply any) (a, b int64, ok bool) {
+	numbers, _ := reply.([]any)
+	if len(numbers) != 2 {
+		return 0, 0, false
+	}
+	a, first := numbers[0].(int64)
+	b, second := numbers[1].(int64)
+	return a, b, first && second
+}
+
 // lost says that a command may have been carried out although it ended with an error.
 func lost(err error) bool { return doubt.MayHaveRun(err) }
 
@@ -151,6 +164,20 @@ func (r *retry) wait(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// persist tries again what ends without an answer, for as long as patience. It says whether
+// Redis may have carried out a try that it did not hear the answer of.
+func persist(ctx context.Context, try func() error) (doubtful bool, err error) {
+	for r := (retry{}); ; {
+		if err = try(); err == nil || !lost(err) && !doubtful {
+			return doubtful, err
+		}
+		doubtful = true
+		if !r.wait(ctx) {
+			return doubtful, err
+		}
 	}
 }
 

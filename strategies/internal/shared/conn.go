@@ -24,7 +24,8 @@ import (
 
 // Conn is such a connection; in a cluster one for each node.
 type Conn struct {
-	node strategies.Node
+	node    strategies.Node
+	timeout time.Duration // of an answer
 
 	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
 	closed   bool
@@ -40,7 +41,11 @@ func Open(node strategies.Node) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{node: node, client: client, together: together}, nil
+	timeout := 3 * time.Second // as go-redis has it
+	if t := node.Options.ReadTimeout; t > 0 {
+		timeout = t
+	}
+	return &Conn{node: node, timeout: timeout, client: client, together: together}, nil
 }
 
 func open(node strategies.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
@@ -99,7 +104,8 @@ func (c *Conn) Close() error {
 
 // Send writes commands one after the other, those of other callers perhaps in between,
 // and returns when all are answered: each then has its own result or error. It returns an
-// error only if ctx ends before, and the commands must not be read then.
+// error only if ctx ends before, or if there is no answer for as long as the client's
+// ReadTimeout, and the commands must not be read then.
 //
 // If ctx had ended already, that error is ctx's own and nothing has been sent. Otherwise
 // it is one that wraps it: Redis may have carried the commands out, or may still do so.
@@ -122,14 +128,18 @@ func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 		sent = append(sent, c.together.Submit(ctx, once{command}))
 	}
 	c.mu.RUnlock()
+	wait, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	defer cancel()
 	for i, future := range slices.Backward(sent) { // the last is answered last
-		err := future.WaitContext(ctx)
-		if err != nil && err == ctx.Err() { //nolint:errorlint // not an error of the command's
-			return fmt.Errorf("no answer to %s yet: %w", commands[i].Name(), err)
+		err := future.WaitContext(wait)
+		if err != nil && err == wait.Err() { //nolint:errorlint // not an error of the command's
+			return fmt.Errorf("no answer to %s yet: %w", commands[i].Name(), context.Cause(wait))
 		}
 	}
 	return nil
 }
+
+var errNoAnswer = errors.New("Redis does not answer") //nolint:staticcheck // a name
 
 // once is a command that is not sent again after a connection broke or an error reply
 // came. (What a cluster's node has not carried out, since the key has moved, is.)
