@@ -98,7 +98,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	g := &lease{id: l.ids.next(), since: time.Now()}
 	g.until.Set(end(g.since, l.config.TTL))
 	var owner string
-	doubtful, err := persist(ctx, func() (err error) {
+	doubtful, err := l.persist(ctx, func() (err error) {
 		l.config.Probe.Attempt()
 		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, l.ttl())
 		return err
@@ -127,10 +127,14 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {
-		doubtful, err = persist(ctx, func() error {
+		doubtful, err = l.persist(ctx, func() error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
-			mode = "again"
+			if mode = "again"; err != nil && lost(err) {
+				l.mu.Lock()
+				p.doubtful = true
+				l.mu.Unlock()
+			}
 			return err
 		})
 	}
@@ -142,10 +146,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 		l.mu.Unlock()
 		return nil
 	}
-	var paid <-chan struct{}
-	if doubtful {
-		paid = l.owe(ln.names, l.entry(p.id), true)
-	}
+	paid := l.owe(ln.names, l.entry(p.id), doubtful) // an error may come after a write
 	if ln.waiters.Len() > 0 {
 		ln.failed()
 	}
@@ -218,7 +219,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	default:
 		ln.waiters.Remove(element)
 		if p := ln.spare(); p != nil {
-			paid = l.owe(ln.names, l.entry(p.id), !p.queued)
+			paid = l.owe(ln.names, l.entry(p.id), !p.queued || p.doubtful)
 		}
 		ln.forget()
 	}
@@ -228,7 +229,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 }
 
 // grace is how long somebody whose ctx has ended is held up by what he leaves behind.
-const grace = 200 * time.Millisecond
+const grace = 100 * time.Millisecond
 
 func await(ctx context.Context, paid <-chan struct{}) {
 	if paid == nil || ctx.Err() == nil {

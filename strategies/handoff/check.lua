@@ -14,9 +14,6 @@ if redis.call('EXISTS', queue) == 1 then
       end
     end
     told = grant(now())
-    if type(told) == 'table' then
-      return told
-    end
     owner = redis.call('GET', lock)
   elseif string.sub(owner, -1) ~= '+' then
     redis.call('APPEND', lock, '+')

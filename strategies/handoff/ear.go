@@ -260,22 +260,22 @@ func (l *Locker) told(told string, since time.Time, sure bool) {
 		l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
 		return
 	}
-	ln := p.line
-	ln.drop(p)
 	if p.since.After(since) {
 		since = p.since
 	}
-	ln.arrive(id, token, since, end(since, l.config.TTL), sure)
+	p.arrive(token, since, end(since, l.config.TTL), sure)
 }
 
-// arrive takes a lease that has come to one of the line's places. Whether one that is not
-// sure, or was long under way, is the process's Redis must say.
-func (ln *line) arrive(id string, token int64, since, until time.Time, sure bool) {
+// arrive takes a lease that has come to a place. Whether one that is not sure, or was long
+// under way, is the process's Redis must say.
+func (p *place) arrive(token int64, since, until time.Time, sure bool) {
+	ln := p.line
 	l := ln.locker
-	g := &lease{id: id, token: token, since: since}
+	ln.drop(p)
+	g := &lease{id: p.id, token: token, since: since, doubtful: p.doubtful}
 	g.until.Set(until)
+	l.held[p.id] = g
 	if sure && time.Until(until) > l.config.TTL/4 {
-		l.held[id] = g
 		ln.granted(g)
 		return
 	}
@@ -288,19 +288,19 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
 	defer cancel()
 	since := time.Now()
-	held, err := l.extend(ctx, ln, g.id, l.config.TTL)
+	clock, err := l.extend(ctx, ln, g.id, l.config.TTL)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.asking = false
-	if err == nil && held {
-		g.since = since
+	if err == nil && clock != 0 {
+		g.since, g.token = since, max(g.token, clock) // others may have had it since it was told
 		g.until.Set(end(since, l.config.TTL))
-		l.held[g.id] = g
 		ln.granted(g)
 		return
 	}
-	if err != nil {
-		l.owe(ln.names, g.id, false)
+	delete(l.held, g.id)
+	if err != nil || g.doubtful {
+		l.owe(ln.names, g.id, g.doubtful)
 	}
 	ln.look(0)
 	ln.forget()

@@ -22,7 +22,7 @@ end
 -- it would be heard at a replica by those whom nobody counts here. A token that was
 -- offered is not offered again.
 -- returns "id token lock" if the next is of the caller's process, 1 when the lock is free, 2 when
--- another process has it, 3 when it is free and some wait still, or an error that refused PUBLISH
+-- another process has it, 3 when it is free and some wait still, who look for themselves
 local function grant(token)
   for _ = 1, 64 do
     local entry = redis.call('LPOP', queue)
@@ -42,10 +42,10 @@ local function grant(token)
       redis.set_repl(redis.REPL_NONE)
       local heard = redis.pcall('SPUBLISH', base .. process, told)
       redis.set_repl(redis.REPL_ALL)
-      if type(heard) == 'table' then
+      if type(heard) == 'table' then -- refused: nobody is dropped for it
         redis.call('LPUSH', queue, entry)
-        redis.call('DEL', lock)
-        return heard
+        redis.call('PEXPIRE', queue, 600000)
+        break
       end
       if heard > 0 then
         return 2

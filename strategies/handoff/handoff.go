@@ -20,8 +20,9 @@
 //
 // What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
 // failover to a replica that had not seen the grant, which may hand the lock out twice; a
-// clock of Redis that is set forward, which ends leases early by as much. Tokens are Redis's
-// time in µs: where its clock is set back while nobody has the lock, they may be smaller than before.
+// clock of Redis that is set forward, which ends leases early by as much. Tokens follow
+// Redis's clock: where that is set back, those of a lock that becomes free before it has caught up
+// may be smaller than before.
 // A waiting process that stops without its connection ending costs one TTL, once.
 //
 // All processes need the same Prefix and version. It needs Redis 7.0 or newer, a TTL of 10 ms

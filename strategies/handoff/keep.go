@@ -236,9 +236,9 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	ln.seen = owner
 	if told, ok := values[4].(string); ok {
 		l.told(told, sent, true)
-	} else if owner == p.id {
-		if token, err := strconv.ParseInt(now, 10, 64); err == nil && ln.drop(p) { // its message is lost, or under way
-			ln.arrive(p.id, token, sent, end(sent, time.Duration(left)*time.Millisecond), true)
+	} else if mine := l.places[owner]; mine != nil { // its message is lost, or under way
+		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
+			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond), true)
 		}
 	}
 	if at >= 0 {

@@ -138,19 +138,24 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if p != nil {
 		entry = l.entry(p.id)
 	}
-	doubtful, err := persist(ctx, func() (err error) {
+	token := g.token
+	if g.doubtful { // what takes the lock late takes it with that id
+		token = 0
+	}
+	doubtful, err := l.persist(ctx, func() (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 		if err != nil && entry != "" {
 			entry = ""
 			if !lost(err) { // what it refuses may be to queue
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, g.token, entry)
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 			}
 		}
 		return err
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.held, g.id) // not before: a message that comes late must find it known
 	t.doubtful = t.doubtful || doubtful
 	if p != nil {
 		p.queued, p.unsure = entry != "", entry == ""
@@ -225,13 +230,13 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return strategies.ErrNotHeld
 	}
 	since := time.Now()
-	held, err := l.extend(ctx, ln, g.id, ttl)
+	clock, err := l.extend(ctx, ln, g.id, ttl)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
 		return fmt.Errorf("extend %q: %w", ln.key, doubt.Because(ctx, err))
-	case !held:
+	case clock == 0:
 		ln.lose(g)
 		ln.forget()
 		return strategies.ErrNotHeld
@@ -249,12 +254,12 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extend has Redis keep a lease, and says whether it is the id's.
-func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (held bool, err error) {
-	_, err = persist(ctx, func() error {
+// extend has Redis keep a lease. It returns Redis's time, or 0 if the lease is not the id's.
+func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
+	_, err = l.persist(ctx, func() error {
 		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
-		held = reply == int64(1)
+		clock, _ = reply.(int64)
 		return err
 	})
-	return held, err
+	return clock, err
 }

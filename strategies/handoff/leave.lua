@@ -6,9 +6,9 @@ local owner, told = redis.call('GET', lock), 0
 for i = 3, #ARGV do
   local id, ttl = string.match(ARGV[i], '^(%S+)(.*)')
   if owner == id then
-    told = redis.call('DEL', lock)
+    told, owner = redis.call('DEL', lock), false
   elseif owner == id .. '+' then
-    told = grant(now())
+    told, owner = grant(now()), false
   elseif ttl ~= '' then
     redis.call('LREM', queue, 1, ARGV[i])
   end

@@ -42,6 +42,8 @@ type place struct {
 	since  time.Time // before it was asked for
 	queued bool      // Redis has said so
 	unsure bool      // or it may be, but has not said so
+	// doubtful says that a command which queues it may come late.
+	doubtful bool
 }
 
 // line returns that of a key. The caller sees to it that it is kept or forgotten.
@@ -143,7 +145,7 @@ func (ln *line) granted(g *lease) {
 	front := ln.waiters.Front()
 	if front == nil {
 		delete(ln.locker.held, g.id)
-		ln.locker.owe(ln.names, g.id, false)
+		ln.locker.owe(ln.names, g.id, g.doubtful)
 		ln.forget()
 		return
 	}
@@ -199,13 +201,14 @@ func (ln *line) fail(err error) {
 	for len(ln.places) > 0 {
 		p := ln.places[0]
 		ln.drop(p)
-		ln.locker.owe(ln.names, ln.locker.entry(p.id), !p.queued)
+		ln.locker.owe(ln.names, ln.locker.entry(p.id), !p.queued || p.doubtful)
 	}
 }
 
 // lose takes a lease that is known to be lost from its holder.
 func (ln *line) lose(g *lease) {
 	g.lost = true
+	delete(ln.locker.held, g.id)
 	if g.holder != nil {
 		g.holder.tell()
 	}
@@ -214,7 +217,6 @@ func (ln *line) lose(g *lease) {
 
 // giveUp notes that nobody here has a lease any more.
 func (ln *line) giveUp(g *lease) {
-	delete(ln.locker.held, g.id)
 	g.holder = nil
 	if ln.held == g {
 		ln.held = nil

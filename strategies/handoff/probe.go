@@ -3,6 +3,7 @@ package handoff
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,9 +22,14 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	if err := l.listen(ctx, ln); err != nil {
 		return err
 	}
-	lock := ln.queue + ":" + l.ids.process // in the slot that it listens for
-	on := &names{lock, lock + ":queue", ln.base}
-	first, second, short := l.ids.next(), l.ids.next(), leastTTL.Milliseconds()
+	lock := ln.lock + ":" + l.ids.process
+	if _, tagged := tagOf(ln.lock); l.redis.cluster != nil && !tagged {
+		lock = ln.queue + ":" + l.ids.process // in the slot that it listens for
+	}
+	probe := namesOf(lock, ln.base, false)
+	probe.base = ln.base
+	on, short := &probe, leastTTL.Milliseconds()
+	first, second, third := l.ids.next(), l.ids.next(), l.ids.next()
 	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, short); err != nil {
 		return err
 	}
@@ -32,16 +38,27 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		args []any
 	}{
 		{queueScript, []any{second, short, "again"}},
+		{queueScript, []any{third, short, "front"}},
+		{leaveScript, []any{third + " " + strconv.FormatInt(short, 10)}},
 		{checkScript, []any{"", l.entry(second)}},
 		{extendScript, []any{first, short}},
 		{releaseScript, []any{first, 0, ""}},
-		{leaveScript, []any{first, l.entry(second)}},
+		{leaveScript, []any{second}},
 	} {
 		if _, err := l.redis.run(ctx, step.script, on, l.ids.process, step.args...); err != nil {
 			return err
 		}
 	}
-	_, err := l.redis.follow(ctx, on.queue, first)
-	message := redis.NewIntCmd(ctx, "spublish", on.base+l.ids.process, "")
-	return errors.Join(err, l.redis.conn.Send(ctx, message), message.Err())
+	if _, err := l.redis.follow(ctx, on.queue, first); err != nil {
+		return err
+	}
+	for _, words := range [][]any{
+		{"lrange", on.queue, 0, -1}, {"del", on.lock, on.queue}, {"ping"}, {"spublish", on.base + l.ids.process, ""},
+	} {
+		command := redis.NewCmd(ctx, words...)
+		if err := errors.Join(l.redis.conn.Send(ctx, command), command.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

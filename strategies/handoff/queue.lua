@@ -21,7 +21,7 @@ place = place and place + 1 or redis.call(mode == 'front' and 'LPUSH' or 'RPUSH'
 redis.call('PEXPIRE', queue, 600000)
 if not owner then
   local told = grant(now())
-  if type(told) ~= 'number' then
+  if type(told) == 'string' then
     return told
   end
 elseif string.sub(owner, -1) ~= '+' then

@@ -167,15 +167,15 @@ func (r *retry) wait(ctx context.Context) bool {
 	}
 }
 
-// persist tries again what ends without an answer, for as long as patience. It says whether
-// Redis may have carried out a try that it did not hear the answer of.
-func persist(ctx context.Context, try func() error) (doubtful bool, err error) {
+// persist tries again what ends without an answer, for as long as patience, or until the
+// Locker is closed. It says whether Redis may have carried out a try that was not answered.
+func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
 	for r := (retry{}); ; {
 		if err = try(); err == nil || !lost(err) && !doubtful {
 			return doubtful, err
 		}
 		doubtful = true
-		if !r.wait(ctx) {
+		if l.ctx.Err() != nil || !r.wait(ctx) {
 			return doubtful, err
 		}
 	}

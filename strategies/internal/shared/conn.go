@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -96,7 +97,8 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	c.ending.Wait()
-	if err := errors.Join(c.together.Close(), c.client.Close()); err != nil {
+	err := errors.Join(c.together.Close(), c.client.Close())
+	if err != nil && !errors.Is(err, net.ErrClosed) { // as a connection is that has broken
 		return fmt.Errorf("close a pipeline: %w", err)
 	}
 	return nil
