@@ -14,7 +14,7 @@ import (
 // Who gives up just when the lock comes leaves it to one other, and not to two.
 func TestGivenUpAsItIsGranted(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
-		const rounds, leavers = 150, 3
+		const rounds, leavers = 60, 3
 		server := redistest.Start(t)
 		open := func() strategies.Locker { return open(t, name, server.Addr, nil, time.Minute) }
 		holder, leaving, others := open(), open(), []strategies.Locker{open(), open(), open()}

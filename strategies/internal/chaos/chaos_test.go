@@ -57,7 +57,7 @@ func TestChaos(t *testing.T) {
 			sum := &tally{name: name + ", " + d.name, faults: map[string]int{}}
 			total = append(total, sum)
 			all.Go(func() {
-				for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {
 					c := newChaos(t, d, trial.Variant(t, name).Open)
 					c.play(min(time.Until(end), longestRound))
 					sum.add(c.judge(soak != ""))

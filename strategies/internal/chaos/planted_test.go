@@ -79,7 +79,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		planted
 		found func(*tally) bool
 	}{
-		"none":        {planted{}, func(s *tally) bool { return s.overlaps+s.repeated+s.stuck+len(s.impossible) == 0 }},
+		"none":        {planted{}, (*tally).sound},
 		"late":        {planted{late: true}, func(s *tally) bool { return s.overlaps > 0 && len(s.impossible) > 0 }},
 		"token twice": {planted{twice: true}, func(s *tally) bool { return s.repeated > 0 && len(s.impossible) > 0 && s.overlaps == 0 }},
 		"deaf waiter": {planted{deaf: true}, func(s *tally) bool { return s.stuck > 0 && s.overlaps+s.repeated == 0 }},

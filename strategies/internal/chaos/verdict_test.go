@@ -58,10 +58,13 @@ func (s *tally) String() string {
 		s.name, s.leases, s.forgiven, s.overlaps, s.repeated, s.stuck, faults, s.longest.Round(time.Millisecond), s.undecided, s.errors, text)
 }
 
+// sound says that nothing was found that no lock may do.
+func (s *tally) sound() bool { return s.overlaps+s.repeated+s.stuck+len(s.impossible) == 0 }
+
 // check fails the test on what no lock may do.
 func (s *tally) check(t *testing.T, soak bool) {
 	t.Helper()
-	if s.overlaps+s.repeated+s.stuck+len(s.impossible) > 0 {
+	if !s.sound() {
 		t.Errorf("%s: %d overlaps, %d tokens repeated, %d clients stuck, %q", s.name, s.overlaps, s.repeated, s.stuck, s.impossible)
 	}
 	if s.leases < fewest && soak {
