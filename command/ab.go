@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,8 @@ func (a *app) ab() *cobra.Command {
 		}
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
-		faults := a.faults(source{set: cmd.Flags()}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), abFlags(flags))
+		read, misplaced := abFlags(flags)
+		faults := a.faults(source{set: cmd.Flags()}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
 		if faults != nil {
 			return faults
 		}
@@ -112,7 +114,7 @@ func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []st
 	at := redis.Describe()
 	c.Redis = describe(at)
 	c.Interrupted = ctx.Err() != nil
-	if err := saveAll(outputs, c, a.stdout); err != nil {
+	if err := saveAll(a, outputs, c); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	switch {

@@ -8,15 +8,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// abFlags names those flags for the runs that ab gives them itself.
-func abFlags(args []string) error {
+// abFlags are the files that flags for the runs name, and the fault of flags that ab
+// gives the runs itself.
+func abFlags(args []string) ([]file, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.ParseErrorsAllowlist.UnknownFlags = true // a build may have flags that this one has not
 	set.Usage = func() {}
 	f.register(set)
 	if err := set.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return fmt.Errorf("behind the --: %w", err)
+		return nil, fmt.Errorf("behind the --: %w", err)
 	}
 	var faults []error
 	for _, name := range []string{"redis", "ca-file", "topology", "quiet", "output"} {
@@ -29,7 +30,23 @@ func abFlags(args []string) error {
 			faults = append(faults, fmt.Errorf("--%s cannot be had with ab", name))
 		}
 	}
-	return errors.Join(faults...)
+	// The runs have our variables, and read what those name.
+	f.given.readEnvironment()
+	if f.file != "" {
+		_ = f.given.readWorkload(f.file, &f.workload) // the runs say what is wrong with it
+	}
+	return f.reads(), errors.Join(faults...)
+}
+
+// programs are the files of builds.
+func programs(builds []string) []file {
+	var files []file
+	for i, name := range builds {
+		if path, err := binary(name); err == nil && i < 2 {
+			files = append(files, reads([2]string{"BASE_BINARY", "HEAD_BINARY"}[i], path)...)
+		}
+	}
+	return files
 }
 
 // binary finds a build as a shell would.

@@ -64,7 +64,7 @@ func (a *app) advise() *cobra.Command {
 		given.readEnvironment()
 		question, err := f.question()
 		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
-		if faults := a.faults(given, err, wrong, f.redis.Validate()); faults != nil {
+		if faults := a.faults(given, err, wrong, f.redis.Validate(), a.admit(append(durations(question.Workload), reads("--ca-file", f.redis.CAFile)...), places(outputs))); faults != nil {
 			return faults
 		}
 		for _, warning := range question.Workload.Warnings() {
@@ -171,7 +171,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	}
 	advice.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	revision(&advice.Tool)
-	if err := saveAll(outputs, advice, a.stdout); err != nil {
+	if err := saveAll(a, outputs, advice); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	return advised(advice, err)

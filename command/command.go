@@ -35,6 +35,7 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr *locked // the signal's message comes from a goroutine of its own
+	owed   ledger
 }
 
 // execute carries the command line out.

@@ -41,7 +41,7 @@ func (a *app) report() *cobra.Command {
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
 		read, err := readFiles(patterns)
-		if faults := a.faults(source{set: set}, p.validate(patterns), err); faults != nil {
+		if faults := a.faults(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
 		}
 		var files []html.File
@@ -68,6 +68,15 @@ func (p *pageFlags) validate(patterns []string) error {
 	return errors.Join(faults...)
 }
 
+// written are the page and the directory of the pictures.
+func (p *pageFlags) written() []file {
+	files := []file{written(p.file)}
+	if p.png != "" {
+		files = append(files, file{"--png", p.png, p.png})
+	}
+	return files
+}
+
 // destination says what is wrong with the one file, or - for standard output,
 // that a command writes.
 func destination(file, example string) error {
@@ -92,6 +101,7 @@ func (a *app) deliver(file string, content []byte) error {
 	if err := replace(file, content); err != nil {
 		return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
 	}
+	a.owed.done(file)
 	return nil
 }
 
@@ -133,6 +143,25 @@ func readFiles(patterns []string) ([]reportFile, error) {
 	return files, errors.Join(faults...)
 }
 
+// sources are the files that the page is made of.
+func sources(files []html.File) []file {
+	var read []file
+	for _, f := range files {
+		read = append(read, reads("RUN.json", f.Name)...)
+	}
+	return read
+}
+
+// drawn are the page and the pictures, whose names are known once they are drawn.
+func drawn(p *pageFlags, pictures []html.Picture) []file {
+	files := []file{written(p.file)}
+	for _, picture := range pictures {
+		path := filepath.Join(p.png, picture.Name)
+		files = append(files, file{"--png", path, path})
+	}
+	return files
+}
+
 // savePage writes the page and its pictures. Nothing is written before all has
 // been drawn.
 func (a *app) savePage(p *pageFlags, files []html.File) error {
@@ -146,6 +175,11 @@ func (a *app) savePage(p *pageFlags, files []html.File) error {
 		if pictures, err = html.Pictures(files); err != nil {
 			return &exit{ExitFailure, err}
 		}
+	}
+	if err := a.clashes(sources(files), drawn(p, pictures)); err != nil {
+		return err
+	}
+	if p.png != "" {
 		if err := os.MkdirAll(p.png, 0o777); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("make the directory of the pictures: %w", err)}
 		}

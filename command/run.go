@@ -64,6 +64,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	faults = append(faults, each(err)...)
 	outputs, err := parseOutputs(f.outputs, "table", reportFormats(plan.Titles()))
 	faults = append(faults, each(err)...)
+	faults = append(faults, each(a.admit(f.reads(), places(outputs)))...)
 	return plan, outputs, f.given.named(faults)
 }
 
@@ -90,7 +91,7 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their faults have been named
 	report.Thresholds = results.Judge(report, thresholds)
-	if err := saveAll(outputs, report, a.stdout); err != nil {
+	if err := saveAll(a, outputs, report); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	return outcome(ctx, report, err)

@@ -41,8 +41,8 @@ func (a *app) selfcheck() *cobra.Command {
 		given := source{set: flags}
 		given.readEnvironment()
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
-		places, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.faults(given, err, plan.Validate()); faults != nil {
+		formatted, err := parseOutputs(outputs, "table", selfcheckFormats())
+		if faults := a.faults(given, err, plan.Validate(), a.admit(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
 		if !quiet {
@@ -52,7 +52,7 @@ func (a *app) selfcheck() *cobra.Command {
 		if found == nil {
 			return err
 		}
-		if err := saveAll(places, found, a.stdout); err != nil {
+		if err := saveAll(a, formatted, found); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		return proven(cmd.Context(), found, err)

@@ -53,7 +53,7 @@ func (a *app) trend() *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
 		outputs, outputErr := parseOutputs(h.outputs, "text", formats[[]trend.Series]{one: trendFormats()})
-		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files)); faults != nil {
+		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files), a.admit(h.reads(files), append(h.begun(files), places(outputs)...))); faults != nil {
 			return faults
 		}
 		if h.add != "" {
@@ -68,7 +68,7 @@ func (a *app) trend() *cobra.Command {
 		series := slices.DeleteFunc(trend.Build(entries, metrics, h.last, h.rules), func(s trend.Series) bool {
 			return len(h.strategies) > 0 && !slices.Contains(h.strategies, s.Strategy)
 		})
-		if err := saveAll(outputs, series, a.stdout); err != nil {
+		if err := saveAll(a, outputs, series); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		return nil
@@ -118,6 +118,22 @@ func (h *history) validate(files []string) error {
 		faults = append(faults, errors.New("--add needs one HISTORY to add to"))
 	}
 	return errors.Join(faults...)
+}
+
+// reads are the histories and the reports to add.
+func (h *history) reads(histories []string) []file {
+	return append(reads("HISTORY", histories...), reads("--add", h.add)...)
+}
+
+// begun is the history that --add makes where there is none.
+func (h *history) begun(histories []string) []file {
+	if h.add == "" || len(histories) != 1 {
+		return nil
+	}
+	if _, err := os.Stat(histories[0]); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return []file{{"HISTORY", histories[0], histories[0]}}
 }
 
 // append adds the reports' lines to a history, which it makes if there is none.

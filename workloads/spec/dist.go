@@ -106,6 +106,9 @@ func parseDist(kind, rest string) (Dist, error) {
 	return d, fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
 
+// File is the name of the file that Load reads; "" if there is none.
+func (d Dist) File() string { return d.file }
+
 // Load reads the file that the distribution names, if it does: durations, one a
 // line; empty lines and those that begin with # are passed over. Draw and Mean
 // need it.
