@@ -74,7 +74,7 @@ type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify
+	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify, or workloads.PhaseGone
 	Remaining time.Duration // expected until the end of all runs
 }
 

@@ -103,7 +103,7 @@ func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []st
 	}
 	if len(turns.head.Reports) == 0 {
 		if ctx.Err() != nil {
-			return &exit{ExitInterrupted, errors.New("interrupted before the first pair was complete")}
+			return &exit{ExitStopped, errors.New("the first pair was not complete")}
 		}
 		return err
 	}
