@@ -177,6 +177,9 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if err := plan.Feasible(); err != nil {
+		return nil, err
+	}
 	s, err := open(ctx, plan.seeded())
 	if err != nil {
 		return nil, err

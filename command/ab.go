@@ -43,7 +43,7 @@ func (a *app) ab() *cobra.Command {
 	f.register(cmd.Flags(), redisFlags)
 	given := source{set: redisFlags}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given.readEnvironment() // the other flags' variables are those of the runs
+		a.readEnvironment(&given) // the other flags' variables are those of the runs
 		dash := cmd.ArgsLenAtDash()
 		if dash < 0 {
 			dash = len(args)
@@ -51,7 +51,7 @@ func (a *app) ab() *cobra.Command {
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
 		read, misplaced := abFlags(flags)
-		faults := a.faults(source{set: cmd.Flags()}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
+		faults := a.faults(source{set: cmd.Flags(), misspelt: given.misspelt}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
 		if faults != nil {
 			return faults
 		}
@@ -85,7 +85,7 @@ const maxPairs = 1000
 
 // takeTurns measures both builds and judges them.
 func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison]) error {
-	turns, err := newTurns(a, f, builds, flags)
+	turns, err := newTurns(ctx, a, f, builds, flags)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -56,4 +59,36 @@ func binary(name string) (string, error) {
 		return "", fmt.Errorf("%s: not a program that can be run: %w", name, errors.Unwrap(err))
 	}
 	return path, nil
+}
+
+// firstWord is how long a build may take to say what it is.
+const firstWord = 10 * time.Second
+
+// isLockbench has a program say that it is a lockbench, before it is trusted with flags.
+func isLockbench(ctx context.Context, name, path string) error {
+	within, cancel := context.WithTimeout(ctx, firstWord)
+	defer cancel()
+	cmd := exec.CommandContext(within, path, "version")
+	cmd.WaitDelay = time.Second // for what it may have started
+	said, err := cmd.Output()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case within.Err() != nil:
+		return fmt.Errorf("%s is no lockbench: %q did not end within %v", name, name+" version", firstWord)
+	case err != nil:
+		return fmt.Errorf("%s is no lockbench: %q ended with %w", name, name+" version", err)
+	case !strings.HasPrefix(string(said), "lockbench "):
+		return fmt.Errorf("%s is no lockbench: %q said %q", name, name+" version", shorten(string(said)))
+	}
+	return nil
+}
+
+// shorten leaves the beginning of a text.
+func shorten(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if letters := []rune(line); len(letters) > 60 {
+		return string(letters[:60]) + "…"
+	}
+	return line
 }

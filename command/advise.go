@@ -61,15 +61,14 @@ func (a *app) advise() *cobra.Command {
 	complete(cmd, adviceFormats().names())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		given.readEnvironment()
+		a.readEnvironment(&given)
 		question, err := f.question()
 		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
 		if faults := a.faults(given, err, wrong, f.redis.Validate(), a.admit(append(durations(question.Workload), reads("--ca-file", f.redis.CAFile)...), places(outputs))); faults != nil {
 			return faults
 		}
-		for _, warning := range question.Workload.Warnings() {
-			a.say("warning: %s", warning)
-		}
+		a.warn(question.Workload.Warnings()...)
+		a.warn(given.renamed(append(f.idle(), idleRedis(flags, f.redis)...))...)
 		if f.dryRun {
 			return printed(showAdvice(a.stdout, question, f.redis, outputs))
 		}
@@ -124,6 +123,12 @@ func (f *adviseFlags) question() (advise.Question, error) {
 		faults = append(faults, q.Validate())
 	}
 	return q, errors.Join(faults...)
+}
+
+// idle names the options that have no effect. --fence has one: advice asks what could
+// check tokens.
+func (f *adviseFlags) idle() []string {
+	return slices.DeleteFunc(f.workload.Idle(), func(line string) bool { return strings.HasPrefix(line, "--fence ") })
 }
 
 func adviceFormats() formats[*results.Advice] {

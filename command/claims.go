@@ -49,12 +49,16 @@ func (a *app) claims() *cobra.Command {
 	f.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := source{set: flags}
-		given.readEnvironment()
+		a.readEnvironment(&given)
 		chosen, err := chooseClaims(args)
 		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
 		bench := a.bench(f)
 		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
 			return faults
+		}
+		a.warn(given.renamed(idleRedis(flags, f.redis))...)
+		if f.list && flags.Changed("output") {
+			a.warn(given.renamed([]string{"--output has no effect with --list"})...)
 		}
 		switch {
 		case f.list:

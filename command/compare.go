@@ -35,8 +35,8 @@ func (a *app) compare() *cobra.Command {
 		if faults := a.faults(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), a.admit(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
 			return faults
 		}
-		base, baseErr := readSide(args[0])
-		head, headErr := readSide(args[1])
+		base, baseErr := a.readSide(args[0])
+		head, headErr := a.readSide(args[1])
 		if err := errors.Join(baseErr, headErr); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (a *app) report() *cobra.Command {
 	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for -")
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
-		read, err := readFiles(patterns)
+		read, err := a.readFiles(patterns, odd)
 		if faults := a.faults(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
 		}
@@ -118,26 +118,16 @@ func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 
 // readFiles reads every report that the names and globs stand for, each file
 // once, and names all that cannot be read.
-func readFiles(patterns []string) ([]reportFile, error) {
+func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
 	var files []reportFile
 	var faults []error
-	var seen []string
 	for _, pattern := range patterns {
-		names, err := reportFiles(pattern)
-		if err != nil {
-			faults = append(faults, err)
-		}
-		for _, name := range names {
-			if slices.Contains(seen, filepath.Clean(name)) {
-				continue
+		more, err := a.readAll(pattern, leaveOut)
+		faults = append(faults, err)
+		for _, f := range more {
+			if !slices.ContainsFunc(files, func(seen reportFile) bool { return filepath.Clean(seen.name) == filepath.Clean(f.name) }) {
+				files = append(files, f)
 			}
-			seen = append(seen, filepath.Clean(name))
-			report, err := readReport(name)
-			if err != nil {
-				faults = append(faults, err)
-				continue
-			}
-			files = append(files, reportFile{name, report})
 		}
 	}
 	return files, errors.Join(faults...)

@@ -39,10 +39,12 @@ func (a *app) run(name string) *cobra.Command {
 		if faults != nil {
 			return faults
 		}
-		for _, warning := range plan.Warnings() {
-			a.say("warning: %s", warning)
-		}
+		a.warn(plan.Warnings()...)
+		a.warn(f.idle(plan)...)
 		if f.dryRun {
+			if err := plan.Feasible(); err != nil {
+				return err
+			}
 			return a.show(plan, outputs, f.thresholds)
 		}
 		return a.measure(cmd.Context(), f, plan, outputs)
@@ -52,7 +54,7 @@ func (a *app) run(name string) *cobra.Command {
 
 // prepare makes a plan of flags and environment, and names every fault in them.
 func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
-	f.given.readEnvironment()
+	a.readEnvironment(&f.given)
 	var faults []error
 	if len(words) > 0 {
 		faults = append(faults, unknownWord(cmd, words[0]))
