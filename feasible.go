@@ -1,6 +1,7 @@
 package lockbench
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/internal/servers"
@@ -17,15 +18,25 @@ func (p Plan) Feasible() error {
 	if p.Redis.options().Started() && topology.Kind == "" {
 		topology.Kind = servers.Single
 	}
-	why := ""
+	files, err := maxOpenFiles()
+	if err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	var faults []error
+	why, fit := "", 0
 	for _, v := range p.Strategies {
-		why = unfit(v.Info(), p.points()[0].Workload, topology)
-		if why == "" {
-			return nil
+		if w := unfit(v.Info(), p.points()[0].Workload, topology); w != "" {
+			why = w
+			continue
 		}
+		fit++
+		faults = append(faults, p.tooManyFiles(v, topology.Primaries(), files))
 	}
-	if why == "" {
-		return nil
+	if err := errors.Join(faults...); err != nil {
+		return limited{err}
 	}
-	return fmt.Errorf("%w: nothing that --strategy names can run here: %s", ErrConfig, why)
+	if fit == 0 && why != "" {
+		return fmt.Errorf("%w: nothing that --strategy names can run here: %s", ErrConfig, why)
+	}
+	return nil
 }

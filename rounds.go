@@ -95,6 +95,9 @@ func unfit(info strategies.Info, w spec.Spec, topology servers.Topology) string 
 	if len(w.Faults) > 0 && info.Nodes == 0 {
 		return "it lives in the process, and faults are of Redis and its clients"
 	}
+	if info.OnlyCounter && w.Work != spec.WorkCounter {
+		return "it is no lock, and runs only with --work counter"
+	}
 	if topology.Kind == "" {
 		return ""
 	}

@@ -79,6 +79,7 @@ var badInputs = []struct {
 		{"lockbench -s spin:base=soon", 104},
 		{"lockbench -s redlock", 104},
 		{"lockbench -s local --fault holder-crash", 104},
+		{"lockbench -s atomic", 104},
 		{"lockbench --fault hodler-crash", 104},
 		{"lockbench --fault holder-crash:at=9s", 104},
 		{"lockbench --fault failover", 104},

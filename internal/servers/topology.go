@@ -92,6 +92,14 @@ func (t Topology) Independent() int {
 	return 1
 }
 
+// Primaries is the number of nodes that take commands.
+func (t Topology) Primaries() int {
+	if t = t.usual(); t.Kind == Independent || t.Kind == Clustered {
+		return t.Count
+	}
+	return 1
+}
+
 // Servers is how many Redis servers it takes.
 func (t Topology) Servers() int {
 	switch t = t.usual(); t.Kind {
