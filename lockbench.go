@@ -74,7 +74,7 @@ type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify
+	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify, or workloads.PhaseGone
 	Remaining time.Duration // expected until the end of all runs
 }
 
@@ -176,6 +176,9 @@ func (p Plan) Expected() time.Duration {
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := plan.Feasible(); err != nil {
+		return nil, err
 	}
 	s, err := open(ctx, plan.seeded())
 	if err != nil {

@@ -32,25 +32,38 @@ func (s *session) preflight(ctx context.Context) error {
 		if s.unfit(v.Info()) != "" {
 			continue
 		}
-		needed, clients := int64(0), 0
-		for _, point := range s.plan.points() {
-			if n := connections(v.Info(), point.Workload); n > needed {
-				needed, clients = n, point.Workload.Clients
-			}
-		}
+		needed, clients := s.plan.connections(v)
 		if free := limits.MaxClients - limits.Connected; limits.MaxClients > 0 && needed > free {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
 				v.Name(), clients, needed, free, limits.MaxClients))
 		}
-		if opened := needed*int64(s.server.Primaries())*filesPerConnection(s.report.Workload) + spare; files > 0 && opened > files {
-			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)",
-				v.Name(), clients, opened, files))
+		faults = append(faults, s.plan.tooManyFiles(v, s.server.Primaries(), files))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return limited{err}
+	}
+	return nil
+}
+
+// connections is how many a strategy opens to a node at most, and with how many clients.
+func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
+	for _, point := range p.points() {
+		if n := connections(v.Info(), point.Workload); n > needed {
+			needed, clients = n, point.Workload.Clients
 		}
 	}
-	if len(faults) == 0 {
+	return needed, clients
+}
+
+// tooManyFiles is the fault of a strategy that opens more than this process may; files 0
+// is any number.
+func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
+	needed, clients := p.connections(v)
+	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + spare
+	if needed == 0 || files == 0 || opened <= files {
 		return nil
 	}
-	return limited{errors.Join(faults...)}
+	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(), clients, opened, files)
 }
 
 // limited is an ErrConfig that says one limit a line and no more.

@@ -82,16 +82,29 @@ func (s *session) chooseStrategies() {
 
 // unfit is why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(info strategies.Info) string {
-	if len(s.report.Workload.Faults) > 0 && info.Nodes == 0 {
+	topology := servers.Topology{}
+	if s.server != nil {
+		topology = s.server.Topology()
+	}
+	return unfit(info, s.report.Workload, topology)
+}
+
+// unfit is why a strategy cannot run on servers of a topology, of which the zero one is
+// not known.
+func unfit(info strategies.Info, w spec.Spec, topology servers.Topology) string {
+	if len(w.Faults) > 0 && info.Nodes == 0 {
 		return "it lives in the process, and faults are of Redis and its clients"
 	}
-	if s.server == nil {
+	if info.OnlyCounter && w.Work != spec.WorkCounter {
+		return "it is no lock, and runs only with --work counter"
+	}
+	if topology.Kind == "" {
 		return ""
 	}
-	if s.server.Topology().Kind == servers.Clustered && info.Nodes > 0 && info.NoCluster != "" {
+	if topology.Kind == servers.Clustered && info.Nodes > 0 && info.NoCluster != "" {
 		return info.NoCluster
 	}
-	nodes := s.server.Independent()
+	nodes := topology.Independent()
 	if info.Nodes <= nodes {
 		return ""
 	}

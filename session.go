@@ -92,6 +92,16 @@ func (s *session) read(ctx context.Context) *results.Reading {
 	return &reading
 }
 
+// last is the reading at the end. Servers that have stopped answering are not waited for.
+func (s *session) last(ctx context.Context, err error) *results.Reading {
+	if errors.Is(err, ErrUnreachable) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+	}
+	return s.read(ctx)
+}
+
 // target is the server as the engine sees it.
 func (s *session) target() workloads.Target {
 	if s.server == nil {
@@ -116,7 +126,7 @@ func (s *session) progress(strategy string, round int, phase string, run int) {
 // finish closes the server and completes the report.
 func (s *session) finish(ctx context.Context, err error) (*results.Report, error) {
 	if s.server != nil {
-		if after := s.read(ctx); after != nil && s.before != nil {
+		if after := s.last(ctx, err); after != nil && s.before != nil {
 			s.report.Server = after.Since(*s.before, s.granted)
 		}
 		if closeErr := s.server.Close(ctx); closeErr != nil {

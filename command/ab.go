@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,14 +43,15 @@ func (a *app) ab() *cobra.Command {
 	f.register(cmd.Flags(), redisFlags)
 	given := source{set: redisFlags}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given.readEnvironment() // the other flags' variables are those of the runs
+		a.readEnvironment(&given) // the other flags' variables are those of the runs
 		dash := cmd.ArgsLenAtDash()
 		if dash < 0 {
 			dash = len(args)
 		}
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
-		faults := a.faults(source{set: cmd.Flags()}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), abFlags(flags))
+		read, misplaced := abFlags(flags)
+		faults := a.faults(source{set: cmd.Flags(), misspelt: given.misspelt}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
 		if faults != nil {
 			return faults
 		}
@@ -83,7 +85,7 @@ const maxPairs = 1000
 
 // takeTurns measures both builds and judges them.
 func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison]) error {
-	turns, err := newTurns(a, f, builds, flags)
+	turns, err := newTurns(ctx, a, f, builds, flags)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []st
 	}
 	if len(turns.head.Reports) == 0 {
 		if ctx.Err() != nil {
-			return &exit{ExitInterrupted, errors.New("interrupted before the first pair was complete")}
+			return &exit{ExitStopped, errors.New("the first pair was not complete")}
 		}
 		return err
 	}
@@ -112,7 +114,7 @@ func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []st
 	at := redis.Describe()
 	c.Redis = describe(at)
 	c.Interrupted = ctx.Err() != nil
-	if err := saveAll(outputs, c, a.stdout); err != nil {
+	if err := saveAll(a, outputs, c); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	switch {

@@ -1,22 +1,26 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// abFlags names those flags for the runs that ab gives them itself.
-func abFlags(args []string) error {
+// abFlags are the files that flags for the runs name, and the fault of flags that ab
+// gives the runs itself.
+func abFlags(args []string) ([]file, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.ParseErrorsAllowlist.UnknownFlags = true // a build may have flags that this one has not
 	set.Usage = func() {}
 	f.register(set)
 	if err := set.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return fmt.Errorf("behind the --: %w", err)
+		return nil, fmt.Errorf("behind the --: %w", err)
 	}
 	var faults []error
 	for _, name := range []string{"redis", "ca-file", "topology", "quiet", "output"} {
@@ -29,7 +33,23 @@ func abFlags(args []string) error {
 			faults = append(faults, fmt.Errorf("--%s cannot be had with ab", name))
 		}
 	}
-	return errors.Join(faults...)
+	// The runs have our variables, and read what those name.
+	f.given.readEnvironment()
+	if f.file != "" {
+		_ = f.given.readWorkload(f.file, &f.workload) // the runs say what is wrong with it
+	}
+	return f.reads(), errors.Join(faults...)
+}
+
+// programs are the files of builds.
+func programs(builds []string) []file {
+	var files []file
+	for i, name := range builds {
+		if path, err := binary(name); err == nil && i < 2 {
+			files = append(files, reads([2]string{"BASE_BINARY", "HEAD_BINARY"}[i], path)...)
+		}
+	}
+	return files
 }
 
 // binary finds a build as a shell would.
@@ -39,4 +59,36 @@ func binary(name string) (string, error) {
 		return "", fmt.Errorf("%s: not a program that can be run: %w", name, errors.Unwrap(err))
 	}
 	return path, nil
+}
+
+// firstWord is how long a build may take to say what it is.
+const firstWord = 10 * time.Second
+
+// isLockbench has a program say that it is a lockbench, before it is trusted with flags.
+func isLockbench(ctx context.Context, name, path string) error {
+	within, cancel := context.WithTimeout(ctx, firstWord)
+	defer cancel()
+	cmd := exec.CommandContext(within, path, "version")
+	cmd.WaitDelay = time.Second // for what it may have started
+	said, err := cmd.Output()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case within.Err() != nil:
+		return fmt.Errorf("%s is no lockbench: %q did not end within %v", name, name+" version", firstWord)
+	case err != nil:
+		return fmt.Errorf("%s is no lockbench: %q ended with %w", name, name+" version", err)
+	case !strings.HasPrefix(string(said), "lockbench "):
+		return fmt.Errorf("%s is no lockbench: %q said %q", name, name+" version", shorten(string(said)))
+	}
+	return nil
+}
+
+// shorten leaves the beginning of a text.
+func shorten(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if letters := []rune(line); len(letters) > 60 {
+		return string(letters[:60]) + "…"
+	}
+	return line
 }

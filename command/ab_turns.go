@@ -25,11 +25,14 @@ type turns struct {
 }
 
 // newTurns makes sure that there are two builds and a place for their reports.
-func newTurns(a *app, f *ab, builds [2]string, flags []string) (*turns, error) {
+func newTurns(ctx context.Context, a *app, f *ab, builds [2]string, flags []string) (*turns, error) {
 	t := &turns{app: a, ab: f, flags: flags, dir: f.keep, base: compare.Side{Name: builds[0]}, head: compare.Side{Name: builds[1]}}
 	var faults []error
 	for i, name := range builds {
 		path, err := binary(name)
+		if err == nil {
+			err = isLockbench(ctx, name, path)
+		}
 		t.programs[i] = path
 		faults = append(faults, err)
 	}

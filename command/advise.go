@@ -61,15 +61,14 @@ func (a *app) advise() *cobra.Command {
 	complete(cmd, adviceFormats().names())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		given.readEnvironment()
+		a.readEnvironment(&given)
 		question, err := f.question()
 		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
-		if faults := a.faults(given, err, wrong, f.redis.Validate()); faults != nil {
+		if faults := a.faults(given, err, wrong, f.redis.Validate(), a.admit(append(durations(question.Workload), reads("--ca-file", f.redis.CAFile)...), places(outputs))); faults != nil {
 			return faults
 		}
-		for _, warning := range question.Workload.Warnings() {
-			a.say("warning: %s", warning)
-		}
+		a.warn(question.Workload.Warnings()...)
+		a.warn(given.renamed(append(f.idle(), idleRedis(flags, f.redis)...))...)
 		if f.dryRun {
 			return printed(showAdvice(a.stdout, question, f.redis, outputs))
 		}
@@ -126,6 +125,12 @@ func (f *adviseFlags) question() (advise.Question, error) {
 	return q, errors.Join(faults...)
 }
 
+// idle names the options that have no effect. --fence has one: advice asks what could
+// check tokens.
+func (f *adviseFlags) idle() []string {
+	return slices.DeleteFunc(f.workload.Idle(), func(line string) bool { return strings.HasPrefix(line, "--fence ") })
+}
+
 func adviceFormats() formats[*results.Advice] {
 	return formats[*results.Advice]{one: map[string]writer[*results.Advice]{
 		"table": func(w io.Writer, advice *results.Advice, color bool) error {
@@ -171,7 +176,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	}
 	advice.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	revision(&advice.Tool)
-	if err := saveAll(outputs, advice, a.stdout); err != nil {
+	if err := saveAll(a, outputs, advice); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	return advised(advice, err)

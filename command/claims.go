@@ -49,12 +49,16 @@ func (a *app) claims() *cobra.Command {
 	f.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := source{set: flags}
-		given.readEnvironment()
+		a.readEnvironment(&given)
 		chosen, err := chooseClaims(args)
 		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
 		bench := a.bench(f)
-		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen)); faults != nil {
+		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
 			return faults
+		}
+		a.warn(given.renamed(idleRedis(flags, f.redis))...)
+		if f.list && flags.Changed("output") {
+			a.warn(given.renamed([]string{"--output has no effect with --list"})...)
 		}
 		switch {
 		case f.list:
@@ -75,6 +79,18 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(claimsFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
 	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 	addSwitch(set, &f.dryRun, "dry-run", "", "print the experiments and how long they will take, and touch no server")
+}
+
+// reads are the files of claims, and those that their command lines name.
+func (f *claimsFlags) reads(words []string, chosen []experiments.Claim) []file {
+	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
+	for _, claim := range chosen {
+		for _, run := range claim.Runs {
+			asked, _, _ := parseRun(claim.Words(run)) // what is wrong with it is said elsewhere
+			files = append(files, asked.reads()...)
+		}
+	}
+	return files
 }
 
 func claimsFormats() formats[*results.Claims] {
@@ -99,6 +115,12 @@ func (a *app) bench(f *claimsFlags) *experiments.Bench {
 
 // planOf is the plan of a command line.
 func planOf(words []string) (lockbench.Plan, error) {
+	_, plan, err := parseRun(words)
+	return plan, err
+}
+
+// parseRun reads a command line of run that is not our own.
+func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
@@ -114,7 +136,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 	}
 	f.given.origins = spec.Origins{}
 	plan, wrong := f.read()
-	return plan, f.given.named(append(faults, wrong...))
+	return f, plan, f.given.named(append(faults, wrong...))
 }
 
 // chooseClaims are those of these numbers and files, all for none; it names all
@@ -192,7 +214,7 @@ func (a *app) test(ctx context.Context, bench *experiments.Bench, chosen []exper
 	document, err := bench.Test(ctx, chosen)
 	document.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	revision(&document.Tool)
-	if err := saveAll(outputs, document, a.stdout); err != nil {
+	if err := saveAll(a, outputs, document); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	switch {

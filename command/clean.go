@@ -21,7 +21,10 @@ func (a *app) clean() *cobra.Command {
 	registerRedis(cmd.Flags(), &redis)
 	given := source{set: cmd.Flags()}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		given.readEnvironment()
+		a.readEnvironment(&given)
+		if faults := a.faults(given); faults != nil {
+			return faults
+		}
 		swept, err := lockbench.Clean(cmd.Context(), redis)
 		for _, what := range swept {
 			if _, err := fmt.Fprintln(a.stdout, what); err != nil {

@@ -21,8 +21,8 @@ import (
 // returns the exit code, one of the Exit constants. Environment variables named
 // LOCKBENCH_FLAG stand in for flags that are not given.
 //
-// The first SIGINT or SIGTERM ends the measuring early and cleanly, as does the
-// end of ctx. After the second Main returns at once, while its goroutines still
+// The first SIGINT, SIGTERM or SIGHUP ends the measuring early and cleanly, as does
+// the end of ctx. After the second Main returns at once, while its goroutines still
 // run: the caller is to end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{args: append([]string{}, args...), stdin: stdin, stdout: stdout, stderr: &locked{to: stderr}}
@@ -35,6 +35,7 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr *locked // the signal's message comes from a goroutine of its own
+	owed   ledger
 }
 
 // execute carries the command line out.
@@ -43,7 +44,11 @@ func (a *app) execute(ctx context.Context) int {
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
 	a.complain(err)
-	return exitCode(ctx, err)
+	code := exitCode(ctx, err)
+	if code == ExitStopped {
+		a.say("interrupted before there were any results%s", a.owed.missing())
+	}
+	return code
 }
 
 // complain writes an error, each of its lines as one of ours.

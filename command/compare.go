@@ -32,11 +32,11 @@ func (a *app) compare() *cobra.Command {
 	addSwitch(cmd.Flags(), &force, "force", "", "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		outputs, err := g.parse()
-		if faults := a.faults(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob")); faults != nil {
+		if faults := a.faults(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), a.admit(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
 			return faults
 		}
-		base, baseErr := readSide(args[0])
-		head, headErr := readSide(args[1])
+		base, baseErr := a.readSide(args[0])
+		head, headErr := a.readSide(args[1])
 		if err := errors.Join(baseErr, headErr); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (a *app) compare() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := saveAll(outputs, c, a.stdout); err != nil {
+		if err := saveAll(a, outputs, c); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		return judgement(c)

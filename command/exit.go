@@ -12,7 +12,7 @@ import (
 )
 
 // The exit codes, strongest first where several would fit: an error (104, 113)
-// goes before 105, that before 111, that before 110, that before
+// goes before 130, that before 105, that before 111, that before 110, that before
 // 112, that before 99.
 const (
 	// ExitOK says that everything was measured and nothing was found wrong.
@@ -25,9 +25,12 @@ const (
 	// ExitConfig says that flags, environment or plan are wrong, or that a limit
 	// of the server or of this machine is too small for them.
 	ExitConfig = 104
-	// ExitInterrupted says that the user stopped it. After the first signal the
-	// results so far have been written, after the second they have not.
+	// ExitInterrupted says that the user stopped it, and that the results so far have
+	// been written.
 	ExitInterrupted = 105
+	// ExitStopped says that the user stopped it before there were results, or by a
+	// second signal before they were written. Which files are missing has been said.
+	ExitStopped = 130
 	// ExitRegression says that a build is worse than the one it was compared with.
 	ExitRegression = 110
 	// ExitSafety says that a guarantee which a strategy claims did not hold.
@@ -59,7 +62,7 @@ func exitCode(ctx context.Context, err error) int {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return ExitInterrupted // also when it was cancelled while connecting
+		return ExitStopped // such as while connecting: there are no results to write
 	case errors.Is(err, lockbench.ErrUnreachable):
 		return ExitUnreachable
 	default:
@@ -71,7 +74,7 @@ func exitCode(ctx context.Context, err error) int {
 // it, else what the report says, nil when all is well.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	switch {
-	case r != nil && r.Interrupted && (err == nil || errors.Is(err, context.Canceled)):
+	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) && (r.Interrupted || ctx.Err() != nil)):
 		return &exit{ExitInterrupted, errors.New("interrupted, the results are not complete")}
 	case err == nil:
 		return judge(r)

@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{"broken before invalid", false, report(invalid, both), nil, ExitSafety},
 		{"interrupted before broken", true, stopped(report(broken, invalid)), nil, ExitInterrupted},
 		{"interrupted after the last run", true, report(fine), nil, ExitOK},
-		{"interrupted while connecting", true, nil, dialing, ExitInterrupted},
+		{"interrupted while connecting", true, nil, dialing, ExitStopped},
 		{"interrupted in the floors", true, stopped(report()), fmt.Errorf("floors: %w", context.Canceled), ExitInterrupted},
 		{"unreachable", false, nil, unreachable, ExitUnreachable},
 		{"gone, and broken before", false, report(broken), unreachable, ExitUnreachable},

@@ -11,13 +11,21 @@ import (
 
 // interruptible runs work so that the first signal cancels its context, and the
 // second gives up waiting for it. What work had opened by then is left to the
-// next run's sweep or to lockbench clean.
+// next run's sweep or to lockbench clean. A terminal that is closed (SIGHUP) is a
+// signal like the others, unless nohup has it ignored.
 func (a *app) interruptible(ctx context.Context, work func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
+	// Who reads what we say may be ended by the same signal. A write to him is then an
+	// error, and not our end: what was measured is still to be written.
+	unread := make(chan os.Signal, 1)
+	defer signal.Stop(unread)
 
 	done := make(chan int, 1)
 	go func() { done <- work(ctx) }()
@@ -27,9 +35,10 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 			return code
 		case <-signals:
 			if cancelled {
-				a.say("stopped at once; lockbench clean removes what is left behind")
-				return ExitInterrupted
+				a.say("stopped at once%s; lockbench clean removes what is left behind", a.owed.missing())
+				return ExitStopped
 			}
+			signal.Notify(unread, syscall.SIGPIPE)
 			a.say("finishing: what has been measured is written; press again to stop at once")
 			cancel()
 		}

@@ -129,7 +129,7 @@ func readReport(t *testing.T, file string) *results.Report {
 }
 
 func TestFirstSignalWritesWhatThereIs(t *testing.T) {
-	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			redis := redistest.Start(t)
 			file := filepath.Join(t.TempDir(), "out.json")
@@ -162,10 +162,10 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 	p.signal(syscall.SIGINT)
 	p.await("press again to stop at once")
 	p.signal(syscall.SIGTERM)
-	if code := p.code(); code != "105" {
+	if code := p.code(); code != "130" {
 		t.Errorf("exit code %s", code)
 	}
-	if !strings.Contains(p.said.String(), "stopped at once") {
+	if !strings.Contains(p.said.String(), "stopped at once; not written: "+file) {
 		t.Errorf("it said:\n%s", &p.said)
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) > 0 {

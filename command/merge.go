@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) merge() *cobra.Command {
-	var file string
+	var output string
 	cmd := &cobra.Command{
 		Use:   "merge A.json B.json...",
 		Short: "Put the reports of generators that measured together into one",
@@ -25,10 +25,10 @@ func (a *app) merge() *cobra.Command {
 		ValidArgsFunction:  jsonFiles,
 	}
 	set := cmd.Flags()
-	set.VarP(textValue("file", &file), "output", "o", "write the merged report, as JSON, to this file, or to standard output for -")
+	set.VarP(textValue("file", &output), "output", "o", "write the merged report, as JSON, to this file, or to standard output for -")
 	cmd.RunE = func(cmd *cobra.Command, patterns []string) error {
-		read, err := readFiles(patterns)
-		if faults := a.faults(source{set: set}, destination(file, "merged.json"), err); faults != nil {
+		read, err := a.readFiles(patterns, strict)
+		if faults := a.faults(source{set: set}, destination(output, "merged.json"), a.admit(reads("A.json", patterns...), []file{written(output)}), err); faults != nil {
 			return faults
 		}
 		var files []merge.File
@@ -43,7 +43,7 @@ func (a *app) merge() *cobra.Command {
 		if err := results.WriteJSON(&encoded, merged); err != nil {
 			return &exit{ExitFailure, err}
 		}
-		if err := a.deliver(file, encoded.Bytes()); err != nil {
+		if err := a.deliver(output, encoded.Bytes()); err != nil {
 			return err
 		}
 		return outcome(cmd.Context(), merged, nil)

@@ -17,6 +17,7 @@ import (
 // output is one way in which a document, such as the report, is to be written.
 type output[T any] struct {
 	format string
+	given  string // as the user wrote it
 	file   string // "" is standard output
 	write  writer[T]
 	check  func() error // of what is there already, if it is to be continued; may be nil
@@ -50,7 +51,6 @@ func parseOutputs[T any](given []string, usual string, known formats[T]) ([]outp
 	}
 	var outputs []output[T]
 	var faults []error
-	taken := map[string]string{}
 	for _, text := range given {
 		format, file, named := strings.Cut(text, "=")
 		write, ok := known.one[format]
@@ -75,15 +75,7 @@ func parseOutputs[T any](given []string, usual string, known formats[T]) ([]outp
 			parts = expand(file)
 		}
 		for _, part := range parts {
-			if earlier, twice := taken[part.file]; twice {
-				where := part.file
-				if part.file == "" {
-					where = "standard output"
-				}
-				faults = append(faults, fmt.Errorf("--output: %s and %s both go to %s, write one to a file with %s=FILE", earlier, text, where, format))
-				continue
-			}
-			taken[part.file] = text
+			part.given = text
 			if err := part.ready(); err != nil {
 				faults = append(faults, fmt.Errorf("--output: %w", err))
 			}
@@ -133,13 +125,17 @@ func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	return nil
 }
 
-// saveAll writes every output, also after one has failed.
-func saveAll[T any](outputs []output[T], document T, stdout io.Writer) error {
+// saveAll writes every output, also after one has failed: files first, for who reads
+// standard output may have gone away.
+func saveAll[T any](a *app, outputs []output[T], document T) error {
 	var faults []error
-	for _, o := range outputs {
-		if err := o.save(document, stdout, colorful(stdout)); err != nil {
+	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int { return strings.Compare(y.file, x.file) })
+	for _, o := range byPlace {
+		if err := o.save(document, a.stdout, colorful(a.stdout)); err != nil {
 			faults = append(faults, fmt.Errorf("write %w", err))
+			continue
 		}
+		a.owed.done(o.file)
 	}
 	return errors.Join(faults...)
 }

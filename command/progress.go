@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // progress shows on standard error how far a run is: one line rewritten in place
@@ -50,6 +51,10 @@ func (p *progress) report(now lockbench.Progress) {
 	p.mu.Unlock()
 	if p.width > 0 {
 		p.draw()
+		return
+	}
+	if now.Phase == workloads.PhaseGone {
+		fmt.Fprintf(p.out, "%s: %s\n", title(now), now.Phase)
 		return
 	}
 	if now.Run > 0 && (now.Run != before.Run || now.Strategy != before.Strategy) {

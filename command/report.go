@@ -40,8 +40,8 @@ func (a *app) report() *cobra.Command {
 	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for -")
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
-		read, err := readFiles(patterns)
-		if faults := a.faults(source{set: set}, p.validate(patterns), err); faults != nil {
+		read, err := a.readFiles(patterns, odd)
+		if faults := a.faults(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
 		}
 		var files []html.File
@@ -68,6 +68,15 @@ func (p *pageFlags) validate(patterns []string) error {
 	return errors.Join(faults...)
 }
 
+// written are the page and the directory of the pictures.
+func (p *pageFlags) written() []file {
+	files := []file{written(p.file)}
+	if p.png != "" {
+		files = append(files, file{"--png", p.png, p.png})
+	}
+	return files
+}
+
 // destination says what is wrong with the one file, or - for standard output,
 // that a command writes.
 func destination(file, example string) error {
@@ -92,6 +101,7 @@ func (a *app) deliver(file string, content []byte) error {
 	if err := replace(file, content); err != nil {
 		return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
 	}
+	a.owed.done(file)
 	return nil
 }
 
@@ -108,29 +118,38 @@ func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 
 // readFiles reads every report that the names and globs stand for, each file
 // once, and names all that cannot be read.
-func readFiles(patterns []string) ([]reportFile, error) {
+func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
 	var files []reportFile
 	var faults []error
-	var seen []string
 	for _, pattern := range patterns {
-		names, err := reportFiles(pattern)
-		if err != nil {
-			faults = append(faults, err)
-		}
-		for _, name := range names {
-			if slices.Contains(seen, filepath.Clean(name)) {
-				continue
+		more, err := a.readAll(pattern, leaveOut)
+		faults = append(faults, err)
+		for _, f := range more {
+			if !slices.ContainsFunc(files, func(seen reportFile) bool { return filepath.Clean(seen.name) == filepath.Clean(f.name) }) {
+				files = append(files, f)
 			}
-			seen = append(seen, filepath.Clean(name))
-			report, err := readReport(name)
-			if err != nil {
-				faults = append(faults, err)
-				continue
-			}
-			files = append(files, reportFile{name, report})
 		}
 	}
 	return files, errors.Join(faults...)
+}
+
+// sources are the files that the page is made of.
+func sources(files []html.File) []file {
+	var read []file
+	for _, f := range files {
+		read = append(read, reads("RUN.json", f.Name)...)
+	}
+	return read
+}
+
+// drawn are the page and the pictures, whose names are known once they are drawn.
+func drawn(p *pageFlags, pictures []html.Picture) []file {
+	files := []file{written(p.file)}
+	for _, picture := range pictures {
+		path := filepath.Join(p.png, picture.Name)
+		files = append(files, file{"--png", path, path})
+	}
+	return files
 }
 
 // savePage writes the page and its pictures. Nothing is written before all has
@@ -146,6 +165,11 @@ func (a *app) savePage(p *pageFlags, files []html.File) error {
 		if pictures, err = html.Pictures(files); err != nil {
 			return &exit{ExitFailure, err}
 		}
+	}
+	if err := a.clashes(sources(files), drawn(p, pictures)); err != nil {
+		return err
+	}
+	if p.png != "" {
 		if err := os.MkdirAll(p.png, 0o777); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("make the directory of the pictures: %w", err)}
 		}

@@ -50,20 +50,43 @@ func readReport(file string) (*results.Report, error) {
 }
 
 // readSide reads every report of one side, and names all that cannot be read.
-func readSide(pattern string) (compare.Side, error) {
+func (a *app) readSide(pattern string) (compare.Side, error) {
 	side := compare.Side{Name: pattern}
-	files, err := reportFiles(pattern)
-	if err != nil {
-		return side, err
+	files, err := a.readAll(pattern, odd)
+	for _, f := range files {
+		side.Reports = append(side.Reports, compare.Report{File: f.name, Report: f.report})
 	}
+	return side, err
+}
+
+// The ways to take a file in a directory that is no report that can be read.
+const (
+	strict = false // it is a fault: without it the result would be wrong
+	odd    = true  // it is left out with a note, if others can be read
+)
+
+// readAll reads the reports that a file, a directory or a glob stands for, and names all
+// that cannot be read.
+func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
+	names, err := reportFiles(pattern)
+	if err != nil {
+		return nil, err
+	}
+	var files []reportFile
 	var faults []error
-	for _, file := range files {
-		report, err := readReport(file)
+	for _, name := range names {
+		report, err := readReport(name)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		side.Reports = append(side.Reports, compare.Report{File: file, Report: report})
+		files = append(files, reportFile{name, report})
 	}
-	return side, errors.Join(faults...)
+	if stat, err := os.Stat(pattern); err == nil && stat.IsDir() && leaveOut && len(files) > 0 {
+		for _, fault := range faults {
+			a.say("note: left out: %s", fault)
+		}
+		return files, nil
+	}
+	return files, errors.Join(faults...)
 }

@@ -39,10 +39,12 @@ func (a *app) run(name string) *cobra.Command {
 		if faults != nil {
 			return faults
 		}
-		for _, warning := range plan.Warnings() {
-			a.say("warning: %s", warning)
-		}
+		a.warn(plan.Warnings()...)
+		a.warn(f.idle(plan)...)
 		if f.dryRun {
+			if err := plan.Feasible(); err != nil {
+				return err
+			}
 			return a.show(plan, outputs, f.thresholds)
 		}
 		return a.measure(cmd.Context(), f, plan, outputs)
@@ -52,7 +54,7 @@ func (a *app) run(name string) *cobra.Command {
 
 // prepare makes a plan of flags and environment, and names every fault in them.
 func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
-	f.given.readEnvironment()
+	a.readEnvironment(&f.given)
 	var faults []error
 	if len(words) > 0 {
 		faults = append(faults, unknownWord(cmd, words[0]))
@@ -64,6 +66,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	faults = append(faults, each(err)...)
 	outputs, err := parseOutputs(f.outputs, "table", reportFormats(plan.Titles()))
 	faults = append(faults, each(err)...)
+	faults = append(faults, each(a.admit(f.reads(), places(outputs)))...)
 	return plan, outputs, f.given.named(faults)
 }
 
@@ -90,7 +93,7 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their faults have been named
 	report.Thresholds = results.Judge(report, thresholds)
-	if err := saveAll(outputs, report, a.stdout); err != nil {
+	if err := saveAll(a, outputs, report); err != nil {
 		return &exit{ExitFailure, err}
 	}
 	return outcome(ctx, report, err)

@@ -39,12 +39,13 @@ func (a *app) selfcheck() *cobra.Command {
 	addSwitch(flags, &quiet, "quiet", "q", "no progress on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		given.readEnvironment()
+		a.readEnvironment(&given)
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
-		places, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.faults(given, err, plan.Validate()); faults != nil {
+		formatted, err := parseOutputs(outputs, "table", selfcheckFormats())
+		if faults := a.faults(given, err, plan.Validate(), a.admit(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
+		a.warn(given.renamed(idleRedis(flags, plan.Redis))...)
 		if !quiet {
 			plan.Progress = func(what string) { a.say("%s", what) }
 		}
@@ -52,7 +53,7 @@ func (a *app) selfcheck() *cobra.Command {
 		if found == nil {
 			return err
 		}
-		if err := saveAll(places, found, a.stdout); err != nil {
+		if err := saveAll(a, formatted, found); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		return proven(cmd.Context(), found, err)

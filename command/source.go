@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,6 +18,8 @@ import (
 type source struct {
 	set     *pflag.FlagSet
 	origins spec.Origins // of the flags that were not given themselves
+
+	misspelt []error // variables
 }
 
 // variableOf is the environment variable that stands in for a flag.
@@ -42,7 +45,7 @@ func (s *source) readEnvironment() {
 
 // faults are those of values that could not be read, in the order of the flags.
 func (s *source) faults() []error {
-	var faults []error
+	faults := slices.Clone(s.misspelt)
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		if v, ours := flag.Value.(*value); ours {
 			for _, fault := range each(v.fault) {

@@ -53,11 +53,14 @@ func (a *app) trend() *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
 		outputs, outputErr := parseOutputs(h.outputs, "text", formats[[]trend.Series]{one: trendFormats()})
-		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files)); faults != nil {
+		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files), a.admit(h.reads(files), append(h.begun(files), places(outputs)...))); faults != nil {
 			return faults
 		}
+		if h.commit != "" && h.add == "" {
+			a.warn("--commit has no effect without --add")
+		}
 		if h.add != "" {
-			if err := h.append(files[0]); err != nil {
+			if err := h.append(a, files[0]); err != nil {
 				return err
 			}
 		}
@@ -68,7 +71,7 @@ func (a *app) trend() *cobra.Command {
 		series := slices.DeleteFunc(trend.Build(entries, metrics, h.last, h.rules), func(s trend.Series) bool {
 			return len(h.strategies) > 0 && !slices.Contains(h.strategies, s.Strategy)
 		})
-		if err := saveAll(outputs, series, a.stdout); err != nil {
+		if err := saveAll(a, outputs, series); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		return nil
@@ -120,13 +123,30 @@ func (h *history) validate(files []string) error {
 	return errors.Join(faults...)
 }
 
+// reads are the histories and the reports to add.
+func (h *history) reads(histories []string) []file {
+	return append(reads("HISTORY", histories...), reads("--add", h.add)...)
+}
+
+// begun is the history that --add makes where there is none.
+func (h *history) begun(histories []string) []file {
+	if h.add == "" || len(histories) != 1 {
+		return nil
+	}
+	if _, err := os.Stat(histories[0]); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return []file{{"HISTORY", histories[0], histories[0]}}
+}
+
 // append adds the reports' lines to a history, which it makes if there is none.
-func (h *history) append(file string) error {
-	side, err := readSide(h.add)
+func (h *history) append(a *app, file string) error {
+	side, err := a.readSide(h.add)
 	if err != nil {
 		return err
 	}
-	if _, err := readHistories([]string{file}); err != nil && !errors.Is(err, os.ErrNotExist) {
+	known, err := readHistories([]string{file})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // it is no history: it stays as it is
 	}
 	var lines strings.Builder
@@ -135,9 +155,17 @@ func (h *history) append(file string) error {
 		if commit == "" {
 			commit = report.Tool.Version
 		}
-		if err := trend.Write(&lines, trend.Entries(report, commit)); err != nil {
+		entries := trend.Entries(report, commit)
+		for i := range entries {
+			entries[i].Place = report.File
+		}
+		known = append(known, entries...)
+		if err := trend.Write(&lines, entries); err != nil {
 			return &exit{ExitFailure, err}
 		}
+	}
+	if twice := trend.Twice(known); twice != nil {
+		return fmt.Errorf("--add: %w", twice)
 	}
 	if lines.Len() == 0 {
 		return &exit{ExitInvalid, fmt.Errorf("--add: %s has no run that can be trusted", h.add)}
@@ -157,18 +185,24 @@ func (h *history) append(file string) error {
 func readHistories(names []string) ([]trend.Entry, error) {
 	var entries []trend.Entry
 	var faults []error
+	var seen []string
 	for _, name := range names {
 		files := []string{name}
 		if matched, err := filepath.Glob(name); err == nil && len(matched) > 0 {
 			files = matched
 		}
 		for _, file := range files {
+			if slices.Contains(seen, filepath.Clean(file)) {
+				faults = append(faults, fmt.Errorf("%s is given twice: a report counts once", file))
+				continue
+			}
+			seen = append(seen, filepath.Clean(file))
 			more, err := readHistory(file)
 			faults = append(faults, err)
 			entries = append(entries, more...)
 		}
 	}
-	return entries, errors.Join(faults...)
+	return entries, errors.Join(append(faults, trend.Twice(entries))...)
 }
 
 func readHistory(file string) ([]trend.Entry, error) {

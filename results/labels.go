@@ -10,6 +10,10 @@ import (
 // labelFigures are the numbers in a label.
 var labelFigures = regexp.MustCompile(`\d+(\.\d+)?`)
 
+// OutlivedLease begins the label of a run in which a lock was held for longer than its
+// TTL, and nobody renews it.
+const OutlivedLease = "held for longer than the lease"
+
 // labelGroup are labels of several runs that say the same with other figures.
 type labelGroup struct {
 	label   string // the first

@@ -117,6 +117,8 @@ func meaning(label string) string {
 		return " (of all cores, by neither lockbench nor Redis: measure on a quieter machine)"
 	case strings.HasPrefix(label, Stolen):
 		return " (of all cores, by other machines on the same hardware)"
+	case strings.HasPrefix(label, OutlivedLease):
+		return " (what is claimed holds until the lease ends: who works on after that is no longer protected, and late overlaps break no claim)"
 	}
 	switch label {
 	case "generator-bound":

@@ -24,6 +24,10 @@ type Info struct {
 	// NoCluster is why it cannot run on a Redis Cluster; "" if it can.
 	NoCluster string
 
+	// OnlyCounter marks what is no lock: it does the work of a counter itself, and can
+	// do no other.
+	OnlyCounter bool
+
 	// Caveat is not empty for a strategy that is unsafe by design, and says what
 	// breaks it.
 	Caveat string

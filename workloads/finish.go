@@ -31,14 +31,19 @@ func (r *run) drain() {
 		r.control.running.Wait()
 		close(back)
 	}()
-	limit := drainLimit
-	if r.dead.Load() {
-		limit = time.Second
-	}
-	select {
-	case <-back:
-		return
-	case <-time.After(limit):
+	limit, gone := time.After(drainLimit), r.life.Done()
+	for waiting := true; waiting; {
+		select {
+		case <-back:
+			return
+		case <-gone:
+			if gone = nil; r.dead.Load() { // nobody is answered any more
+				r.phase(PhaseGone)
+				r.sockets.cut(ErrServerGone)
+			}
+		case <-limit:
+			waiting = false
+		}
 	}
 	r.control.cancelRelease()
 	r.closeNodes()

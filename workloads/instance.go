@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -48,9 +49,13 @@ func (r *run) open(ctx context.Context) error {
 // detour is the way of an instance to Redis.
 func (r *run) detour(instance int) strategies.Through {
 	if r.Faults == nil {
-		return nil
+		return r.sockets.through
 	}
-	return r.Faults.Detour(instance)
+	detour := r.Faults.Detour(instance)
+	if detour == nil {
+		return r.sockets.through
+	}
+	return func(dial strategies.Dialer) strategies.Dialer { return r.sockets.through(detour(dial)) }
 }
 
 func (r *run) openLocker(ctx context.Context, i *instance) error {
@@ -86,17 +91,22 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// closeLockers has the strategies free what they opened themselves.
+// closeLockers has the strategies free what they opened themselves, all at once: each
+// may take its time where no server answers.
 func (r *run) closeLockers() {
+	var closing sync.WaitGroup
 	for _, i := range r.instances {
 		if i.locker == nil {
 			continue
 		}
-		if err := i.locker.Close(); err != nil {
-			r.errors.add(fmt.Errorf("close %s: %w", r.Strategy.Name(), err))
-		}
-		i.locker = nil
+		closing.Go(func() {
+			if err := i.locker.Close(); err != nil {
+				r.errors.add(fmt.Errorf("close %s: %w", r.Strategy.Name(), err))
+			}
+			i.locker = nil
+		})
 	}
+	closing.Wait()
 }
 
 // closeNodes hangs up the command pools.

@@ -26,6 +26,10 @@ var (
 	ErrUnsupported = errors.New("not supported by the strategy")
 )
 
+// PhaseGone is told to Job.Phase once the servers do not answer any more: the clients,
+// which may have to wait for what is in doubt, are called back.
+const PhaseGone = "Redis has stopped answering"
+
 // Prefix begins every key of a run and every connection's CLIENT name.
 const Prefix = "lockbench:"
 
@@ -103,6 +107,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 
 	late := r.awaitStart(ctx)
 	r.start(always)
+	rest := r.live(always)
 	window, failure := r.observe(ctx)
 	r.stop()
 	r.phase("drain")
@@ -118,6 +123,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	left := r.verify(always)
 	r.cleanUp(always)
 	after := r.read(always)
+	rest()
 
 	var whole *results.ServerDelta
 	if before != nil && after != nil {
@@ -144,6 +150,7 @@ type run struct {
 	keys []string
 
 	instances []*instance
+	sockets   sockets
 	clock     measure.Clock
 	window    *measure.Window
 	recorder  *measure.Recorder
@@ -164,10 +171,13 @@ type run struct {
 	refused     atomic.Int64   // increments that the resource refused a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
 	stuck       []int
-	lost        *int64      // updates
-	unseen      bool        // what is left on the servers could not be seen
-	closing     bool        // nobody else takes part in the run any more
-	dead        atomic.Bool // the servers have stopped answering
+	lost        *int64          // updates
+	unseen      bool            // what is left on the servers could not be seen
+	closing     bool            // nobody else takes part in the run any more
+	dead        atomic.Bool     // the servers have stopped answering
+	life        context.Context // ends with the reason when they have, or nobody gets on
+	end         context.CancelCauseFunc
+	unanswered  atomic.Bool // the last question after the servers
 }
 
 func newRun(j Job) *run {

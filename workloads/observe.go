@@ -72,6 +72,9 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
 			err = errors.Join(r.stillThere(always), err)
 		}
+		if gone := context.Cause(r.life); gone != nil && !errors.Is(err, gone) { // while it looked
+			err = errors.Join(gone, err)
+		}
 	}
 	if failure := r.undisturbed(); failure != nil {
 		err, o.partial = errors.Join(err, failure), true
@@ -96,6 +99,9 @@ func (r *run) undisturbed() error {
 // cost nothing.
 const sampling = time.Second
 
+// glance is how long it may take: then the next one is due.
+const glance = sampling
+
 // await passes the time until an instant or until the window has closed, and has
 // a look at the beginning and every second, if there is one to have.
 func (r *run) await(ctx context.Context, until time.Time, look func()) error {
@@ -105,20 +111,20 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 		look = func() {}
 	}
 	look()
-	pulse := pulse{grants: r.grants(), at: time.Now()}
 	beats := time.NewTicker(sampling)
 	defer beats.Stop()
 	for {
 		select {
 		case <-beats.C:
-			if err := r.alive(ctx, &pulse); err != nil {
-				return err
+			if !r.unanswered.Load() {
+				look()
 			}
-			look()
 		case <-due.C:
 			return nil
 		case <-r.window.Closed():
 			return nil
+		case <-r.life.Done():
+			return context.Cause(r.life)
 		case <-ctx.Done():
 			return errInterrupted
 		}
@@ -130,6 +136,8 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	if r.disturbance.halted() {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
 	reading := r.read(ctx)
 	r.mark(reading)
 	if !r.remote() {
@@ -145,57 +153,7 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	p := *peak
 	p.Clients = max(p.Clients, reading.Clients)
 	p.MemoryBytes = max(p.MemoryBytes, reading.Memory)
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	if n := r.Target.Subscriptions(ctx); n != nil && (p.Subscriptions == nil || *n > *p.Subscriptions) {
 		p.Subscriptions = n
 	}
-}
-
-// pulse is when the lock was last seen to be granted.
-type pulse struct {
-	grants int64
-	at     time.Time
-}
-
-// lifeless is how long clients may meet nothing but errors.
-const lifeless = 30 * time.Second
-
-// alive looks after a run whose clients have met errors: are the servers there,
-// and is there any progress?
-func (r *run) alive(ctx context.Context, p *pulse) error {
-	if grants := r.grants(); grants > p.grants || r.disturbance.halted() {
-		*p = pulse{grants, time.Now()}
-	}
-	select {
-	case <-r.control.trouble:
-	default:
-		return nil
-	}
-	if r.disturbance.halted() {
-		return nil
-	}
-	if silent := time.Since(p.at); silent > lifeless {
-		return fmt.Errorf("errors and not one acquisition for %v: %s", silent.Round(time.Second), r.errors.list()[0].Error)
-	}
-	return r.stillThere(ctx)
-}
-
-// stillThere asks the servers whether they live, after clients have met errors.
-func (r *run) stillThere(ctx context.Context) error {
-	if !r.remote() {
-		return nil
-	}
-	var err error
-	for range 3 {
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		err = r.Target.Ping(attempt)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	r.dead.Store(true)
-	return fmt.Errorf("%w: %w", ErrServerGone, err)
 }

@@ -249,6 +249,9 @@ func (r *run) labels(result *results.Run) []string {
 	if r.behind(result) {
 		labels = append(labels, fmt.Sprintf("overloaded: %v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))
 	}
+	if label := r.outlived(result.Speed); label != "" {
+		labels = append(labels, label)
+	}
 	if r.shared() {
 		labels = append(labels, results.PartOfASession)
 	}

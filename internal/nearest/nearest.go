@@ -29,3 +29,13 @@ func Question(format, given string, known []string) string {
 	}
 	return ""
 }
+
+// Typo is the nearest known name if it is so near that another can hardly have been
+// meant: at most a third of the given one would have to be edited. Else it is "".
+func Typo(given string, known []string) string {
+	name := Name(given, known)
+	if name == "" || 3*levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(name)) > len(given) {
+		return ""
+	}
+	return name
+}

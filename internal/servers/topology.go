@@ -84,6 +84,22 @@ func (t Topology) String() string {
 	return fmt.Sprintf("%s:%d", t.Kind, t.Count)
 }
 
+// Independent is the number of nodes that know nothing of each other.
+func (t Topology) Independent() int {
+	if t = t.usual(); t.Kind == Independent {
+		return t.Count
+	}
+	return 1
+}
+
+// Primaries is the number of nodes that take commands.
+func (t Topology) Primaries() int {
+	if t = t.usual(); t.Kind == Independent || t.Kind == Clustered {
+		return t.Count
+	}
+	return 1
+}
+
 // Servers is how many Redis servers it takes.
 func (t Topology) Servers() int {
 	switch t = t.usual(); t.Kind {

@@ -27,6 +27,8 @@ type Entry struct {
 	About      string             `json:"about"`      // the same for a reader
 	Runs       int                `json:"runs"`
 	Metrics    map[string]float64 `json:"metrics"` // medians, by the name of the metric
+
+	Place string `json:"-"` // where it was read: file:line
 }
 
 // Entries are the lines that a report adds to a history. Strategies without a run
@@ -73,6 +75,7 @@ func Read(r io.Reader, file string) ([]Entry, error) {
 			if fault != nil {
 				faults = append(faults, fmt.Errorf("%s:%d: %w", file, number, fault))
 			} else {
+				entry.Place = fmt.Sprintf("%s:%d", file, number)
 				entries = append(entries, entry)
 			}
 		}
@@ -83,6 +86,32 @@ func Read(r io.Reader, file string) ([]Entry, error) {
 			return entries, errors.Join(append(faults, fmt.Errorf("read %s: %w", file, err))...)
 		}
 	}
+}
+
+// Twice names the entries that are of the same report as an earlier one: counted twice
+// they would make a change look surer than it is. A report is known by the time of its
+// start.
+func Twice(entries []Entry) error {
+	type identity struct {
+		at                   int64
+		strategy, conditions string
+	}
+	seen := map[identity]string{}
+	said := map[[2]string]bool{} // one report has several entries
+	var faults []error
+	for _, e := range entries {
+		id := identity{e.Time.UnixNano(), e.Strategy, e.Conditions}
+		first, known := seen[id]
+		if !known || e.Time.IsZero() {
+			seen[id] = e.Place
+			continue
+		}
+		if pair := [2]string{e.Place, first}; !said[pair] {
+			said[pair] = true
+			faults = append(faults, fmt.Errorf("%s is the same report as %s: a report counts once", e.Place, first))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func parse(line string) (Entry, error) {

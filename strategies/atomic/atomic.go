@@ -25,6 +25,8 @@ func init() {
 		Summary: "no lock: one INCR does the work (only with --work counter)",
 		Doc:     strategies.PackageComment(source),
 		Nodes:   1,
+
+		OnlyCounter: true,
 	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
 }
 

@@ -72,13 +72,32 @@ func (d *Dist) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// pairs puts the two parts of a distribution together again where a comma between them
+// was taken for one between values.
+func pairs(parts []string) []string {
+	var values []string
+	for i := 0; i < len(parts); i++ {
+		kind, _, _ := strings.Cut(parts[i], ":")
+		if (kind == "uniform" || kind == "lognormal") && i+1 < len(parts) && !strings.Contains(parts[i+1], ":") {
+			values = append(values, parts[i]+","+parts[i+1])
+			i++
+			continue
+		}
+		values = append(values, parts[i])
+	}
+	return values
+}
+
 func parseDist(kind, rest string) (Dist, error) {
 	d := Dist{kind: kind}
 	switch kind {
 	case "", "exp":
 		return d, d.first.UnmarshalText([]byte(rest))
 	case "uniform":
-		low, high, _ := strings.Cut(rest, ",")
+		low, high, two := strings.Cut(rest, ",")
+		if !two {
+			return d, fmt.Errorf("it takes two durations, such as uniform:1ms,5ms")
+		}
 		if err := d.first.UnmarshalText([]byte(low)); err != nil {
 			return d, err
 		}
@@ -86,11 +105,14 @@ func parseDist(kind, rest string) (Dist, error) {
 			return d, err
 		}
 		if d.second < d.first {
-			return d, fmt.Errorf("it ends before it begins")
+			return d, fmt.Errorf("it ends before it begins: the shorter one goes first, uniform:%s,%s", high, low)
 		}
 		return d, nil
 	case "lognormal":
-		median, sigma, _ := strings.Cut(rest, ",")
+		median, sigma, two := strings.Cut(rest, ",")
+		if !two {
+			return d, fmt.Errorf("it takes a median and σ, such as lognormal:5ms,0.8")
+		}
 		if err := d.first.UnmarshalText([]byte(median)); err != nil {
 			return d, err
 		}
@@ -101,10 +123,16 @@ func parseDist(kind, rest string) (Dist, error) {
 		return d, nil
 	case "file":
 		d.file = rest
+		if rest == "" {
+			return d, fmt.Errorf("it names no file")
+		}
 		return d, nil
 	}
 	return d, fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
+
+// File is the name of the file that Load reads; "" if there is none.
+func (d Dist) File() string { return d.file }
 
 // Load reads the file that the distribution names, if it does: durations, one a
 // line; empty lines and those that begin with # are passed over. Draw and Mean

@@ -93,6 +93,9 @@ func (f Field) Values(text string) []string {
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
+	if f.Kind == "dist" {
+		return pairs(parts)
+	}
 	return parts
 }
 

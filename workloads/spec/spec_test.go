@@ -3,10 +3,12 @@ package spec
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,10 +87,11 @@ func TestBadDistributionsAreExplained(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"5":                   "is not a duration",
-		"uniform:3ms,1ms":     "ends before it begins",
-		"uniform:3ms":         "is not a duration",
+		"uniform:3ms,1ms":     "it ends before it begins: the shorter one goes first, uniform:1ms,3ms",
+		"file:":               "it names no file",
+		"uniform:3ms":         "it takes two durations",
 		"exp:":                "is not a duration",
-		"lognormal:5ms":       "σ must be a number",
+		"lognormal:5ms":       "it takes a median and σ",
 		"lognormal:5ms,NaN":   "σ must be a number",
 		"gauss:5ms":           "no such distribution",
 		"file:" + file:        "holds.txt:2: \"long\" is not a duration",
@@ -201,4 +204,25 @@ func FuzzDist(f *testing.F) {
 		}
 		_ = new(Rate).UnmarshalText([]byte(text))
 	})
+}
+
+// A comma within a distribution is not one between the values of a sweep.
+func TestCommasOfDistributions(t *testing.T) {
+	for text, want := range map[string]string{
+		"uniform:1ms,5ms":               "[uniform:1ms,5ms]",
+		"uniform:5ms,1ms":               "[uniform:5ms,1ms]",
+		"lognormal:5ms,99":              "[lognormal:5ms,99]",
+		"1ms,uniform:1ms,5ms,exp:2ms":   "[1ms uniform:1ms,5ms exp:2ms]",
+		"lognormal:5ms,0.8,uniform:1ms": "[lognormal:5ms,0.8 uniform:1ms]",
+		"uniform:1ms,exp:5ms":           "[uniform:1ms exp:5ms]",
+		"1ms, 2ms":                      "[1ms 2ms]",
+	} {
+		for _, name := range []string{"hold", "think"} {
+			fields := Fields()
+			field := fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })]
+			if got := fmt.Sprint(field.Values(text)); got != want {
+				t.Errorf("--%s %s: values %s, want %s", name, text, got, want)
+			}
+		}
+	}
 }

@@ -1,0 +1,293 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
+
+// badInput is a command line with something wrong in it. What is said of it stands in
+// docs/ERRORS.md.
+type badInput struct {
+	line string // words, in single quotes where they have spaces; VARIABLE=value before them
+	code int
+}
+
+// badInputs are tried in a directory with the files of prepareBadInputs.
+var badInputs = []struct {
+	about string
+	lines []badInput
+}{
+	{"Flags and words", []badInput{
+		{"lockbench --clinets 5", 104},
+		{"lockbench -z", 104},
+		{"lockbench --clients", 104},
+		{"lockbench lits", 104},
+		{"lockbench pubsub", 104},
+		{"lockbench --clients many", 104},
+		{"lockbench --clients 0", 104},
+		{"lockbench --clients 10 --instances 11", 104},
+		{"lockbench --clients 5,5", 104},
+		{"lockbench --keys -1", 104},
+		{"lockbench --runs 0", 104},
+		{"lockbench --runs 1.5", 104},
+		{"lockbench --seed 99999999999999999999", 104},
+		{"lockbench --pin=maybe", 104},
+		{"lockbench --clients 0 --keys 0 --bogus", 104},
+		{"LOCKBENCH_CLEINTS=500 lockbench", 104},
+		{"LOCKBENCH_CLIENTS=x lockbench", 104},
+		{"LOCKBENCH_DURATOIN=5s lockbench clean", 104},
+	}},
+	{"Workloads", []badInput{
+		{"lockbench --hold 5", 104},
+		{"lockbench --hold uniform:5ms,1ms", 104},
+		{"lockbench --hold uniform:5ms", 104},
+		{"lockbench --hold lognormal:5ms,99", 104},
+		{"lockbench --hold normal:5ms", 104},
+		{"lockbench --hold -1ms", 104},
+		{"lockbench --hold file:none.txt", 104},
+		{"lockbench --hold file:words.txt", 104},
+		{"lockbench --think 1ms --rate 100/s", 104},
+		{"lockbench --rate 100/day", 104},
+		{"lockbench --arrivals regular", 104},
+		{"lockbench --key-dist zipf", 104},
+		{"lockbench --key-dist hotspot:2/1", 104},
+		{"lockbench --ttl 0", 104},
+		{"lockbench --timeout -1s", 104},
+		{"lockbench --duration 0s", 104},
+		{"lockbench --work sleeep", 104},
+		{"lockbench --fence some", 104},
+		{"lockbench --stage 30s", 104},
+		{"lockbench --stage 1s:500 --clients 10", 104},
+		{"lockbench --stage 1s:500 --iterations 10", 104},
+		{"lockbench --gather 1s --clients 1", 104},
+		{"lockbench --gather 20s --clients 5", 104},
+		{"lockbench --workload nowhere.yaml", 104},
+		{"lockbench --workload odd.yaml", 104},
+		{"lockbench --workload zipf --workload-file x", 104},
+	}},
+	{"Strategies, faults and thresholds", []badInput{
+		{"lockbench -s spni", 104},
+		{"lockbench -s spin:bse=3ms", 104},
+		{"lockbench -s spin:base=soon", 104},
+		{"lockbench -s redlock", 104},
+		{"lockbench -s local --fault holder-crash", 104},
+		{"lockbench -s atomic", 104},
+		{"lockbench --fault hodler-crash", 104},
+		{"lockbench --fault holder-crash:at=9s", 104},
+		{"lockbench --fault failover", 104},
+		{"lockbench --fault kill -u redis://127.0.0.1:1", 104},
+		{"lockbench --threshold 'wait:p(99)'", 104},
+		{"lockbench --threshold 'wiat:p(99)<5ms'", 104},
+	}},
+	{"Redis", []badInput{
+		{"lockbench -u somewhere", 104},
+		{"lockbench -u redis://127.0.0.1:1?pool_size=3", 104},
+		{"lockbench -u redis://127.0.0.1:1", 113},
+		{"lockbench --ca-file none.pem -u rediss://127.0.0.1:1", 104},
+		{"lockbench --ca-file words.txt -u rediss://127.0.0.1:1", 104},
+		{"lockbench --ca-file words.txt -u redis://127.0.0.1:1", 104},
+		{"lockbench --pin -u redis://127.0.0.1:1", 104},
+		{"lockbench --topology ring:3", 104},
+		{"lockbench --topology cluster:2", 104},
+		{"lockbench --session may7", 104},
+		{"lockbench --start-at yesterday", 104},
+	}},
+	{"Outputs", []badInput{
+		{"lockbench -o yaml", 104},
+		{"lockbench -o json=", 104},
+		{"lockbench -o json=none/out.json", 104},
+		{"lockbench -o json=.", 104},
+		{"lockbench -o hgrm", 104},
+		{"lockbench -o table -o json", 104},
+		{"lockbench -o json=out -o csv=./out", 104},
+		{"lockbench -o otava=words.txt", 104},
+		{"lockbench --workload load.yaml -o json=load.yaml", 104},
+		{"lockbench report run.json -o run.json", 104},
+		{"lockbench report run.json", 104},
+		{"lockbench report -o page.html", 104},
+		{"lockbench compare run.json linked.json -o json=linked.json", 104},
+		{"lockbench trend h.jsonl -o text=h.jsonl", 104},
+		{"lockbench merge run.json run.json -o ./run.json", 104},
+	}},
+	{"Reports that are read", []badInput{
+		{"lockbench report none.json -o page.html", 104},
+		{"lockbench report words.txt -o page.html", 104},
+		{"lockbench report cut.json -o page.html", 104},
+		{"lockbench report newer.json -o page.html", 104},
+		{"lockbench report empty -o page.html", 104},
+		{"lockbench compare run.json", 104},
+		{"lockbench compare run.json run.json --threshold 5", 104},
+		{"lockbench compare run.json run.json --metric sped", 104},
+		{"lockbench trend none.jsonl", 104},
+		{"lockbench trend words.txt", 104},
+		{"lockbench trend h.jsonl --add run.json", 104},
+		{"lockbench trend h.jsonl h.jsonl", 104},
+		{"lockbench trend --last 0 h.jsonl", 104},
+		{"lockbench merge run.json -o merged.json", 104},
+	}},
+	{"Other commands", []badInput{
+		{"lockbench ab true true", 104},
+		{"lockbench ab true", 104},
+		{"lockbench ab none none", 104},
+		{"lockbench ab true true -- -o json", 104},
+		{"lockbench advise --for speed", 104},
+		{"lockbench advise --clients 5,50", 104},
+		{"lockbench advise -s noop", 104},
+		{"lockbench claims 99", 104},
+		{"lockbench claims none.yaml", 104},
+		{"lockbench claims words.txt", 104},
+		{"lockbench selfcheck --only everything", 104},
+		{"lockbench list spni", 104},
+		{"lockbench completion tcsh", 104},
+	}},
+}
+
+func prepareBadInputs(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	measured(t, "run.json")
+	report, err := os.ReadFile("run.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, "cut.json", string(report[:300]))
+	put(t, "newer.json", strings.Replace(string(report), "report/1", "report/2", 1))
+	put(t, "words.txt", "only words\n")
+	put(t, "odd.yaml", "clients: 5\nhlod: 5ms\nkeys: many\n")
+	put(t, "load.yaml", "clients: 2\n")
+	for _, err := range []error{os.Symlink("run.json", "linked.json"), os.Mkdir("empty", 0o777)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "run.json"); code != ExitOK {
+		t.Fatal(stderr)
+	}
+}
+
+// words takes a line of the table apart, as a shell does.
+func words(line string) (variables, args []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+			continue
+		}
+		args = append(args, strings.Fields(part)...)
+	}
+	for len(args) > 0 && args[0] != "lockbench" {
+		variables, args = append(variables, args[0]), args[1:]
+	}
+	return variables, args[1:]
+}
+
+// Every bad input has an exit code and a message of its own, and the docs quote them.
+func TestBadInputs(t *testing.T) {
+	docs, err := filepath.Abs(filepath.Join("..", "docs", "ERRORS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range os.Environ() { // of whoever runs the test
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "LOCKBENCH_") {
+			t.Setenv(name, "")
+		}
+	}
+	prepareBadInputs(t)
+	before := contents(t, ".")
+	var page strings.Builder
+	page.WriteString(errorsIntro)
+	lines := 0
+	for _, group := range badInputs {
+		fmt.Fprintf(&page, "\n## %s\n\n| input | exit code | message |\n|---|---|---|\n", group.about)
+		for _, test := range group.lines {
+			lines++
+			variables, args := words(test.line)
+			for _, v := range variables {
+				name, value, _ := strings.Cut(v, "=")
+				t.Setenv(name, value)
+			}
+			code, stdout, stderr := said(t, args...)
+			for _, v := range variables {
+				name, _, _ := strings.Cut(v, "=")
+				t.Setenv(name, "")
+			}
+			if code != test.code || stderr == "" {
+				t.Errorf("%s: exit code %d, want %d, said:\n%s", test.line, code, test.code, stderr)
+			}
+			if stdout != "" {
+				t.Errorf("%s: printed %s", test.line, stdout)
+			}
+			var messages []string
+			for line := range strings.Lines(stderr) {
+				message, ours := strings.CutPrefix(strings.TrimSpace(line), "lockbench: ")
+				if !ours {
+					t.Errorf("%s: said %q", test.line, line)
+				}
+				messages = append(messages, cell(message))
+			}
+			fmt.Fprintf(&page, "| %s | %d | %s |\n", cell(test.line), code, strings.Join(messages, "<br>"))
+			// A dry run refuses it too, unless only a server could tell.
+			if code == ExitConfig && isRun(args) {
+				dry, _, said := said(t, append(args, "--dry-run")...)
+				if dry != ExitConfig && !strings.HasSuffix(test.line, "--clients") {
+					t.Errorf("%s --dry-run: exit code %d, said %q", test.line, dry, said)
+				}
+			}
+		}
+	}
+	if lines < 60 {
+		t.Errorf("only %d bad inputs", lines)
+	}
+	if diff := cmp.Diff(before, contents(t, ".")); diff != "" {
+		t.Errorf("files have changed:\n%s", diff)
+	}
+	if *update {
+		put(t, docs, page.String())
+	}
+	want, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), page.String()); diff != "" {
+		t.Errorf("docs/ERRORS.md says something else; go test ./command -run TestBadInputs -update writes it anew (-docs +said):\n%s", diff)
+	}
+}
+
+// isRun says whether a command line measures.
+func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[0], "-") }
+
+// cell is text as code in a cell of a table.
+func cell(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+
+const errorsIntro = `# Error messages
+
+What lockbench says of bad input, and how it ends: each line is tried by ` + "`TestBadInputs`" + `, which also
+writes this page (` + "`go test ./command -run TestBadInputs -update`" + `). Every fault of a command line is named
+at once, before anything is measured or written. A fault in a variable or a workload file names the variable, or
+file and line, in place of the flag. ` + "`--dry-run`" + ` refuses what a run would refuse, but for what only the server can tell.
+
+| exit code | meaning |
+|---|---|
+| 0 | measured, nothing wrong |
+| 1 | something else, such as a full disk |
+| 99 | a threshold was crossed |
+| 104 | bad flags, environment or files; nothing was measured or written |
+| 105 | interrupted (Ctrl-C, SIGTERM, SIGHUP); what had been measured is written |
+| 110 | a regression (compare, ab) |
+| 111 | a guarantee that a strategy claims did not hold |
+| 112 | figures that cannot be trusted |
+| 113 | Redis could not be reached, or stopped answering; what had been measured is written |
+| 130 | interrupted a second time, or before there were results: what is not written is named |
+
+An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one.
+
+In the examples ` + "`run.json`" + ` is a report, ` + "`linked.json`" + ` a link to it, ` + "`cut.json`" + ` a part of it, ` + "`newer.json`" + ` of another
+version; ` + "`h.jsonl`" + ` is a history that has it; ` + "`words.txt`" + ` holds words, ` + "`empty`" + ` is a directory without a report.
+`

@@ -1,0 +1,285 @@
+package command
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// said runs a command line in this process.
+func said(t *testing.T, words ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	code = Main(t.Context(), words, strings.NewReader(""), &out, &complaints)
+	return code, out.String(), complaints.String()
+}
+
+// contents are those of all files below a directory, and what links lead to.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			content = []byte(err.Error())
+		}
+		all[path] = string(content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o777); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// measured has a report of a lock that needs no Redis, made once.
+func measured(t *testing.T, file string) {
+	t.Helper()
+	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-floors", "-o", "json="+file); code != ExitOK && code != ExitInvalid {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+}
+
+// every command that writes files, with each kind of file that it reads, as one that
+// OUT would overwrite.
+var overwriting = map[string][]struct {
+	read string
+	line string
+}{
+	"run": {
+		{"holds.txt", "run -s local --hold file:holds.txt -o json=OUT"},
+		{"holds.txt", "run --dry-run -s local --think file:holds.txt -o table -o csv=OUT"},
+		{"load.yaml", "run -s spin -u redis://127.0.0.1:1 --workload load.yaml -o table=OUT"},
+		{"holds.txt", "run -s local --workload load.yaml -o hlog=OUT"},
+		{"ca.pem", "run -s spin -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
+	},
+	"compare": {
+		{"a.json", "compare a.json b.json -o json=OUT"},
+		{"b.json", "compare a.json *.json -o text -o markdown=OUT"},
+		{"runs/c.json", "compare a.json runs -o json=OUT"},
+	},
+	"report": {
+		{"a.json", "report b.json a.json -o OUT"},
+		{"runs/c.json", "report runs -o OUT"},
+	},
+	"merge": {{"b.json", "merge a.json b.json -o OUT"}},
+	"trend": {
+		{"h.jsonl", "trend h.jsonl -o text=OUT"},
+		{"h.jsonl", "trend *.jsonl -o svg=OUT -o text"},
+		{"a.json", "trend new.jsonl --add a.json -o json=OUT"},
+		{"h.jsonl", "trend h.jsonl --add a.json -o json=OUT"},
+	},
+	"ab": {
+		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
+		{"head", "ab ./base ./head -u redis://127.0.0.1:1 -o markdown=OUT"},
+		{"load.yaml", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --workload load.yaml"},
+		{"holds.txt", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --hold file:holds.txt"},
+	},
+	"claims": {
+		{"mine.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
+		{"load.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
+		{"ca.pem", "claims 5 --list -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
+	},
+	"advise": {
+		{"holds.txt", "advise --hold file:holds.txt -u redis://127.0.0.1:1 -o json=OUT"},
+		{"ca.pem", "advise --dry-run -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
+	},
+	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
+}
+
+// the names that one file can have.
+func aliases(t *testing.T, read string) []string {
+	t.Helper()
+	there, err := filepath.Abs(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Symlink(there, "symbolic"), os.Link(there, "hard"), os.Symlink(filepath.Dir(there), "elsewhere"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{read, "./" + read, there, "symbolic", "hard", filepath.Join("elsewhere", filepath.Base(read))}
+}
+
+func TestNoOutputOverwritesAnInput(t *testing.T) {
+	place := t.TempDir()
+	t.Chdir(place)
+	measured(t, "a.json")
+	report, err := os.ReadFile("a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, "b.json", string(report))
+	if err := os.Mkdir("runs", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	put(t, "runs/c.json", string(report))
+	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "a.json"); code != ExitOK {
+		t.Fatal(stderr)
+	}
+	put(t, "holds.txt", "1ms\n")
+	put(t, "load.yaml", "clients: 2\nhold: file:holds.txt\n")
+	put(t, "ca.pem", "no certificate, which is said too")
+	put(t, "base", "#!/bin/sh\nexit 0\n")
+	put(t, "head", "#!/bin/sh\nexit 1\n")
+	put(t, "mine.yaml", "says: Two exclude\nruns:\n  one: --workload load.yaml -s spin\nexpect:\n  - {what: overlaps, figure: one.overlaps, is: \"== 0\", total: true}\n")
+	for name, lines := range overwriting {
+		for _, test := range lines {
+			names := aliases(t, test.read)
+			for _, out := range names {
+				before := contents(t, place)
+				line := strings.ReplaceAll(test.line, "OUT", out)
+				code, stdout, stderr := said(t, strings.Fields(line)...)
+				if code != ExitConfig || !strings.Contains(stderr, "would overwrite") || !strings.Contains(stderr, out) || stdout != "" {
+					t.Errorf("%s: %s: exit code %d, said: %s%s", name, line, code, stderr, stdout)
+				}
+				if diff := cmp.Diff(before, contents(t, place)); diff != "" {
+					t.Fatalf("%s has changed files:\n%s", line, diff)
+				}
+			}
+			for _, name := range []string{"symbolic", "hard", "elsewhere"} {
+				if err := os.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// Whoever adds a command with outputs adds it to the test above.
+func TestEveryCommandWithOutputsIsTested(t *testing.T) {
+	var withOutputs []string
+	for _, cmd := range (&app{stderr: &locked{}}).root().Commands() {
+		if cmd.Flags().Lookup("output") != nil {
+			withOutputs = append(withOutputs, cmd.Name())
+		}
+	}
+	slices.Sort(withOutputs)
+	if diff := cmp.Diff(withOutputs, slices.Sorted(maps.Keys(overwriting))); diff != "" {
+		t.Errorf("(-commands +tested):\n%s", diff)
+	}
+}
+
+func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
+	place := t.TempDir()
+	t.Chdir(place)
+	measured(t, "a.json")
+	put(t, "old.txt", "old")
+	for _, err := range []error{
+		os.Mkdir("there", 0o777), os.Symlink("there", "link"), os.Symlink("old.txt", "soft"), os.Link("old.txt", "hard"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := contents(t, place)
+	for _, line := range []string{
+		"run -s local -o json=x -o csv=x",
+		"run -s local -o json=x -o csv=./x",
+		"run -s local -o json=x -o csv=" + filepath.Join(place, "x"),
+		"run -s local -o json=there/x -o csv=link/x", // neither is there
+		"run -s local -o json=old.txt -o csv=soft",
+		"run -s local -o json=hard -o csv=soft",
+		"run -s local -o json -o csv",
+		"run -s local -o json=- -o csv",
+		"run -s local,noop -o json=waits-noop.hgrm -o hgrm=waits.hgrm", // one of its files
+		"run -s local -o otava=x.csv -o json=x.yaml",                   // its configuration
+		"compare a.json a.json -o json=there/x -o text=there/../there/x",
+		"report a.json -o x --png x",
+		"trend new --add a.json -o json=./new", // which it would add to
+	} {
+		code, stdout, stderr := said(t, strings.Fields(line)...)
+		if code != ExitConfig || !strings.Contains(stderr, "both go to") || stdout != "" {
+			t.Errorf("%s: exit code %d, said: %s%s", line, code, stderr, stdout)
+		}
+	}
+	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
+		t.Errorf("files have changed:\n%s", diff)
+	}
+	// What is swallowed, and files of alike names, do not clash.
+	for _, line := range []string{
+		"-s local --dry-run -o json=/dev/null -o csv=/dev/null",
+		"-s local --dry-run -o json=there/x -o csv=x -o table=X",
+		"-s local --dry-run -o json=old.txt",
+	} {
+		if code, _, stderr := said(t, strings.Fields(line)...); code != ExitOK {
+			t.Errorf("%s: exit code %d: %s", line, code, stderr)
+		}
+	}
+}
+
+// The pictures' names are known once they are drawn.
+func TestPicturesOverwriteNothingThatIsRead(t *testing.T) {
+	place := t.TempDir()
+	t.Chdir(place)
+	measured(t, "a.json")
+	if code, _, stderr := said(t, "report", "a.json", "-o", "a.html", "--png", "slides"); code != ExitOK {
+		t.Fatal(stderr)
+	}
+	pictures, err := filepath.Glob("slides/*.png")
+	if err != nil || len(pictures) == 0 {
+		t.Fatalf("no pictures, %v", err)
+	}
+	report, err := os.ReadFile("a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, pictures[0], string(report))
+	before := contents(t, place)
+	for _, line := range []string{"report " + pictures[0] + " -o b.html --png slides", "report a.json --png slides -o " + pictures[0]} {
+		if code, _, stderr := said(t, strings.Fields(line)...); code != ExitConfig || !strings.Contains(stderr, pictures[0]) {
+			t.Errorf("%s: exit code %d: %s", line, code, stderr)
+		}
+	}
+	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
+		t.Errorf("files have changed:\n%s", diff)
+	}
+}
+
+// Standard output is a file like any other if the shell has made it one.
+func TestStandardOutputThatIsAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	measured(t, "a.json")
+	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "a.json"); code != ExitOK {
+		t.Fatal(stderr)
+	}
+	history, err := os.OpenFile("h.jsonl", os.O_APPEND|os.O_WRONLY, 0) // >>
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer history.Close()
+	for _, test := range []struct{ line, want string }{
+		{"trend h.jsonl", "would overwrite h.jsonl"},
+		{"run -s local -o table -o json=h.jsonl", "both go to h.jsonl"},
+	} {
+		before := contents(t, ".")
+		var complaints bytes.Buffer
+		code := Main(t.Context(), strings.Fields(test.line), nil, history, &complaints)
+		if code != ExitConfig || !strings.Contains(complaints.String(), test.want) {
+			t.Errorf("%s: exit code %d: %s", test.line, code, &complaints)
+		}
+		if diff := cmp.Diff(before, contents(t, ".")); diff != "" {
+			t.Errorf("files have changed:\n%s", diff)
+		}
+	}
+}

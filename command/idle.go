@@ -1,0 +1,102 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// idle names the flags of a run that have no effect.
+func (f *flags) idle(plan lockbench.Plan) []string {
+	lines := append(f.workload.Idle(), idleRedis(f.given.set, plan.Redis)...)
+	remote := slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), plan.Workload) })
+	if f.given.set.Changed("allow-faults-on-my-server") && len(plan.Workload.Faults) == 0 {
+		lines = append(lines, "--allow-faults-on-my-server has no effect without --fault")
+	}
+	if f.given.set.Changed("redis") && !remote {
+		lines = append(lines, "--redis has no effect: no strategy talks to Redis")
+	}
+	return f.given.renamed(lines)
+}
+
+// idleRedis names the flags that have no effect on where Redis is.
+func idleRedis(set *pflag.FlagSet, r lockbench.RedisOptions) []string {
+	started := slices.Contains([]string{"", "auto", "container", "process"}, r.Address)
+	var lines []string
+	if set.Changed("image") && (!started || r.Address == "process") {
+		lines = append(lines, "--image has no effect on a Redis that is no container of lockbench's (--redis)")
+	}
+	if set.Changed("ca-file") && started {
+		lines = append(lines, "--ca-file has no effect on a Redis that lockbench starts itself (--redis)")
+	}
+	return lines
+}
+
+// warn says what is allowed but rarely meant.
+func (a *app) warn(lines ...string) {
+	for _, line := range lines {
+		a.say("warning: %s", line)
+	}
+}
+
+// renamed lets lines that begin with a flag speak of where its value came from.
+func (s *source) renamed(lines []string) []string {
+	for i, line := range lines {
+		lines[i] = s.origins.Rename(errors.New(line)).Error()
+	}
+	return lines
+}
+
+// foreign are variables that others of the project's programs read.
+var foreign = []string{"LOCKBENCH_REDIS_IMAGE"}
+
+// readEnvironment sets the flags that are not given by their variables.
+func (a *app) readEnvironment(given *source) {
+	given.readEnvironment()
+	warning, err := a.variables()
+	if warning != "" {
+		a.warn(warning)
+	}
+	given.misspelt = each(err)
+}
+
+// variables looks for those of ours that stand in for no flag of any command: the fault
+// of those that were surely meant to, and a warning of the others, which a platform may
+// have set.
+func (a *app) variables() (warning string, err error) {
+	var names []string
+	add := func(flag *pflag.Flag) { names = append(names, flag.Name) }
+	root := a.root()
+	root.Flags().VisitAll(add)
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(add)
+	}
+	var faults []error
+	var unknown []string
+	for _, entry := range slices.Sorted(slices.Values(os.Environ())) {
+		variable, value, _ := strings.Cut(entry, "=")
+		name, ours := strings.CutPrefix(variable, "LOCKBENCH_")
+		name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+		if !ours || value == "" || slices.Contains(names, name) || slices.Contains(foreign, variable) {
+			continue
+		}
+		if meant := nearest.Typo(name, names); meant != "" {
+			faults = append(faults, fmt.Errorf("%s: unknown variable, did you mean %s?", variable, variableOf(meant)))
+		} else {
+			unknown = append(unknown, variable)
+		}
+	}
+	if len(unknown) > 0 {
+		warning = strings.Join(unknown, ", ") + ": no flag is called like that, so that it has no effect"
+	}
+	return warning, errors.Join(faults...)
+}

@@ -1,0 +1,77 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// sockets are a run's connections. Whoever waits for a server that is gone, in a library
+// of his own too, comes back once they are cut.
+type sockets struct {
+	mu    sync.Mutex
+	gone  error
+	open  []net.Conn
+	prune int // as soon as there are so many
+}
+
+// fewest are not worth looking through.
+const fewest = 1024
+
+// through is a strategies.Through. It leaves connections as they are.
+func (s *sockets) through(dial strategies.Dialer) strategies.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.add(conn); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("dial %s: %w", addr, err)
+		}
+		return conn, nil
+	}
+}
+
+func (s *sockets) add(conn net.Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone != nil {
+		return s.gone
+	}
+	if len(s.open) >= max(s.prune, fewest) {
+		s.open = slices.DeleteFunc(s.open, closed)
+		s.prune = 2 * len(s.open)
+	}
+	s.open = append(s.open, conn)
+	return nil
+}
+
+// cut closes all of them, and those to come.
+func (s *sockets) cut(why error) {
+	s.mu.Lock()
+	open := s.open
+	s.gone, s.open = why, nil
+	s.mu.Unlock()
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+}
+
+// closed says whether a connection was closed on our side, as far as that can be seen.
+func closed(conn net.Conn) bool {
+	if encrypted, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = encrypted.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}
