@@ -164,8 +164,8 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if reason := r.saturated(result); reason != "" {
 		why = append(why, reason)
 	}
-	if result.Speed.Acquisitions == 0 && len(result.Errors) > 0 {
-		why = append(why, "it had errors and not one acquisition: "+result.Errors[0].Error)
+	if reason := r.failed(result); reason != "" {
+		why = append(why, reason)
 	}
 	if !o.partial {
 		why = append(why, r.disturbance.absent()...)
