@@ -25,6 +25,10 @@ func init() {
 		Summary: "no lock: one INCR does the work (only with --work counter)",
 		Doc:     strategies.PackageComment(source),
 		Nodes:   1,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"incr"},
+		},
 	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
 }
 

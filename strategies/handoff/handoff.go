@@ -64,6 +64,11 @@ func init() {
 		Nodes:       1,
 		Persistent:  []string{"{key}" + suffix},
 		Connections: strategies.Connections{PerInstance: 1},
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Channels: []string{"{key}"},
+			Commands: []string{"time", "lrange", "get", "lset", "pexpire", "rpush", "rpushx", "ltrim", "lindex", "lrem", "linsert", "set", "del", "publish", "subscribe", "evalsha", "script|load", "client|tracking"},
+		},
 	}, Defaults(), New)
 }
 

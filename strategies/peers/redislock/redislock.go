@@ -50,6 +50,10 @@ func init() {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
+		},
 	}, Defaults(), New)
 }
 
