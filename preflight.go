@@ -48,9 +48,29 @@ func (s *session) preflight(ctx context.Context) error {
 		}
 	}
 	if len(faults) == 0 {
+		faults = s.try(ctx)
+	}
+	if len(faults) == 0 {
 		return nil
 	}
 	return limited{errors.Join(faults...)}
+}
+
+// try has every strategy acquire and release once, and returns what the servers refuse:
+// what lacks a right would otherwise fail in the middle of a run, or only when it has to
+// wait.
+func (s *session) try(ctx context.Context) []error {
+	var faults []error
+	for _, v := range s.plan.Strategies {
+		if s.unfit(v.Info()) != "" || ctx.Err() != nil {
+			continue
+		}
+		job := workloads.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(), Session: s.id, Generator: s.generator}
+		if err := job.Try(ctx); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
 }
 
 // limited is an ErrConfig that says one limit a line and no more.

@@ -1,6 +1,10 @@
 package strategies
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Rights are what a strategy's user needs on a server, in the words of Redis's ACL. Those
 // of every connection, Connecting, come on top.
@@ -37,6 +41,24 @@ func (r Rights) Rules(prefix string) []string {
 		rules = append(rules, "+"+command)
 	}
 	return rules
+}
+
+// refusedCommand finds the command in a refusal: "… to run the 'client|id' command".
+var refusedCommand = regexp.MustCompile(`'([a-zA-Z|]+)' command`)
+
+// Missing are the rules that a refusal, NOPERM in Redis's words, asks for.
+func (r Rights) Missing(refusal, prefix string) []string {
+	if found := refusedCommand.FindStringSubmatch(refusal); found != nil {
+		return []string{"+" + strings.ToLower(found[1])}
+	}
+	sign := ""
+	switch {
+	case strings.Contains(refusal, "channel"):
+		sign = "&"
+	case strings.Contains(refusal, "key"):
+		sign = "~"
+	}
+	return slices.DeleteFunc(r.Rules(prefix), func(rule string) bool { return sign == "" || !strings.HasPrefix(rule, sign) })
 }
 
 // matching is the pattern for all keys of a prefix.

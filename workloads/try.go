@@ -1,0 +1,174 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+const (
+	// tryParking is how long a second client of a trial waits for the first.
+	tryParking = 20 * time.Millisecond
+	// tryLimit bounds a trial. A lock that takes longer is the run's to measure.
+	tryLimit = 5 * time.Second
+)
+
+// Try has the strategy acquire, extend and release once, with a second client of
+// another instance waiting meanwhile, and returns what the servers refuse. Any other
+// error is left to the run, which measures what it does. Its keys are removed.
+func (j Job) Try(ctx context.Context) error {
+	if j.Generator != "" { // the others try too
+		j.Session, j.Generator = j.Session+"."+j.Generator, ""
+	}
+	w := &j.Workload
+	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
+	w.Instances, j.Faults = 2, nil
+	w.Instances = j.Instances()
+	r := newRun(j)
+	if !r.remote() {
+		return nil
+	}
+	always := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	err := r.open(ctx)
+	if err == nil {
+		err = r.tryOnce(ctx)
+	}
+	if Refused(err) == "" {
+		err = nil
+	} else {
+		err = r.missing(always, err)
+	}
+	r.close()
+	r.closing = true // nobody else uses these keys
+	r.cleanUp(always)
+	return err
+}
+
+// tryOnce is the trial's turn.
+func (r *run) tryOnce(ctx context.Context) error {
+	first, second, key := r.instances[0], r.instances[len(r.instances)-1], r.keys[0]
+	if first.atomic != nil {
+		return first.atomic.Increment(ctx, counterOf(key))
+	}
+	lease, err := first.locker.Acquire(ctx, key)
+	if err != nil || lease == nil {
+		return err
+	}
+	waited := make(chan error, 1)
+	go func() { // ends with ctx at the latest, and is waited for below
+		next, err := second.locker.Acquire(ctx, key)
+		if err == nil && next != nil {
+			err = next.Release(ctx)
+		}
+		waited <- err
+	}()
+	time.Sleep(tryParking)
+	var faults []error
+	if extender, ok := lease.(strategies.Extender); ok {
+		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
+	}
+	if r.Workload.Work == spec.WorkCounter {
+		counter := r.resource(first.nodes[0].Client, counterOf(key), lease)
+		n, err := counter.read(ctx)
+		faults = append(faults, err, counter.write(ctx, n))
+	}
+	faults = append(faults, lease.Release(ctx))
+	waiting := ctx
+	if Refused(errors.Join(faults...)) != "" { // it may never be granted
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, tryParking)
+		defer cancel()
+	}
+	select {
+	case err = <-waited:
+		faults = append(faults, err)
+	case <-waiting.Done():
+	}
+	return firstRefusal(faults)
+}
+
+// firstRefusal is the error that says what a server refused, else any other.
+func firstRefusal(faults []error) error {
+	for _, err := range faults {
+		if Refused(err) != "" {
+			return err
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// refusals are how the replies begin by which a server says that it will not have
+// anybody, or this user, do that now.
+var refusals = []string{"NOPERM", "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN"}
+
+// Refused is the code of the reply by which a server refused, NOPERM for a right that is
+// missing; "" for any other error. Scripts put the code into the middle of a sentence.
+func Refused(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return ""
+	}
+	text := reply.Error()
+	for _, code := range refusals {
+		if strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ") {
+			return code
+		}
+	}
+	if strings.Contains(text, "unknown command") || strings.Contains(text, "Unknown Redis command") {
+		return "ERR"
+	}
+	for _, words := range []string{"has no permissions", "can't run this command", "can't access at least one"} {
+		if strings.Contains(text, words) {
+			return "NOPERM"
+		}
+	}
+	return ""
+}
+
+// checkRights asks, as a script, which commands the user may not run whatever stands
+// behind them, the lock's key or its channel: from Redis 7 on. The first argument is the
+// channel.
+var checkRights = redis.NewScript(`
+local refused = {}
+for i = 2, #ARGV do
+  local known, may = false, false
+  for _, words in ipairs({{}, {KEYS[1]}, {KEYS[1], '0', '0', '0'}, {ARGV[1]}, {ARGV[1], '0'}}) do
+    local ok, allowed = pcall(redis.acl_check_cmd, ARGV[i], unpack(words))
+    known, may = known or ok, may or ok and allowed
+  end
+  if known and not may then refused[#refused + 1] = ARGV[i] end
+end
+return refused`)
+
+// missing says what the servers refused, and for a right which.
+func (r *run) missing(ctx context.Context, err error) error {
+	rights := r.info.Rights.Missing(err.Error(), Prefix)
+	if Refused(err) == "NOPERM" && len(rights) == 0 { // of a script's commands Redis does not name the one
+		client := r.instances[0].nodes[0].Client
+		args := []any{""}
+		for _, channel := range r.info.Rights.Channels {
+			args[0] = strings.NewReplacer("{key}", Prefix+r.keys[0], "*", "").Replace(channel)
+		}
+		for _, command := range r.info.Rights.Commands {
+			args = append(args, command)
+		}
+		refused, _ := checkRights.Run(ctx, client, []string{Prefix + r.keys[0]}, args...).StringSlice()
+		for _, command := range refused {
+			rights = append(rights, "+"+command)
+		}
+	}
+	if len(rights) == 0 {
+		return fmt.Errorf("%s: %w", r.Strategy.Name(), err)
+	}
+	return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
+		r.Strategy.Name(), strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
+}
