@@ -67,6 +67,11 @@ func matching(pattern, prefix string) string { return strings.ReplaceAll(pattern
 // SetUser is the command that makes a user with these rights, what every connection
 // needs included, and no others.
 func (r Rights) SetUser(user, prefix string) string {
-	rules := append(r.Rules(prefix), "+"+strings.Join(Connecting(), " +"))
+	rules := r.Rules(prefix)
+	for _, command := range Connecting() {
+		if rule := "+" + command; !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
 	return "ACL SETUSER " + user + " reset on >PASSWORD " + strings.Join(rules, " ")
 }
