@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,5 +87,35 @@ func TestFaultsExplainErrors(t *testing.T) {
 	}
 	if (*disturbance)(nil).explains(0) {
 		t.Error("without faults an error is explained")
+	}
+}
+
+// What nobody reported is not 0.
+func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
+	text := func(x *float64) string {
+		if x == nil {
+			return "–"
+		}
+		return fmt.Sprint(*x)
+	}
+	for _, test := range []struct {
+		from, to strategies.ProbeCounts
+		waited   bool
+		want     string // attempts, wake-ups, futile ones
+	}{
+		{waited: true, want: "– – –"},
+		{want: "– – –"},
+		{to: strategies.ProbeCounts{Attempts: 20}, want: "2 0 0"},
+		{to: strategies.ProbeCounts{Attempts: 20}, waited: true, want: "2 – –"},
+		{to: strategies.ProbeCounts{Useful: 10, Futile: 10}, waited: true, want: "– 2 1"},
+		{from: strategies.ProbeCounts{Attempts: 20, Useful: 5}, to: strategies.ProbeCounts{Attempts: 20, Useful: 5}, waited: true, want: "0 0 0"},
+	} {
+		e := effort(test.from, test.to, 10, test.waited)
+		if got := text(e.Attempts) + " " + text(e.WakeUps) + " " + text(e.Futile); got != test.want {
+			t.Errorf("%+v: %s, want %s", test, got, test.want)
+		}
+	}
+	if run := do(t, lock(t, strategies.Info{Capacity: 1}, 1, wait), workload(nil)); run.Effort.Attempts != nil || run.Effort.WakeUps != nil {
+		t.Errorf("a lock that never calls its probe: %+v", run.Effort)
 	}
 }

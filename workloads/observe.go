@@ -142,14 +142,9 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	if *peak == nil {
 		*peak = &results.ServerPeak{}
 	}
-	p := *peak
-	p.Clients = max(p.Clients, reading.Clients)
-	p.MemoryBytes = max(p.MemoryBytes, reading.Memory)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if n := r.Target.Subscriptions(ctx); n != nil && (p.Subscriptions == nil || *n > *p.Subscriptions) {
-		p.Subscriptions = n
-	}
+	(*peak).Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }
 
 // pulse is when the lock was last seen to be granted.

@@ -36,7 +36,7 @@ const (
 	logFile   = "redis.log"
 )
 
-// startProcess starts the redis-server found on PATH and returns once it
+// startProcess starts the server that lookProgram finds and returns once it
 // answers. args follow our own settings and so win over them. The error is
 // exec.ErrNotFound where there is no such binary, and otherwise carries Redis's
 // own last words.
@@ -46,9 +46,9 @@ func startProcess(ctx context.Context, runID string, cpus []int, args ...string)
 
 // startProcessOn takes the port that pick finds.
 func startProcessOn(ctx context.Context, pick picker, runID string, cpus []int, args ...string) (*Process, error) {
-	binary, err := exec.LookPath("redis-server")
+	binary, err := lookProgram()
 	if err != nil {
-		return nil, fmt.Errorf("find redis-server: %w", err)
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", dirPattern)
 	if err != nil {
@@ -110,6 +110,9 @@ func (p *Process) log(context.Context) string {
 	log, _ := os.ReadFile(filepath.Join(p.dir, logFile))
 	return string(log)
 }
+
+// is knows its server by the process id that it tells.
+func (p *Process) is(fields info) bool { return fields["process_id"] == strconv.Itoa(p.PID()) }
 
 func (p *Process) ended(context.Context) bool {
 	p.mu.Lock()
