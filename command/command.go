@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/servers"
 )
 
 // Main runs the command with these arguments, without the program's name, and
@@ -54,6 +55,18 @@ func (a *app) complain(err error) {
 	for line := range strings.Lines(err.Error()) {
 		if line = strings.TrimSpace(line); line != "" {
 			a.say("%s", line)
+		}
+	}
+	a.nextSteps(err)
+}
+
+// nextSteps say what to do about what servers said, once for all errors of a kind.
+func (a *app) nextSteps(err error) {
+	said := map[string]bool{}
+	for line := range strings.Lines(err.Error()) {
+		if next := servers.NextStep(line); next != "" && !said[next] {
+			said[next] = true
+			a.say("next: %s", next)
 		}
 	}
 }

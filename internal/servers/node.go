@@ -47,6 +47,7 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
+		err = n.mismatched(ctx, err)
 		return fmt.Errorf("%w: connect to %s: %w", kind(err), n.addr(), err)
 	}
 	if n.software.mode == "sentinel" {
