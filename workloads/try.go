@@ -126,7 +126,7 @@ func Refused(err error) string {
 	if strings.Contains(text, "unknown command") || strings.Contains(text, "Unknown Redis command") {
 		return "ERR"
 	}
-	for _, words := range []string{"has no permissions", "can't run this command", "can't access at least one"} {
+	for _, words := range []string{"has no permissions", "The user executing the script can't"} {
 		if strings.Contains(text, words) {
 			return "NOPERM"
 		}

@@ -38,7 +38,7 @@ var causes = []struct{ said, next string }{
 	{"max number of clients", "the server takes no more connections: raise maxclients, or use fewer --clients, --instances or a smaller --pool"},
 	{"'evalsha' command", noScripts}, {"'eval' command", noScripts}, {"'script|load' command", noScripts}, {"'script' command", noScripts},
 	{"unknown command 'eval", noScripts}, {"unknown command 'script", noScripts}, {"unknown command 'EVAL", noScripts}, {"unknown command 'SCRIPT", noScripts},
-	{"NOPERM", lessRights}, {"can't run this command", lessRights},
+	{"NOPERM", lessRights}, {"The user executing the script can't", lessRights},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"i/o timeout", noAnswer}, {"deadline exceeded", noAnswer},
