@@ -127,3 +127,26 @@ func TestRightsToMeasure(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// A library that keeps a refusal to itself and waits is found out all the same.
+func TestARefusalThatIsKeptIsNamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var all sync.WaitGroup
+	for strategy, named := range map[string]string{
+		"rueidislock": "rueidislock needs the right ~rueidislock:?:lockbench:*",
+		"tracking":    "tracking needs the right &__redis__:invalidate",
+	} {
+		user := "few-" + strategy
+		if err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", user, "on", ">secret", "~lockbench:*", "resetchannels", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			_, err := lockbench.Run(t.Context(), plan(t, "redis://"+user+":secret@"+server.Addr, strategy, briefly))
+			if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), named) {
+				t.Errorf("%s: %v", strategy, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -39,13 +39,15 @@ func (j Job) Try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
 	err := r.open(ctx)
-	if err == nil {
+	ready := err == nil
+	if ready {
 		err = r.tryOnce(ctx)
 	}
-	if Refused(err) == "" {
+	switch {
+	case Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
+		err = r.missing(always, err, !ready)
+	default:
 		err = nil
-	} else {
-		err = r.missing(always, err)
 	}
 	r.close()
 	r.closing = true // nobody else uses these keys
@@ -92,6 +94,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 	case err = <-waited:
 		faults = append(faults, err)
 	case <-waiting.Done():
+		faults = append(faults, waiting.Err())
 	}
 	return firstRefusal(faults)
 }
@@ -134,41 +137,24 @@ func Refused(err error) string {
 	return ""
 }
 
-// checkRights asks, as a script, which commands the user may not run whatever stands
-// behind them, the lock's key or its channel: from Redis 7 on. The first argument is the
-// channel.
-var checkRights = redis.NewScript(`
-local refused = {}
-for i = 2, #ARGV do
-  local known, may = false, false
-  for _, words in ipairs({{}, {KEYS[1]}, {KEYS[1], '0', '0', '0'}, {ARGV[1]}, {ARGV[1], '0'}}) do
-    local ok, allowed = pcall(redis.acl_check_cmd, ARGV[i], unpack(words))
-    known, may = known or ok, may or ok and allowed
-  end
-  if known and not may then refused[#refused + 1] = ARGV[i] end
-end
-return refused`)
-
-// missing says what the servers refused, and for a right which.
-func (r *run) missing(ctx context.Context, err error) error {
+// missing says what the servers refused, and for a right which. Of one that was not told
+// in words, only a right that is missing for certain is a fault, or a lock that does not
+// even get ready: its run would wait for ever.
+func (r *run) missing(ctx context.Context, err error, unready bool) error {
+	code := Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	if Refused(err) == "NOPERM" && len(rights) == 0 { // of a script's commands Redis does not name the one
-		client := r.instances[0].nodes[0].Client
-		args := []any{""}
-		for _, channel := range r.info.Rights.Channels {
-			args[0] = strings.NewReplacer("{key}", Prefix+r.keys[0], "*", "").Replace(channel)
-		}
-		for _, command := range r.info.Rights.Commands {
-			args = append(args, command)
-		}
-		refused, _ := checkRights.Run(ctx, client, []string{Prefix + r.keys[0]}, args...).StringSlice()
-		for _, command := range refused {
-			rights = append(rights, "+"+command)
-		}
+	if code == "" || code == "NOPERM" && len(rights) == 0 { // of a script's commands Redis does not name the one
+		rights = r.lacking(ctx, err.Error())
 	}
-	if len(rights) == 0 {
-		return fmt.Errorf("%s: %w", r.Strategy.Name(), err)
+	name := r.Strategy.Name()
+	switch {
+	case len(rights) > 0:
+		return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
+			name, strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
+	case code == "" && unready:
+		return fmt.Errorf("%s was not ready within %v: %w", name, tryLimit, err)
+	case code == "":
+		return nil
 	}
-	return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
-		r.Strategy.Name(), strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
+	return fmt.Errorf("%s: %w", name, err)
 }
