@@ -5,7 +5,7 @@
 #
 #     docker/other-server.sh valkey-server trixie DIR    # prints the program to start
 #
-# Needs apt-get, the keys of Debian's archive, and 13 MB from it. LOCKBENCH_SERVER=PROGRAM
+# Needs apt-get, the keys of Debian's archive, and 13 MB from it. LOCKBENCH_REDIS_SERVER=PROGRAM
 # then has lockbench and its tests start that.
 set -euo pipefail
 [ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server SUITE DIR" >&2; exit 2; }
@@ -19,13 +19,14 @@ fi
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && [ -r "$keys" ] ||
 	{ echo "$0: needs apt-get, dpkg-deb and $keys" >&2; exit 1; }
-mirror=$(sed -n 's#^URIs: *\(http[^ ]*/debian\)/* *$#\1#p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?\( \|$\)' | tr -d ' ' | head -n 1 || true)
+[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian" >&2; exit 1; }
 
 # A state of apt's own: nothing is known of it outside of the folder.
 apt=$dir/apt
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 : >"$apt/status"
-echo "deb [signed-by=$keys] ${mirror:-http://deb.debian.org/debian} $suite main" >"$apt/sources.list"
+echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
 cat >"$apt/apt.conf" <<CONF
 Dir::State "$apt";
 Dir::State::status "$apt/status";
@@ -44,7 +45,7 @@ for archive in "$apt"/archives/*.deb; do dpkg-deb -x "$archive" "$dir/root"; don
 
 loader=$(find "$dir/root" -name 'ld-linux*.so.*' | head -n 1)
 libraries=$(find "$dir/root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd :)
-binary=$(find "$dir/root" -path "*/bin/$package" | head -n 1)
+binary=$(find "$dir/root" -path "*/bin/$package" | head -n 1 || true)
 [ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages hold no $package" >&2; exit 1; }
 mkdir -p "$dir/bin"
 printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$(readlink -f "$binary")" >"$program"

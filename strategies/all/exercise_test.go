@@ -18,6 +18,8 @@ type exercise struct {
 	variant strategies.Variant
 	connect func() ([]strategies.Node, error)
 	admin   []*redis.Client // one a node
+	times   time.Duration   // that its times are multiplied by
+	waiting *sync.WaitGroup // whoever waits: nobody does when a Locker is closed
 }
 
 const (
@@ -25,6 +27,10 @@ const (
 	parking     = 50 * time.Millisecond // until a waiter has parked
 	exerciseKey = "{rights:1:0}"
 )
+
+func (e exercise) ttl() time.Duration { return e.times * exerciseTTL }
+
+func (e exercise) park() { time.Sleep(e.times * parking) }
 
 // process is an application instance.
 type process struct {
@@ -42,7 +48,7 @@ func (e exercise) start(ctx context.Context) (p process, err error) {
 	if p.nodes, err = e.connect(); err != nil {
 		return p, fmt.Errorf("connect: %w", err)
 	}
-	p.Locker, err = e.variant.Open(strategies.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: exerciseTTL, Callers: 4})
+	p.Locker, err = e.variant.Open(strategies.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(), Callers: 4})
 	if err != nil {
 		return p, err
 	}
@@ -65,6 +71,10 @@ func (e exercise) run(ctx context.Context) error {
 		defer p.hangUp()
 		defer func() { _ = p.Close() }()
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	e.waiting = new(sync.WaitGroup)
+	defer e.waiting.Wait()
+	defer cancel()
 	if counter, ok := a.Locker.(strategies.Incrementer); ok {
 		return counter.Increment(ctx, "lockbench:"+exerciseKey)
 	}
@@ -84,7 +94,7 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 		return err
 	}
 	waiters := e.wait(ctx, b, b, a)
-	time.Sleep(parking)
+	e.park()
 	for _, p := range []process{a, b} {
 		if trier, ok := p.Locker.(strategies.Trier); ok {
 			if tried, err := trier.TryAcquire(ctx, exerciseKey); err == nil { // a semaphore's second permit
@@ -94,9 +104,9 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 			}
 		}
 	}
-	time.Sleep(exerciseTTL / 2)
+	time.Sleep(e.ttl() / 2)
 	if extender, ok := lease.(strategies.Extender); ok {
-		if err := extender.Extend(ctx, exerciseTTL); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		if err := extender.Extend(ctx, e.ttl()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 			return fmt.Errorf("extend: %w", err)
 		}
 	}
@@ -109,7 +119,9 @@ func (e exercise) wait(ctx context.Context, processes ...process) func() error {
 	faults := make([]error, len(processes))
 	var all sync.WaitGroup
 	for i, p := range processes {
+		e.waiting.Add(1)
 		all.Go(func() {
+			defer e.waiting.Done()
 			lease, err := p.Acquire(ctx, exerciseKey)
 			if err == nil {
 				err = lease.Release(ctx)
@@ -128,10 +140,10 @@ func (e exercise) givenUp(ctx context.Context, a, b process) error {
 	if err != nil {
 		return err
 	}
-	short, cancel := context.WithTimeout(ctx, parking)
+	short, cancel := context.WithTimeout(ctx, e.times*parking)
 	defer cancel()
 	impatient := e.wait(short, b, b)
-	time.Sleep(parking / 2)
+	time.Sleep(e.times * parking / 2)
 	patient := e.wait(ctx, b, b)
 	if err := impatient(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -154,9 +166,9 @@ func (e exercise) dead(ctx context.Context, a, b process) error {
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	buried := e.wait(short, victim)
-	time.Sleep(parking)
+	e.park()
 	waiters := e.wait(ctx, a, b, b)
-	time.Sleep(parking)
+	e.park()
 	victim.hangUp()
 	cancel()
 	_ = buried()
@@ -171,14 +183,14 @@ func (e exercise) lost(ctx context.Context, a, b process) error {
 		return err
 	}
 	waiters := e.wait(ctx, b)
-	time.Sleep(parking)
+	e.park()
 	for _, admin := range e.admin {
 		if err := admin.FlushAll(ctx).Err(); err != nil {
 			return err
 		}
 	}
 	if extender, ok := lease.(strategies.Extender); ok {
-		_ = extender.Extend(ctx, exerciseTTL)
+		_ = extender.Extend(ctx, e.ttl())
 	}
 	_ = lease.Release(ctx)
 	return waiters()
@@ -196,7 +208,7 @@ func (e exercise) flushed(ctx context.Context, a, b process) error {
 		return err
 	}
 	waiters := e.wait(ctx, b)
-	time.Sleep(parking)
+	e.park()
 	for _, admin := range e.admin {
 		if err := admin.ScriptFlush(ctx).Err(); err != nil {
 			return err
