@@ -17,10 +17,14 @@ CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 4)
 SLOW     := ./command ./workloads ./internal/servers . # begun first, so that no core idles in the end
 
+# Where another server of the protocol is kept, and what is tested on it.
+VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
+ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights|TestWithoutInfo)$$
+
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
-.PHONY: packages queues unseen help build demo test bench lint peers claims soak gate sessions browser redis
+.PHONY: valkey packages queues unseen help build demo test bench lint peers claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -75,6 +79,10 @@ gate: redis ## prove that the regression gate fires and does not cry wolf: a qua
 
 sessions: redis ## prove that compare does not cry wolf: half an hour
 	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
+
+valkey: ## part of the tests on Valkey, out of a newer Debian's packages: clusters by address, every strategy's rights
+	@server=$$(docker/other-server.sh valkey-server trixie "$(VALKEY)") || { echo "make valkey: no Valkey can be had here, so nothing was tested on it" >&2; exit 0; }; \
+		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server $(GO) test $(RACE) $(RAREGC) -count=1 -vet=off -run '$(ONVALKEY)' ./internal/servers ./strategies/all
 
 browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

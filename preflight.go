@@ -39,6 +39,9 @@ func (s *session) preflight(ctx context.Context) error {
 		}
 		faults = append(faults, s.plan.tooManyFiles(v, s.server.Primaries(), files))
 	}
+	if errors.Join(faults...) == nil {
+		faults = s.try(ctx)
+	}
 	if err := errors.Join(faults...); err != nil {
 		return limited{err}
 	}
@@ -64,6 +67,23 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 		return nil
 	}
 	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(), clients, opened, files)
+}
+
+// try has every strategy acquire and release once, and returns what the servers refuse:
+// what lacks a right would otherwise fail in the middle of a run, or only when it has to
+// wait.
+func (s *session) try(ctx context.Context) []error {
+	var faults []error
+	for _, v := range s.plan.Strategies {
+		if s.unfit(v.Info()) != "" || ctx.Err() != nil {
+			continue
+		}
+		job := workloads.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(), Session: s.id, Generator: s.generator}
+		if err := job.Try(ctx); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
 }
 
 // limited is an ErrConfig that says one limit a line and no more.

@@ -127,7 +127,7 @@ func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []st
 }
 
 func describe(r results.Redis) string {
-	text := r.Version + " " + r.Source
+	text := r.Release() + " " + r.Source
 	if r.Topology != "" {
 		text += " " + r.Topology
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/servers"
 )
 
 // Main runs the command with these arguments, without the program's name, and
@@ -61,6 +62,18 @@ func (a *app) complain(err error) {
 			a.say("%s", line)
 		}
 	}
+	a.nextSteps(err)
+}
+
+// nextSteps say what to do about what servers said, once for all errors of a kind.
+func (a *app) nextSteps(err error) {
+	said := map[string]bool{}
+	for line := range strings.Lines(err.Error()) {
+		if next := servers.NextStep(line); next != "" && !said[next] {
+			said[next] = true
+			a.say("next: %s", next)
+		}
+	}
 }
 
 // say writes one line to standard error.
@@ -81,6 +94,6 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetUsageTemplate(usage)
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.trend(), a.report(), a.merge(), a.selfcheck(), a.claims(), a.advise(), a.list(), a.clean(), a.completion(), a.version())
+	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.trend(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(), a.advise(), a.list(), a.clean(), a.completion(), a.version())
 	return root
 }

@@ -95,11 +95,15 @@ func judge(r *results.Report) error {
 		return nil
 	}
 	var broken, invalid []string
+	var why []error
 	for _, run := range r.Runs {
 		if len(run.Safety.Broken) > 0 {
 			broken = append(broken, run.Strategy)
 		}
 		if !run.Valid() {
+			if !slices.Contains(invalid, run.Strategy) {
+				why = append(why, fmt.Errorf("%s: %s", run.Strategy, run.Invalid[0]))
+			}
 			invalid = append(invalid, run.Strategy)
 		}
 	}
@@ -107,7 +111,7 @@ func judge(r *results.Report) error {
 	case len(broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(broken))}
 	case len(invalid) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: %s", names(invalid))}
+		return &exit{ExitInvalid, errors.Join(append([]error{fmt.Errorf("figures that cannot be trusted: %s", names(invalid))}, why...)...)}
 	case len(r.Crossed()) > 0:
 		var crossed []error
 		for _, v := range r.Crossed() {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -71,9 +72,23 @@ func (f *flags) register(set *pflag.FlagSet) {
 	f.given.set = set
 }
 
+// serversValue is where the servers are. Several of them are one topology, in one value.
+func serversValue(target *string) *value {
+	v := textValue("url", target)
+	given := false
+	v.set = func(s string) error {
+		if given {
+			return errors.New("it is given more than once: it takes the nodes of one topology, with commas in between")
+		}
+		given, *target = true, s
+		return nil
+	}
+	return v
+}
+
 // registerRedis adds the flags that say where Redis is.
 func registerRedis(set *pflag.FlagSet, r *lockbench.RedisOptions) {
-	set.VarP(textValue("url", &r.Address), "redis", "u", "redis:// or rediss:// URL or host:port of a server, several with commas, else container, process or auto; "+
+	set.VarP(serversValue(&r.Address), "redis", "u", "redis:// or rediss:// URL or host:port of a server, several with commas, else container, process or auto; "+
 		"a password belongs in LOCKBENCH_REDIS, where ps does not show it")
 	set.Var(textValue("file", &r.CAFile), "ca-file", "PEM certificates to trust for rediss://")
 }

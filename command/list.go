@@ -118,6 +118,7 @@ func story(w io.Writer, s strategies.Strategy) error {
 	}
 	line("connections", connections(i.Connections))
 	line("keeps", strings.Join(i.Persistent, ", "))
+	rights(line, i)
 	if i.BlackBox {
 		line("black box", "its attempts and wake-ups cannot be seen")
 	}

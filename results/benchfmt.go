@@ -53,7 +53,7 @@ func (u BenchUnit) Of(r Run) (float64, bool) {
 func WriteBenchfmt(w io.Writer, r *Report) error {
 	var b bytes.Buffer
 	for _, line := range [][2]string{
-		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", r.Redis.Version},
+		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", r.Redis.Release()},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])

@@ -58,7 +58,7 @@ func csvColumns() []csvColumn {
 		{"keys", func(r *Report, run Run) string { return strconv.Itoa(r.WorkloadOf(run).Keys) }},
 		{"hold", func(r *Report, run Run) string { return r.WorkloadOf(run).Hold.String() }},
 		{"rate", func(r *Report, run Run) string { return r.WorkloadOf(run).Rate.String() }},
-		{"redis", func(r *Report, _ Run) string { return r.Redis.Version }},
+		{"redis", func(r *Report, _ Run) string { return r.Redis.Release() }},
 		{"valid", func(_ *Report, run Run) string { return strconv.FormatBool(usable(run)) }},
 		{"why_invalid", func(_ *Report, run Run) string { return why(run) }},
 		{"labels", func(_ *Report, run Run) string { return strings.Join(run.Labels, "; ") }},

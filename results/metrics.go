@@ -25,6 +25,21 @@ func durationOf(name, help string, value func(Run) *Bound) Metric {
 	return Metric{Name: name, Unit: Nanoseconds, Better: Lower, Help: help, value: timed(value)}
 }
 
+// nanosecondsOf is a figure of the window that is told in seconds.
+func nanosecondsOf(name, help string, seconds func(*ServerDelta) *float64) Metric {
+	return figureOf(name, Nanoseconds, Lower, help, inNanoseconds(seconds))
+}
+
+func inNanoseconds(seconds func(*ServerDelta) *float64) func(Run) *float64 {
+	return func(r Run) *float64 {
+		s := seconds(r.Server.Window)
+		if s == nil {
+			return nil
+		}
+		return new(*s * 1e9)
+	}
+}
+
 func totalOf(name, help string, count func(Run) *int64) Metric {
 	return Metric{
 		Name: name, Better: Lower, Help: help, total: true,
@@ -95,7 +110,9 @@ func costMetrics() []Metric {
 		each("round_trips_per_acq", Number, "requests written to Redis", func(d *ServerDelta) *int64 { return d.RoundTrips }),
 		each("bytes_in_per_acq", Bytes, "received by Redis", func(d *ServerDelta) *int64 { return d.BytesIn }),
 		each("bytes_out_per_acq", Bytes, "sent by Redis", func(d *ServerDelta) *int64 { return d.BytesOut }),
-		{Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost", value: redisCPU},
+		{Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost; with I/O threads see the next two", value: redisCPU},
+		nanosecondsOf("redis_main_cpu_per_acq", "with I/O threads: CPU time of the thread that executes commands", (*ServerDelta).MainPerAcquisition),
+		nanosecondsOf("redis_rest_cpu_per_acq", "with I/O threads: CPU time of the other threads, waiting for work included", (*ServerDelta).RestPerAcquisition),
 		figureOf("attempts_per_acq", Number, Lower, "tries to take the lock", func(r Run) *float64 { return r.Effort.Attempts }),
 		figureOf("wake_ups_per_acq", Number, Lower, "resumptions of a parked waiter", func(r Run) *float64 { return r.Effort.WakeUps }),
 		figureOf("futile_wake_ups_per_acq", Number, Lower, "those whose next attempt failed", func(r Run) *float64 { return r.Effort.Futile }),
@@ -113,9 +130,9 @@ func loadMetrics() []Metric {
 	}
 	return []Metric{
 		figureOf("redis_cpu", Percent, Lower, "CPU of Redis, of one core", func(r Run) *float64 { return r.Server.Window.CPUPercent() }),
-		figureOf("connections", Number, Lower, "most connections to Redis", peak(func(p *ServerPeak) *int64 { return &p.Clients })),
+		figureOf("connections", Number, Lower, "most connections to Redis", peak(func(p *ServerPeak) *int64 { return p.Clients })),
 		figureOf("subscriptions", Number, Neither, "most channel subscriptions", peak(func(p *ServerPeak) *int64 { return p.Subscriptions })),
-		figureOf("redis_memory", Bytes, Lower, "most memory of Redis", peak(func(p *ServerPeak) *int64 { return &p.MemoryBytes })),
+		figureOf("redis_memory", Bytes, Lower, "most memory of Redis", peak(func(p *ServerPeak) *int64 { return p.MemoryBytes })),
 	}
 }
 

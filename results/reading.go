@@ -15,12 +15,14 @@ type Reading struct {
 	CPU       *float64 // seconds
 	MainCPU   *float64 // seconds
 	Evictions int64
-	Clients   int64 // connections now
-	Memory    int64 // used_memory now, bytes
+	Clients   int64 // connections now; 0 where it is not told
+	Memory    int64 // used_memory now, bytes; 0 where it is not told
 	FromNodes int64 // the part of BytesIn that came from other nodes, as replication
 
 	BusPublished *int64 // as in ServerDelta
 	BusReceived  *int64 // as in ServerDelta
+
+	IOThreads int // the most that a node has, as in ServerDelta
 
 	RoundTrips     int64 // requests written by the generator, this reading's included
 	ClientBytesOut int64
@@ -55,6 +57,7 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 		BytesOut:       minus(r.BytesOut, earlier.BytesOut),
 		CPU:            minus(r.CPU, earlier.CPU),
 		MainCPU:        minus(r.MainCPU, earlier.MainCPU),
+		IOThreads:      r.IOThreads,
 		Evictions:      r.Evictions - earlier.Evictions,
 		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
 		BusReceived:    minus(r.BusReceived, earlier.BusReceived),

@@ -6,6 +6,7 @@
 package results
 
 import (
+	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/workloads/spec"
@@ -86,20 +87,33 @@ type Environment struct {
 
 // Redis is the server of the run, without any secret.
 type Redis struct {
-	Source     string   `json:"source"`             // container, process or address
-	Address    string   `json:"address"`            // host:port, or unix socket, of the first node
-	Topology   string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
-	Nodes      []string `json:"nodes,omitempty"`    // the addresses of all nodes, if there are several; primaries first
-	Version    string   `json:"version,omitempty"`
-	Mode       string   `json:"mode,omitempty"`    // standalone, cluster, sentinel
-	Network    string   `json:"network,omitempty"` // loopback, host, published port, remote
-	Image      string   `json:"image,omitempty"`
-	TLS        bool     `json:"tls,omitempty"`
-	PinnedCPUs []int    `json:"pinned_cpus,omitempty"`
+	Source   string   `json:"source"`             // container, process or address
+	Address  string   `json:"address"`            // host:port, or unix socket, of the first node
+	Topology string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
+	Nodes    []string `json:"nodes,omitempty"`    // the addresses of all nodes, if there are several; primaries first
+	// Name is the server's own: redis, valkey, keydb, dragonfly; empty where it does not
+	// say, as in reports of earlier versions.
+	Name       string `json:"name,omitempty"`
+	Version    string `json:"version,omitempty"`
+	Mode       string `json:"mode,omitempty"`       // standalone, cluster, sentinel
+	Network    string `json:"network,omitempty"`    // loopback, host, published port, remote
+	Protocol   int    `json:"protocol,omitempty"`   // RESP version of the connections
+	IOThreads  *int   `json:"io_threads,omitempty"` // of the first node, the main one included; absent where it does not say
+	Image      string `json:"image,omitempty"`
+	TLS        bool   `json:"tls,omitempty"`
+	PinnedCPUs []int  `json:"pinned_cpus,omitempty"`
 	// AllowedCPUs are those of this machine that its processes may run on; empty where
 	// that is not known, as of another machine.
 	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
 	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
+}
+
+// Release is the version, of what is not Redis with its name: "8.0.3", "valkey 9.1.2".
+func (r Redis) Release() string {
+	if r.Name == "" || r.Name == "redis" {
+		return r.Version
+	}
+	return strings.TrimSpace(r.Name + " " + r.Version)
 }
 
 // Strategy is what a measured strategy claims.

@@ -72,7 +72,7 @@ func sampleRun(strategy string, round int, rate, factor float64) Run {
 				CPU: new(1.21), IdleCPU: new(0.05), MainCPU: new(1.1),
 			},
 			Whole: &ServerDelta{Foreign: new(0.0)},
-			Peak:  &ServerPeak{Clients: 512, Subscriptions: new(int64(10)), MemoryBytes: 8_310_000},
+			Peak:  &ServerPeak{Clients: new(int64(512)), Subscriptions: new(int64(10)), MemoryBytes: new(int64(8_310_000))},
 		},
 		Safety: Safety{LeftoverCount: new(int64(0))},
 		Books:  Books{Balanced: true},

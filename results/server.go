@@ -14,14 +14,18 @@ type ServerDelta struct {
 	// the window's by what was granted while INFO travelled.
 	Acquisitions int64 `json:"acquisitions"`
 
-	Calls     *int64           `json:"calls"`    // commands executed, those inside scripts included
-	Commands  map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
-	BytesIn   *int64           `json:"bytes_in"` // received by Redis
-	BytesOut  *int64           `json:"bytes_out"`
-	CPU       *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
-	MainCPU   *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
-	IdleCPU   *float64         `json:"idle_cpu_seconds"`        // what CPU would have been with the same connections idle
-	Evictions int64            `json:"evicted_keys,omitempty"`
+	Calls    *int64           `json:"calls"`    // commands executed, those inside scripts included
+	Commands map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
+	BytesIn  *int64           `json:"bytes_in"` // received by Redis
+	BytesOut *int64           `json:"bytes_out"`
+	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
+	MainCPU  *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
+	IdleCPU  *float64         `json:"idle_cpu_seconds"`        // what CPU would have been with the same connections idle
+	// IOThreads is the most that a node has, the main one included; 0 where that is not
+	// told. Over 1, idle threads wait for work by running, so that no part of CPU is that
+	// of the connections alone: there is no IdleCPU then.
+	IOThreads int   `json:"io_threads,omitempty"`
+	Evictions int64 `json:"evicted_keys,omitempty"`
 	// BusPublished are the messages from node to node of a cluster that PUBLISH and
 	// SPUBLISH made, over the cluster bus, where each is larger by over 2 KB than what
 	// was published; nil on no cluster.
@@ -61,9 +65,38 @@ type NodeDelta struct {
 
 // ServerPeak is the largest seen in the window, sampled about once a second.
 type ServerPeak struct {
-	Clients       int64  `json:"clients"`       // connections
+	Clients       *int64 `json:"clients"`       // connections
 	Subscriptions *int64 `json:"subscriptions"` // channel subscriptions over all connections
-	MemoryBytes   int64  `json:"memory_bytes"`  // used_memory
+	MemoryBytes   *int64 `json:"memory_bytes"`  // used_memory
+}
+
+// Raise enters what was seen later; 0 is what the server does not tell.
+func (p *ServerPeak) Raise(clients, memory int64, subscriptions *int64) {
+	p.Clients = higher(p.Clients, told(clients))
+	p.MemoryBytes = higher(p.MemoryBytes, told(memory))
+	p.Subscriptions = higher(p.Subscriptions, subscriptions)
+}
+
+// Add enters what another saw of the same servers.
+func (p *ServerPeak) Add(other ServerPeak) {
+	p.Clients, p.MemoryBytes = higher(p.Clients, other.Clients), higher(p.MemoryBytes, other.MemoryBytes)
+	p.Subscriptions = higher(p.Subscriptions, other.Subscriptions)
+}
+
+// told is a count that is never 0 where it is told.
+func told(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// higher is the larger of what is known.
+func higher(a, b *int64) *int64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // PerAcquisition divides by the acquisitions of the same interval; nil without
@@ -76,10 +109,31 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	return &per
 }
 
+// threaded says that other threads than the main one do input and output.
+func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
+
+// MainPerAcquisition is the CPU of the thread that executes commands, per acquisition in
+// seconds, and RestPerAcquisition that of all others. Nothing is subtracted. Both are nil
+// without I/O threads, where CPUPerAcquisition is the figure.
+func (d *ServerDelta) MainPerAcquisition() *float64 {
+	if !d.threaded() || d.MainCPU == nil || d.Acquisitions == 0 {
+		return nil
+	}
+	return new(*d.MainCPU / float64(d.Acquisitions))
+}
+
+// RestPerAcquisition is described with MainPerAcquisition.
+func (d *ServerDelta) RestPerAcquisition() *float64 {
+	if !d.threaded() || d.CPU == nil || d.MainCPU == nil || d.Acquisitions == 0 {
+		return nil
+	}
+	return new(max(0, *d.CPU-*d.MainCPU) / float64(d.Acquisitions))
+}
+
 // CPUPerAcquisition is Redis CPU per acquisition in seconds, less what the same
-// connections cost idle.
+// connections cost idle; nil with I/O threads, see IOThreads.
 func (d *ServerDelta) CPUPerAcquisition() *float64 {
-	if d == nil || d.CPU == nil || d.Acquisitions == 0 {
+	if d == nil || d.CPU == nil || d.Acquisitions == 0 || d.threaded() {
 		return nil
 	}
 	cpu := *d.CPU

@@ -18,7 +18,7 @@ func groups(r *Report, summaries []summary) []group {
 		{"HERD one release", herdColumns(r)},
 		{"WAITING time", waitingColumns(r)},
 		{"FAIRNESS", fairnessColumns()},
-		{"COST per acquisition", costColumns()},
+		{"COST per acquisition", costColumns(r)},
 		{"LOAD on Redis", loadColumns()},
 		{"SPREAD min–max", spreadColumns(r, summaries)},
 		{"SAFETY", safetyColumns(r)},
@@ -107,7 +107,7 @@ func fairnessColumns() []column {
 	}
 }
 
-func costColumns() []column {
+func costColumns(r *Report) []column {
 	each := func(total func(*ServerDelta) *int64) func(Run) *float64 {
 		return func(r Run) *float64 {
 			if r.Server.Window == nil {
@@ -116,22 +116,29 @@ func costColumns() []column {
 			return r.Server.Window.PerAcquisition(total(r.Server.Window))
 		}
 	}
-	return []column{
+	columns := []column{
 		{"commands", false, figure(each(func(d *ServerDelta) *int64 { return d.Calls }), significant)},
 		{"round\ntrips", false, figure(each(func(d *ServerDelta) *int64 { return d.RoundTrips }), significant)},
 		{"bytes\nin", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesIn }), sized)},
 		{"bytes\nout", false, figure(each(func(d *ServerDelta) *int64 { return d.BytesOut }), sized)},
-		{"Redis\nCPU", false, func(s summary) string {
-			cpu := s.figure(redisCPU)
-			if cpu == nil {
-				return unknown
-			}
-			return cpu.Text(Nanoseconds) + s.mark()
-		}},
 		{"attempts", false, figure(func(r Run) *float64 { return r.Effort.Attempts }, significant)},
 		{"wake-ups", false, figure(func(r Run) *float64 { return r.Effort.WakeUps }, significant)},
 		{"futile\nwake-ups", false, figure(func(r Run) *float64 { return r.Effort.Futile }, significant)},
 	}
+	cpu := []column{{"Redis\nCPU", false, func(s summary) string {
+		cpu := s.figure(redisCPU)
+		if cpu == nil {
+			return unknown
+		}
+		return cpu.Text(Nanoseconds) + s.mark()
+	}}}
+	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Server.Window.threaded() }) {
+		cpu = []column{
+			{"main\nthread", false, figure(inNanoseconds((*ServerDelta).MainPerAcquisition), nanoseconds)},
+			{"other\nthreads", false, figure(inNanoseconds((*ServerDelta).RestPerAcquisition), nanoseconds)},
+		}
+	}
+	return slices.Insert(columns, 4, cpu...)
 }
 
 func loadColumns() []column {
@@ -145,11 +152,11 @@ func loadColumns() []column {
 	}
 	return []column{
 		{"CPU of\none core", false, figure(func(r Run) *float64 { return r.Server.Window.CPUPercent() }, percent)},
-		{"connections\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return exactly(p.Clients) }), whole)},
+		{"connections\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return converted(p.Clients) }), whole)},
 		{"subscriptions\npeak", false, figure(peak(func(p *ServerPeak) *float64 {
 			return converted(p.Subscriptions)
 		}), whole)},
-		{"memory\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return exactly(p.MemoryBytes) }), sized)},
+		{"memory\npeak", false, figure(peak(func(p *ServerPeak) *float64 { return converted(p.MemoryBytes) }), sized)},
 		{"foreign\ntraffic", false, figure(func(r Run) *float64 {
 			if r.Server.Whole == nil {
 				return nil

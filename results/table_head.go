@@ -153,7 +153,14 @@ func server(s Redis) string {
 	if network == "host" || network == "loopback" {
 		network += " network"
 	}
-	return join(strings.TrimSpace(s.Version+" "+s.Mode), topology, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	protocol, threads := "", ""
+	if s.Protocol > 0 {
+		protocol = fmt.Sprintf("RESP%d", s.Protocol)
+	}
+	if s.IOThreads != nil && *s.IOThreads > 1 {
+		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
+	}
+	return join(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
 }
 
 func machine(e Environment) string {

@@ -8,10 +8,14 @@ import (
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
+// invalid stands where a claim would, of runs that cannot be trusted.
+const invalid = "INVALID"
+
 // verdictWidth leaves room for the counts beside it.
 const verdictWidth = 20
 
-// verdict says whether what the strategy claims held in every run.
+// verdict says whether what the strategy claims held in every run. Of a run that cannot
+// be trusted only what broke is known.
 func (s summary) verdict() string {
 	var broken []string
 	for _, run := range s.runs {
@@ -22,12 +26,22 @@ func (s summary) verdict() string {
 			}
 		}
 	}
+	trusted := 0
+	for _, run := range s.runs {
+		if run.Valid() {
+			trusted++
+		}
+	}
 	verdict := "held"
 	switch {
 	case len(broken) > 0:
 		verdict = "BROKEN: " + strings.Join(broken, ", ")
+	case trusted == 0:
+		verdict = invalid
 	case len(s.Claims) == 0:
 		verdict = "no claim"
+	case trusted < len(s.runs):
+		verdict = fmt.Sprintf("held in %d of %d", trusted, len(s.runs))
 	}
 	if s.Caveat != "" {
 		verdict += " (unsafe)"

@@ -221,7 +221,7 @@ func widest(run *Run) {
 	window.BytesIn, window.BytesOut = new(window.Acquisitions*123_456), new(window.Acquisitions*123_456)
 	window.Calls, window.RoundTrips = new(window.Acquisitions*12_345), new(window.Acquisitions*12_345)
 	window.CPU, window.Foreign = new(6.17), new(99.9)
-	run.Server.Peak = &ServerPeak{Clients: 99_999, Subscriptions: new(int64(99_999)), MemoryBytes: 123_000_000}
+	run.Server.Peak = &ServerPeak{Clients: new(int64(99_999)), Subscriptions: new(int64(99_999)), MemoryBytes: new(int64(123_000_000))}
 	run.Safety = Safety{
 		Overlaps: 99_999, Late: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999, LeftoverCount: new(int64(99_999)), Stuck: 99_999, LostUpdates: new(int64(99_999)),
 		Leftovers: []string{strings.Repeat("key", 80)},

@@ -98,7 +98,7 @@ func (p paint) with(code, s string) string {
 // verdict paints a cell that says how the audit went.
 func (p paint) verdict(cell string) string {
 	switch {
-	case strings.HasPrefix(cell, "BROKEN"):
+	case strings.HasPrefix(cell, "BROKEN"), strings.HasPrefix(cell, invalid):
 		return p.red(cell)
 	case strings.Contains(cell, "unsafe"), cell == "no claim":
 		return p.yellow(cell)

@@ -34,6 +34,8 @@ type Info struct {
 	// Persistent names the keys it leaves behind on purpose, as patterns in which
 	// {key} stands for the lock's key. Anything else left is a leftover.
 	Persistent []string
+	// Rights are what its Redis user needs; none for a strategy that lives in the process.
+	Rights Rights
 	// Connections beside the instance's pool, so that limits can be checked
 	// before a run.
 	Connections Connections

@@ -25,10 +25,9 @@ func (d *disturbance) pauseHolder(f *fault) error {
 	defer v.bury()
 	v.wire.freeze()
 	s := d.begin(f, v.key, d.run.clock.Now(), false)
+	d.lasts(s)
 	pause.Plain(d.ctx.Done(), d.run.Workload.Lasts(f.spec))
-	d.mu.Lock()
-	s.LastedNS = d.run.clock.Now() - s.at
-	d.mu.Unlock()
+	d.ends(s)
 	v.wire.thaw()
 	v.finish()
 	return nil

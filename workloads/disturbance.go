@@ -155,6 +155,7 @@ func (d *disturbance) bring(f *fault) error {
 func (d *disturbance) strike(f *fault, blow Blow) {
 	always := context.WithoutCancel(d.ctx)
 	s := d.begin(f, every, d.run.clock.Now(), blow.Outage != NoOutage)
+	d.lasts(s)
 	failed := blow.Hit(always)
 	if blow.Outage == Briefly {
 		d.resume(s, d.run.clock.Now())
@@ -163,13 +164,12 @@ func (d *disturbance) strike(f *fault, blow Blow) {
 		pause.Plain(d.ctx.Done(), time.Duration(f.spec.For))
 		failed = errors.Join(failed, blow.End(always))
 	}
-	now := d.run.clock.Now()
 	if blow.Outage == Throughout {
-		d.resume(s, now)
+		d.resume(s, d.run.clock.Now())
 	}
+	d.ends(s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.LastedNS = now - s.at
 	d.loses = d.loses || blow.Loses
 	if failed != nil {
 		d.broken = errors.Join(d.broken, fmt.Errorf("%s: %w", f.spec.Name, failed))

@@ -244,8 +244,8 @@ func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
 	if len(run.Errors) != 1 || run.Errors[0].Error != "cable cut" || run.Errors[0].Count == 0 {
 		t.Errorf("errors %v", run.Errors)
 	}
-	if !run.Valid() || !run.Books.Balanced {
-		t.Errorf("invalid %v", run.Invalid)
+	if run.Speed.Acquisitions == 0 || run.Failure != "" || !run.Books.Balanced {
+		t.Errorf("%d acquisitions, failure %q, books %+v", run.Speed.Acquisitions, run.Failure, run.Books)
 	}
 }
 

@@ -59,7 +59,28 @@ func (e *errorCounts) list() []results.ErrorCount {
 // fail counts a client's error and has somebody look after the servers.
 func (r *run) fail(err error) {
 	r.errors.add(err)
+	if !r.disturbance.explains(r.clock.Now()) {
+		r.failures.Add(1)
+	}
 	r.troubled()
+}
+
+// errorLimit is the share of its acquisitions above which a run's errors make its
+// figures those of something else than its lock.
+const errorLimit = 0.01
+
+// failed says why a run of errors, or of nothing at all, cannot be trusted.
+func (r *run) failed(result *results.Run) string {
+	granted, failures := result.Speed.Acquisitions, r.failures.Load()
+	switch {
+	case granted == 0 && len(result.Errors) > 0:
+		return "it had errors and not one acquisition: " + result.Errors[0].Error
+	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared(): // others of a session may have had the lock
+		return "it had not one acquisition"
+	case float64(failures) > errorLimit*float64(granted):
+		return fmt.Sprintf("%d errors for %d acquisitions, over %.0f %%: %s", failures, granted, errorLimit*100, result.Errors[0].Error)
+	}
+	return ""
 }
 
 func (r *run) troubled() {

@@ -166,6 +166,7 @@ type run struct {
 	turn        func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
 	control     control
 	errors      errorCounts
+	failures    atomic.Int64   // errors of clients that no fault explains
 	readings    atomic.Int64   // of the counters
 	done        []atomic.Int64 // increments, by key
 	refused     atomic.Int64   // increments that the resource refused a stale token

@@ -150,10 +150,5 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	if *peak == nil {
 		*peak = &results.ServerPeak{}
 	}
-	p := *peak
-	p.Clients = max(p.Clients, reading.Clients)
-	p.MemoryBytes = max(p.MemoryBytes, reading.Memory)
-	if n := r.Target.Subscriptions(ctx); n != nil && (p.Subscriptions == nil || *n > *p.Subscriptions) {
-		p.Subscriptions = n
-	}
+	(*peak).Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }

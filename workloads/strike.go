@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
@@ -16,6 +17,7 @@ type strike struct {
 	key      int // every
 	over     int64
 	ended    bool
+	lasting  bool  // under way, although locks may be had
 	lastSeen int64 // acquisition, or the strike itself
 	until    int64 // the next strike of any fault
 }
@@ -43,6 +45,42 @@ func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *strike {
 		s.over, s.ended = at, true
 	}
 	return s
+}
+
+// lasts notes that what came about goes on until ends is called.
+func (d *disturbance) lasts(s *strike) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.lasting = true
+}
+
+// ends notes the end of what lasted.
+func (d *disturbance) ends(s *strike) {
+	now := d.run.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.LastedNS, s.lasting = now-s.at, false
+}
+
+// aftermath is for how long after a fault errors are put down to it.
+const aftermath = 5 * time.Second
+
+// explains says whether an error at an instant is put down to a fault: from its start
+// until a while after its end.
+func (d *disturbance) explains(at int64) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.faults {
+		for _, s := range f.strikes {
+			if at >= s.at && (s.lasting || at <= s.at+s.LastedNS+int64(aftermath)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // resume notes the end of an outage.

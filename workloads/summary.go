@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
 
@@ -78,7 +79,7 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 	}
 	if from.server != nil && to.server != nil && grants > 0 {
 		d := to.server.ClientsSince(*from.server, grants)
-		if idle != nil {
+		if idle != nil && d.IOThreads <= 1 {
 			cpu := idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings)
 			d.IdleCPU = &cpu
 		}
@@ -86,16 +87,7 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 		result.Server.Window = d
 	}
 	if !r.info.BlackBox && grants > 0 {
-		per := func(n int64) *float64 {
-			ratio := float64(n) / float64(grants)
-			return &ratio
-		}
-		useful, futile := to.probes.Useful-from.probes.Useful, to.probes.Futile-from.probes.Futile
-		result.Effort = results.Effort{
-			Attempts: per(to.probes.Attempts - from.probes.Attempts),
-			WakeUps:  per(useful + futile),
-			Futile:   per(futile),
-		}
+		result.Effort = effort(from.probes, to.probes, grants, result.Speed.Handoff.Count > 0)
 	}
 	spent := to.health.Since(from.health)
 	result.Generator = results.Generator{
@@ -115,6 +107,22 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 	result.Generator.TimerOvershoot = r.recorder.Overshoot()
 	g := &result.Generator
 	g.Starts, g.LateStarts, g.BehindStarts = r.recorder.Starts()
+}
+
+// effort is what the strategy reported between two looks, for each of so many grants. A
+// lock that has never reported an attempt has made some all the same: the figure is not
+// known then, and so with wake-ups where somebody has waited.
+func effort(from, to strategies.ProbeCounts, grants int64, waited bool) results.Effort {
+	per := func(n int64) *float64 { return new(float64(n) / float64(grants)) }
+	useful, futile := to.Useful-from.Useful, to.Futile-from.Futile
+	var e results.Effort
+	if to.Attempts > 0 {
+		e.Attempts = per(to.Attempts - from.Attempts)
+	}
+	if to.Useful+to.Futile > 0 || to.Attempts > 0 && !waited {
+		e.WakeUps, e.Futile = per(useful+futile), per(futile)
+	}
+	return e
 }
 
 // missed says whether what was granted between the looks at the window's ends is
@@ -164,8 +172,8 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if reason := r.saturated(result); reason != "" {
 		why = append(why, reason)
 	}
-	if result.Speed.Acquisitions == 0 && len(result.Errors) > 0 {
-		why = append(why, "it had errors and not one acquisition: "+result.Errors[0].Error)
+	if reason := r.failed(result); reason != "" {
+		why = append(why, reason)
 	}
 	if !o.partial {
 		why = append(why, r.disturbance.absent()...)

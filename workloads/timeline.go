@@ -69,7 +69,10 @@ func (r *run) slice(from, to instant) results.Slice {
 	s.SetWaits(waits.P50, waits.P99, waits.Max)
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
-		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, &to.server.Clients
+		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, nil
+		if clients := to.server.Clients; clients > 0 { // else it is not told
+			s.Connected = &clients
+		}
 	}
 	return s
 }

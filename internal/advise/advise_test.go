@@ -49,7 +49,7 @@ func reported(rounds int, point string, all ...lock) *results.Report {
 				Acquisitions: run.Speed.Acquisitions, Calls: new(run.Speed.Acquisitions * 5), IdleCPU: new(0.0),
 				CPU: new(l.cpu * 1e-6 * float64(run.Speed.Acquisitions) * noise),
 			}
-			run.Server.Peak = &results.ServerPeak{Clients: 50}
+			run.Server.Peak = &results.ServerPeak{Clients: new(int64(50))}
 			run.Safety.LostUpdates = new(int64(0))
 			if l.change != nil {
 				l.change(&run)

@@ -54,7 +54,7 @@ func write(all []measured, versions []string) string {
 func (p *page) conditions(m measured, versions []string) {
 	r := m.reports[0]
 	p.line("- Machine: %d × %s, %s/%s, %s", r.Environment.CPUs, cmp.Or(r.Environment.CPUModel, "CPU"), r.Environment.OS, r.Environment.Arch, r.Environment.Go)
-	p.line("- Redis %s, %s, %s network; began %s", r.Redis.Version, r.Redis.Source, r.Redis.Network, r.Started.UTC().Format("2006-01-02 15:04 MST"))
+	p.line("- Redis %s, %s, %s network; began %s", r.Redis.Release(), r.Redis.Source, r.Redis.Network, r.Started.UTC().Format("2006-01-02 15:04 MST"))
 	if len(versions) > 0 {
 		p.line("- Peers: %s", strings.Join(versions, ", "))
 	}

@@ -32,6 +32,7 @@ type Container struct {
 	image     string
 	network   string // host or published port
 	saved     atomic.Bool
+	started   time.Time // last
 }
 
 // startContainer starts a container of the best image there is and returns once
@@ -104,14 +105,14 @@ func containerRequest(image string, how launch, port int, runID string) (testcon
 	request := testcontainers.ContainerRequest{
 		Image:  image,
 		Labels: map[string]string{ownerLabel: string(who)},
-		Cmd:    append([]string{"redis-server"}, settings("127.0.0.1", port)...),
+		Cmd:    append([]string{programIn(image)}, settings("127.0.0.1", port)...),
 	}
 	if how.networking != "host" {
 		const inside = 6379
 		request.ExposedPorts = []string{strconv.Itoa(inside) + "/tcp"}
 		// Redis refuses strangers without a password; here the port is what keeps
 		// them out, it is published on the loopback interface only.
-		request.Cmd = append([]string{"redis-server"}, append(settings("0.0.0.0", inside), "--protected-mode", "no")...)
+		request.Cmd = append([]string{programIn(image)}, append(settings("0.0.0.0", inside), "--protected-mode", "no")...)
 	}
 	request.Cmd = append(request.Cmd, how.args...)
 	request.HostConfigModifier = func(host *container.HostConfig) {
@@ -141,6 +142,7 @@ func cpuList(cpus []int) string {
 
 func (c *Container) start(ctx context.Context, port int) error {
 	c.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	c.started = time.Now()
 	if err := c.container.Start(ctx); err != nil {
 		return err
 	}
@@ -158,6 +160,13 @@ func (c *Container) log(ctx context.Context) string {
 		return err.Error()
 	}
 	return string(log)
+}
+
+// is knows its server by its age: what was there before is older, and two servers cannot
+// listen on one port.
+func (c *Container) is(fields info) bool {
+	age := fields.integer("uptime_in_seconds")
+	return age != nil && time.Duration(*age-1)*time.Second <= time.Since(c.started)
 }
 
 func (c *Container) ended(ctx context.Context) bool {
@@ -225,6 +234,7 @@ func (c *Container) RestartWithData(ctx context.Context) error {
 
 func (c *Container) startAgain(ctx context.Context) error {
 	return c.ask("restart", func(id string) error {
+		c.started = time.Now()
 		if _, err := c.docker.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 			return err
 		}

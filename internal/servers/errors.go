@@ -25,6 +25,9 @@ func refused(err error) bool {
 // kind is the sentinel a failed first contact belongs to. A server that answers
 // and still will not have us was asked wrongly: password, user, database.
 func kind(err error) error {
+	if errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
+		return ErrConfig
+	}
 	if !refused(err) || strings.Contains(err.Error(), "LOADING") || strings.Contains(err.Error(), "max number of clients") {
 		return ErrUnreachable
 	}

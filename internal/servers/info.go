@@ -75,3 +75,6 @@ func (i info) published() *int64 {
 	sum := value(i.integer("cluster_stats_messages_publish_sent")) + value(i.integer("cluster_stats_messages_publishshard_sent"))
 	return &sum
 }
+
+// ParseInfo reads a reply to INFO, field by field.
+func ParseInfo(text string) map[string]string { return parseInfo(text) }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +15,7 @@ type node struct {
 	own      Own                    // nil for a user's
 	options  redis.UniversalOptions // where it is and who we are there
 	observer redis.UniversalClient  // looks at it, under a name of its own
-	version  string
-	mode     string
+	software software
 	runID    string      // Redis's own: another after each start of it
 	role     string      // when it was opened; "" where it does not say
 	replID   string      // the history of writes, which replicas share with their primary
@@ -49,9 +47,10 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
+		err = n.mismatched(ctx, err)
 		return fmt.Errorf("%w: connect to %s: %w", kind(err), n.addr(), err)
 	}
-	if n.mode == "sentinel" {
+	if n.software.mode == "sentinel" {
 		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig, n.addr())
 	}
 	return nil
@@ -62,25 +61,12 @@ func (n *node) identify(ctx context.Context) error {
 	if err := n.observer.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	fields, err := readInfo(ctx, n.observer, "server", "replication")
+	fields, greeted, err := n.learn(ctx)
 	if err != nil {
 		return err
 	}
-	n.version, n.mode = fields["redis_version"], strings.TrimSpace(fields["redis_mode"])
-	n.runID, n.replID, n.role = fields["run_id"], fields["master_replid"], role(fields["role"])
-	if n.version != "" {
-		return nil
-	}
-	reply, err := n.observer.Do(ctx, "HELLO").Result()
-	if err != nil && !refused(err) {
-		return err
-	}
-	if greeting, ok := reply.(map[any]any); ok {
-		n.version, _ = greeting["version"].(string)
-		n.mode, _ = greeting["mode"].(string)
-		said, _ := greeting["role"].(string)
-		n.role = cmp.Or(n.role, role(said))
-	}
+	n.runID, n.replID = fields["run_id"], fields["master_replid"]
+	n.role = cmp.Or(role(fields["role"]), role(greeted["role"]))
 	return nil
 }
 

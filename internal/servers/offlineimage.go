@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +23,7 @@ import (
 const offlineRepo = "lockbench-redis"
 
 // offlineImage is an image made from scratch of the machine's own redis-server,
-// its redis-cli if there is one, and the libraries they need, so that a container
+// or Valkey under that name, its redis-cli if there is one, and the libraries they need, so that a container
 // can be had without a registry.
 type offlineImage struct {
 	name    string // its tag follows from the contents: a new redis-server makes a new image
@@ -36,9 +38,12 @@ func newOfflineImage(ctx context.Context) (*offlineImage, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNoBuild
 	}
-	binary, err := exec.LookPath("redis-server")
+	binary, err := lookProgram()
 	if err != nil {
-		return nil, fmt.Errorf("find redis-server: %w", err)
+		return nil, err
+	}
+	if start, err := beginning(binary); err != nil || start == "#!" {
+		return nil, errors.Join(err, fmt.Errorf("%s is a script, not a program that could be put into an image", binary))
 	}
 	files := map[string]string{"usr/bin/redis-server": binary}
 	order := []string{"usr/bin/redis-server"}
@@ -94,6 +99,18 @@ func (i *offlineImage) dockerfile() testcontainers.FromDockerfile {
 		ContextArchive: bytes.NewReader(i.context),
 		Repo:           offlineRepo, Tag: i.tag, KeepImage: true,
 	}
+}
+
+// beginning are the first two bytes of a file.
+func beginning(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("look at the server's program: %w", err)
+	}
+	defer f.Close()
+	var start [2]byte
+	_, err = io.ReadFull(f, start[:])
+	return string(start[:]), err
 }
 
 // librariesOf asks ldd which shared libraries a binary loads, the loader itself

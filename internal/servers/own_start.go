@@ -33,7 +33,7 @@ func StartOwn(ctx context.Context, options Options, args ...string) (Own, error)
 // Quickest is the Options.Address of what starts quickest here: a process, or a
 // container where there is no redis-server.
 func Quickest() string {
-	if _, err := exec.LookPath("redis-server"); err != nil {
+	if _, err := lookProgram(); err != nil {
 		return "container"
 	}
 	return "process"

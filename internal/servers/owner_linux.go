@@ -3,6 +3,7 @@ package servers
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -73,6 +74,23 @@ func isServerIn(dir string, pid int) bool {
 	if err != nil || cwd != dir {
 		return false
 	}
+	return isServerProcess(pid)
+}
+
+// known are the programs that may be the server of a run.
+var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
+
+// isServerProcess says whether a process is one of them, be it started by a loader that
+// is not the system's.
+func isServerProcess(pid int) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
-	return err == nil && strings.HasPrefix(string(comm), "redis-server")
+	if err != nil {
+		return false
+	}
+	if strings.HasPrefix(string(comm), "ld-") {
+		comm, _ = os.ReadFile(filepath.Join(proc, "cmdline"))
+		return slices.ContainsFunc(known, func(name string) bool { return strings.Contains(string(comm), name) })
+	}
+	return slices.ContainsFunc(known, func(name string) bool { return strings.HasPrefix(string(comm), name) })
 }

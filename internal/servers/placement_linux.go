@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,12 +35,9 @@ func isServer(pid int, port string) bool {
 	if pid <= 0 {
 		return false
 	}
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
-	known := []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
-	if err != nil || !slices.ContainsFunc(known, func(name string) bool { return strings.HasPrefix(string(comm), name) }) {
+	if !isServerProcess(pid) {
 		return false
 	}
-	title, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	title, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	return err == nil && bytes.Contains(title, []byte(port))
 }

@@ -37,7 +37,7 @@ const (
 	logFile   = "redis.log"
 )
 
-// startProcess starts the redis-server found on PATH and returns once it
+// startProcess starts the server that lookProgram finds and returns once it
 // answers. args follow our own settings and so win over them. The error is
 // exec.ErrNotFound where there is no such binary, and otherwise carries Redis's
 // own last words.
@@ -56,8 +56,8 @@ func startProcessOn(ctx context.Context, pick picker, runID string, cpus []int, 
 
 // open finds the binary, makes the directory and starts it.
 func (p *Process) open(ctx context.Context, pick picker, runID string) (err error) {
-	if p.binary, err = exec.LookPath("redis-server"); err != nil {
-		return fmt.Errorf("find redis-server: %w", err)
+	if p.binary, err = lookProgram(); err != nil {
+		return err
 	}
 	if p.dir, err = os.MkdirTemp("", dirPattern); err != nil {
 		return fmt.Errorf("make a directory for redis-server: %w", err)
@@ -118,6 +118,9 @@ func (p *Process) log(context.Context) string {
 	log, _ := os.ReadFile(filepath.Join(p.dir, logFile))
 	return string(log)
 }
+
+// is knows its server by the process id that it tells.
+func (p *Process) is(fields info) bool { return fields["process_id"] == strconv.Itoa(p.PID()) }
 
 func (p *Process) ended(context.Context) bool {
 	p.mu.Lock()

@@ -20,7 +20,7 @@ import (
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
 	var bus map[netip.AddrPort]int64
-	if s.nodes[0].mode == "cluster" {
+	if s.nodes[0].software.mode == "cluster" {
 		bus = received()
 	}
 	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
@@ -53,6 +53,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	if len(s.nodes) > 1 {
 		sum.Nodes = nodes
 	}
+	sum.IOThreads = s.ioThreads()
 	sum.At = started.Add(time.Since(started) / 2)
 	sum.Observer = s.observed.counts()
 	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
@@ -64,6 +65,17 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		sum.ClientBytesIn += t.read.Load()
 	}
 	return sum, nil
+}
+
+// ioThreads is the largest number that a node has; 0 where none says.
+func (s *Server) ioThreads() int {
+	most := 0
+	for _, n := range s.nodes {
+		if threads := n.software.ioThreads; threads != nil {
+			most = max(most, *threads)
+		}
+	}
+	return most
 }
 
 // roleOf is what a node is at present.
@@ -82,17 +94,10 @@ func (s *Server) roleOf(n *node) string {
 func (n *node) counters(ctx context.Context) (info, error) {
 	pipe := n.observer.Pipeline()
 	replies := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
-	if n.mode == "cluster" {
+	if n.software.mode == "cluster" {
 		replies = append(replies, pipe.ClusterInfo(ctx))
 	}
 	return sent(ctx, pipe, replies)
-}
-
-// readInfo asks for several sections in one pipeline. A section that is refused is
-// left out.
-func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (info, error) {
-	pipe := client.Pipeline()
-	return sent(ctx, pipe, infos(ctx, pipe, sections...))
 }
 
 // infos asks for them one by one: versions before 7 take only one in a command.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -20,30 +22,34 @@ const (
 // errOutOfReach says that a server runs but cannot be reached from here.
 var errOutOfReach = errors.New("it runs but does not answer at its address")
 
-// starting is a redis-server that has just been started.
+// starting is a server that has just been started.
 type starting interface {
 	log(ctx context.Context) string
 	ended(ctx context.Context) bool
+	// is says whether the server whose INFO it is is this one.
+	is(fields info) bool
 }
 
-// awaitReady waits for Redis to say in its log that it is ready, so that no
-// stranger on the same port is taken for it, and then for an answer. When Redis
-// ends instead, the error is the last line of its log.
+// awaitReady waits for an answer to PING by the server that was started, and not by a
+// stranger on the same port: INFO tells which it is, or, where that takes a password, its
+// own log. When it ends instead, the error is the last line of its log.
 func awaitReady(ctx context.Context, addr string, server starting) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	var ready time.Time
+	var ready time.Time // by its log
 	for {
-		switch {
-		case !ready.IsZero() && answers(ctx, addr):
-			return nil
-		case !ready.IsZero() && time.Since(ready) > reachTimeout:
-			return fmt.Errorf("%w %s", errOutOfReach, addr)
-		case ready.IsZero() && strings.Contains(server.log(ctx), "Ready to accept"):
+		said := strings.Contains(server.log(ctx), "Ready to accept")
+		if said && ready.IsZero() {
 			ready = time.Now()
-			continue
+		}
+		fields, secret := who(ctx, addr)
+		switch {
+		case fields != nil && server.is(fields), secret && said:
+			return nil
+		case said && time.Since(ready) > reachTimeout:
+			return fmt.Errorf("%w %s", errOutOfReach, addr)
 		case ctx.Err() != nil:
 			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastLine(server.log(context.WithoutCancel(ctx))))
 		case server.ended(ctx):
@@ -54,6 +60,23 @@ func awaitReady(ctx context.Context, addr string, server starting) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// who asks the server at addr for a PING and for its INFO; nil if it answers neither.
+// secret says that it asks for a password.
+func who(ctx context.Context, addr string) (fields info, secret bool) {
+	if !answers(ctx, addr) {
+		return nil, false
+	}
+	err := control(addr, func(client *redis.Client) error {
+		var err error
+		fields, err = readInfo(ctx, client, "server")
+		return err
+	})
+	if err != nil || fields["process_id"] == "" {
+		return nil, err != nil && refused(err) || err == nil
+	}
+	return fields, false
 }
 
 // lastLine is what a log says in the end.

@@ -106,7 +106,8 @@ func (s *Server) primaries() []*node {
 func (s *Server) describe() {
 	first := s.nodes[0]
 	s.redis.Address = first.addr()
-	s.redis.Version, s.redis.Mode = first.version, first.mode
+	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.name, first.software.version, first.software.mode
+	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
 	s.redis.PinnedCPUs = s.pin.serverCPUs()
 	s.redis.Topology = s.topology.String()
 	if len(s.nodes) > 1 {

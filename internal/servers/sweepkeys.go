@@ -57,7 +57,7 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 	swept := Swept{}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
 		remove := unlink
-		if n.mode == "cluster" {
+		if n.software.mode == "cluster" {
 			remove = unlinkEach
 		}
 		if err := remove(ctx, n.observer, byRun[run]); err != nil {

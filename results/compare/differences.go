@@ -34,6 +34,9 @@ var chance = []string{
 // off are the values of a field that is not in use.
 var off = []string{"", "null", "false", "0", "[]", "{}"}
 
+// usual are values that stand for what reports of earlier versions do not tell.
+var usual = map[string]string{"redis name": "redis", "redis protocol": "3", "redis io_threads": "1"}
+
 // Differences are the conditions, workload, machine and Redis, in which a report
 // of either side is not like the base's first. Each is named once.
 func Differences(base, head Side) []Difference {
@@ -82,7 +85,7 @@ func conditions(r Report) map[string]string {
 		for name, value := range fields {
 			what, text := part+" "+name, strings.Trim(string(value), `"`)
 			// An older lockbench does not have the field that is off in a newer one.
-			if !slices.Contains(chance, what) && !slices.Contains(off, text) {
+			if !slices.Contains(chance, what) && !slices.Contains(off, text) && usual[what] != text {
 				all[what] = text
 			}
 		}

@@ -175,7 +175,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	if len(base.Reports) > 0 {
 		first := base.Reports[0]
 		c.Workload = first.Workload
-		c.Redis = strings.Join(slices.DeleteFunc([]string{first.Redis.Version, first.Redis.Source, first.Redis.Topology}, func(s string) bool { return s == "" }), " ")
+		c.Redis = strings.Join(slices.DeleteFunc([]string{first.Redis.Release(), first.Redis.Source, first.Redis.Topology}, func(s string) bool { return s == "" }), " ")
 		c.Machine = fmt.Sprintf("%s/%s, %d × %s", first.Environment.OS, first.Environment.Arch, first.Environment.CPUs, cmp.Or(first.Environment.CPUModel, "CPU"))
 	}
 	c.LeftOut = append(base.leftOut(), head.leftOut()...)

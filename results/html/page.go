@@ -233,6 +233,20 @@ func (a arena) table() table {
 	return t
 }
 
+// gravity orders verdicts: the worst of several stands for all.
+func gravity(verdict string) int {
+	switch {
+	case strings.HasPrefix(verdict, "BROKEN"):
+		return 3
+	case strings.HasPrefix(verdict, "INVALID"):
+		return 2
+	case strings.HasPrefix(verdict, "held in"): // some of the runs
+		return 1
+	default:
+		return 0
+	}
+}
+
 // safetyTable adds up the audits of all runs.
 func safetyTable(all []family) table {
 	t := table{Head: []string{"strategy", "claims", "runs", "overlaps", "late overlaps", "fencing broken", "leases lost", "updates lost", "left behind", "stuck", "errors"}}
@@ -249,7 +263,7 @@ func safetyTable(all []family) table {
 		}
 		verdict, runs := "", 0
 		for _, c := range cells {
-			if v := c.Verdict(); verdict == "" || strings.HasPrefix(v, "BROKEN") {
+			if v := c.Verdict(); verdict == "" || gravity(v) > gravity(verdict) {
 				verdict = v
 			}
 			runs += len(c.Runs)

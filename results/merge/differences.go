@@ -71,7 +71,7 @@ func strategies(f File) string {
 func redis(f File) string {
 	ids := slices.Sorted(slices.Values(f.Shared.RedisRuns))
 	if len(ids) == 0 || slices.Contains(ids, "") {
-		return strings.Join([]string{f.Redis.Version, f.Redis.Mode, f.Redis.Topology}, " ")
+		return strings.Join([]string{f.Redis.Release(), f.Redis.Mode, f.Redis.Topology}, " ")
 	}
 	return strings.Join(ids, ",")
 }

@@ -72,6 +72,9 @@ func join(parts []part) (results.Run, error) {
 	if run.Speed, err = speed(parts); err != nil {
 		return run, err
 	}
+	if run.Speed.Acquisitions == 0 && len(first.Faults) == 0 && run.Valid() {
+		run.Invalid = append(run.Invalid, "it had not one acquisition")
+	}
 	if run.Waiting, err = waiting(parts); err != nil {
 		return run, err
 	}

@@ -55,6 +55,7 @@ func delta(windows []*results.ServerDelta) *results.ServerDelta {
 		d.Seconds += w.Seconds / float64(len(windows))
 		d.Acquisitions += w.Acquisitions
 		d.Evictions = max(d.Evictions, w.Evictions)
+		d.IOThreads = max(d.IOThreads, w.IOThreads)
 		for command := range w.Commands {
 			d.Commands[command] = *count(func(d *results.ServerDelta) *int64 { return new(d.Commands[command]) })
 		}
@@ -115,9 +116,7 @@ func higher(a, b *results.ServerPeak) *results.ServerPeak {
 	if b == nil {
 		return a
 	}
-	peak := results.ServerPeak{Clients: max(a.Clients, b.Clients), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), Subscriptions: a.Subscriptions}
-	if b.Subscriptions != nil && (a.Subscriptions == nil || *b.Subscriptions > *a.Subscriptions) {
-		peak.Subscriptions = b.Subscriptions
-	}
+	peak := *a
+	peak.Add(*b)
 	return &peak
 }

@@ -36,7 +36,7 @@ type Entry struct {
 func Entries(r compare.Report, commit string) []Entry {
 	var entries []Entry
 	w := r.Workload
-	about := fmt.Sprintf("%d clients, %d keys, hold %v · Redis %s %s · %d × %s", w.Clients, w.Keys, w.Hold, r.Redis.Version, r.Redis.Source, r.Environment.CPUs, r.Environment.CPUModel)
+	about := fmt.Sprintf("%d clients, %d keys, hold %v · Redis %s %s · %d × %s", w.Clients, w.Keys, w.Hold, r.Redis.Release(), r.Redis.Source, r.Environment.CPUs, r.Environment.CPUModel)
 	for _, name := range r.Names() {
 		medians, runs := r.Medians(name)
 		if runs == 0 {

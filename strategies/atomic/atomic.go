@@ -21,12 +21,15 @@ var source string
 
 func init() {
 	strategies.Register(strategies.Info{
-		Name:    "atomic",
-		Summary: "no lock: one INCR does the work (only with --work counter)",
-		Doc:     strategies.PackageComment(source),
-		Nodes:   1,
-
+		Name:        "atomic",
+		Summary:     "no lock: one INCR does the work (only with --work counter)",
+		Doc:         strategies.PackageComment(source),
+		Nodes:       1,
 		OnlyCounter: true,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"incr"},
+		},
 	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
 }
 

@@ -57,6 +57,10 @@ func init() {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerWaiter: 1},
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}, Options{}, New)
 }
 

@@ -30,6 +30,7 @@ func init() {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
+		Rights:      handoff.Rights(),
 	}, Defaults(), New)
 }
 

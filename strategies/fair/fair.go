@@ -53,7 +53,14 @@ func init() {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
+		Rights:      rights(),
 	}), Defaults(), New)
+}
+
+func rights() strategies.Rights {
+	r := redisson.LockRights("lindex", "lpop", "lrange", "lrem", "rpush", "zadd", "zincrby", "zrange", "zrem", "zscore")
+	r.Keys = append(r.Keys, "redisson_lock_queue:*{key}", "redisson_lock_timeout:*{key}")
+	return r
 }
 
 // Options of the lock.

@@ -45,6 +45,7 @@ func init() {
 		Nodes:       1,
 		Persistent:  []string{tokenPrefix + ":{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
+		Rights:      rights(),
 	}), Defaults(), New)
 }
 
@@ -56,6 +57,12 @@ var (
 	acquireSource string
 	acquireScript = redis.NewScript(acquireSource)
 )
+
+func rights() strategies.Rights {
+	r := redisson.LockRights("incr")
+	r.Keys = append(r.Keys, "redisson_lock_token:*{key}")
+	return r
+}
 
 // Options of the lock.
 type Options struct {

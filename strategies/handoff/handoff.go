@@ -63,7 +63,20 @@ func init() {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
+		Rights:      Rights(),
 	}, Defaults(), New)
+}
+
+// Rights are what a user of Redis needs for this lock, and for cohort.
+func Rights() strategies.Rights {
+	return strategies.Rights{
+		Keys:     []string{"{key}"},
+		Channels: []string{"{key}"},
+		Commands: []string{
+			"get", "set", "del", "append", "pttl", "pexpire", "exists", "rpush", "rpushx", "lpush", "lpop", "lpos", "lrange", "lrem",
+			"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
+		},
+	}
 }
 
 // Options are of one process; others may have their own.

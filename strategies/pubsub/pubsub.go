@@ -52,6 +52,7 @@ func init() {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
+		Rights:      redisson.LockRights(),
 	}), Defaults(), New)
 }
 

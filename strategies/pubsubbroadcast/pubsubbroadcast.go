@@ -37,6 +37,7 @@ func init() {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerWaiter: 1},
+		Rights:      redisson.LockRights(),
 	}), Defaults(), New)
 }
 

@@ -71,6 +71,10 @@ func init() {
 		Nodes:    fewest,
 
 		NoCluster: "it needs nodes that are independent of one another",
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}, Defaults(), New)
 }
 

@@ -85,6 +85,14 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Capacity = o.Permits
 	info.Claims.Recovery = o.Expirable
 	info.Caveat = ""
+	commands := []string{"get", "set", "incrby", "decr"}
+	if o.Expirable {
+		commands = append(commands, "zadd", "zrange", "zrem", "zremrangebyscore", "zscore")
+	} else {
+		commands = append(commands, "exists")
+	}
+	info.Rights = redisson.Rights(commands...)
+	info.Rights.Channels = []string{"redisson_sc:*{key}"}
 	if !o.Expirable {
 		info.Caveat = "a holder that crashes never gives its permit back"
 	}

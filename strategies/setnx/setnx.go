@@ -45,6 +45,10 @@ func init() {
 		Nodes:    1,
 		Caveat: "a holder that crashes blocks the lock for ever; " +
 			"a release may delete somebody else's lock once anything but a holder has removed the key",
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"setnx", "get", "del"},
+		},
 	}, Defaults(), New)
 }
 

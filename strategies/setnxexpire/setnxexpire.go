@@ -43,6 +43,10 @@ func init() {
 		Doc:      strategies.PackageComment(source),
 		Capacity: 1,
 		Nodes:    1,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"setnx", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}), Defaults(), New)
 }
 

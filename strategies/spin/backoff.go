@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
 
 // The backoffs: how long a waiter sleeps after its n-th failed attempt, n from 0.
@@ -74,11 +71,6 @@ func (o Options) Validate() error {
 		faults = append(faults, errors.New("wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"))
 	}
 	return errors.Join(faults...)
-}
-
-// Refine counts the pipeline's connection.
-func (o Options) Refine(info strategies.Info) strategies.Info {
-	return pipeline.Refine(info, o.Pipeline)
 }
 
 // grows says whether the sleep depends on the attempts before, and cap on it.

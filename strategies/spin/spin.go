@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,19 @@ func init() {
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}, Defaults(), New)
+}
+
+// Refine adds the right to wait for replicas, and counts the pipeline's connection.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	if o.WaitReplicas > 0 {
+		info.Rights.Commands = append(slices.Clone(info.Rights.Commands), "wait")
+	}
+	return pipeline.Refine(info, o.Pipeline)
 }
 
 // Locker polls one Redis node.

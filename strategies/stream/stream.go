@@ -63,6 +63,10 @@ func init() {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerInstance: 1},
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"set", "sadd", "srem", "xadd", "xread", "xrevrange", "exists", "pttl", "client|id", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}, Options{}, New)
 }
 

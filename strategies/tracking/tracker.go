@@ -36,6 +36,7 @@ type tracker struct {
 	stop     context.CancelFunc
 	ctx      context.Context
 	done     sync.WaitGroup
+	denied   chan error    // that the user may not subscribe
 	ready    chan struct{} // closed when Redis has confirmed the first subscription
 
 	mu      sync.Mutex
@@ -52,6 +53,7 @@ func newTracker(node strategies.Node, ttl time.Duration) *tracker {
 		ttl:    ttl,
 		ctx:    ctx,
 		stop:   stop,
+		denied: make(chan error, 1),
 		ready:  make(chan struct{}),
 		groups: map[string]*group{},
 		queue:  map[string]struct{}{},
@@ -72,6 +74,8 @@ func (t *tracker) connect(ctx context.Context) error {
 	t.mu.Unlock()
 	select {
 	case <-t.ready:
+	case err := <-t.denied:
+		return fmt.Errorf("subscribe to %s: %w", channel, err)
 	case <-ctx.Done():
 		return fmt.Errorf("subscribe to %s: %w", channel, ctx.Err())
 	}
@@ -109,6 +113,12 @@ func (t *tracker) listen() {
 		message, err := t.pubsub.Receive(t.ctx)
 		if t.ctx.Err() != nil {
 			return
+		}
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			select { // for whoever waits for the subscription
+			case t.denied <- err:
+			default:
+			}
 		}
 		if err != nil {
 			// The connection broke; or all keys have changed at once (FLUSHALL), which

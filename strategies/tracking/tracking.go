@@ -59,6 +59,11 @@ func init() {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerInstance: 2},
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Channels: []string{"__redis__:invalidate"},
+			Commands: []string{"set", "pttl", "client|id", "client|tracking", "subscribe", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+		},
 	}, Options{}, New)
 }
 

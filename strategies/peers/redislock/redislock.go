@@ -51,6 +51,10 @@ func init() {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
+		},
 	}, Defaults(), New)
 }
 

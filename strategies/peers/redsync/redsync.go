@@ -56,6 +56,10 @@ func init() {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},
+		},
 	}, Defaults(), New)
 }
 

@@ -52,6 +52,10 @@ func init() {
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
+		Rights: strategies.Rights{
+			Keys:     []string{"rueidislock:?:{key}"},
+			Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
+		},
 	}, Defaults(), New)
 }
 

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var redis lockbench.RedisOptions
+	var outputs []string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say whether a Redis can be measured, and what would spoil the figures",
+		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which topology, which rights does\n" +
+			"the user have, what are the limits, what does INFO tell, is the clock right, what is written to disk, and how noisy is\n" +
+			"this machine. Every strategy acquires and releases once. What is wrong comes with what to do about it.\n" +
+			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
+		Example:            "  lockbench doctor -u redis://redis.example:6379\n  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",
+		Args:               cobra.NoArgs,
+		ValidArgsFunction:  cobra.NoFileCompletions,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	registerRedis(flags, &redis)
+	flags.Var(textValue("form", &redis.Topology), "topology", "single, nodes:N, replicas:N or cluster:N: what must be at the addresses")
+	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := source{set: flags}
+		a.readEnvironment(&given)
+		formatted, err := parseOutputs(outputs, "table", doctorFormats())
+		missing := error(nil)
+		if redis.Address == "" {
+			missing = errors.New("--redis: give the address of the server to look at")
+		} else {
+			missing = redis.Validate()
+		}
+		if faults := a.faults(given, err, missing, a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
+			return faults
+		}
+		found, err := lockbench.Doctor(cmd.Context(), redis)
+		if found == nil {
+			return err
+		}
+		if err := saveAll(a, formatted, found); err != nil {
+			return &exit{ExitFailure, err}
+		}
+		if err != nil {
+			return err
+		}
+		if bad := found.In(results.Trouble); len(bad) > 0 {
+			return &exit{ExitConfig, fmt.Errorf("something cannot be measured: %s", strings.Join(bad, ", "))}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func doctorFormats() formats[*results.Doctor] {
+	return formats[*results.Doctor]{one: map[string]writer[*results.Doctor]{
+		"table": func(w io.Writer, d *results.Doctor, color bool) error {
+			return results.WriteDoctorTable(w, d, results.TableOptions{Color: color})
+		},
+		"json": func(w io.Writer, d *results.Doctor, _ bool) error { return results.WriteDoctorJSON(w, d) },
+	}}
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Gets a server of the Redis protocol that this Debian does not have, such as Valkey, out
+# of the packages of a newer one: extracted into a folder, not installed, and started
+# through the loader and the libraries that it came with.
+#
+#     docker/other-server.sh valkey-server trixie DIR    # prints the program to start
+#
+# Needs apt-get, the keys of Debian's archive, and 13 MB from it. LOCKBENCH_REDIS_SERVER=PROGRAM
+# then has lockbench and its tests start that.
+set -euo pipefail
+[ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server SUITE DIR" >&2; exit 2; }
+package=$1 suite=$2
+mkdir -p "$3" && dir=$(cd "$3" && pwd)
+program=$dir/bin/$package
+if [ -x "$program" ] && "$program" --version >/dev/null 2>&1; then
+	echo "$program"
+	exit
+fi
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && [ -r "$keys" ] ||
+	{ echo "$0: needs apt-get, dpkg-deb and $keys" >&2; exit 1; }
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?\( \|$\)' | tr -d ' ' | head -n 1 || true)
+[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian" >&2; exit 1; }
+
+# A state of apt's own: nothing is known of it outside of the folder.
+apt=$dir/apt
+mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+: >"$apt/status"
+echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
+cat >"$apt/apt.conf" <<CONF
+Dir::State "$apt";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "-";
+Acquire::Languages "none";
+Acquire::Retries "1";
+Acquire::http::Timeout "5";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+CONF
+export APT_CONFIG=$apt/apt.conf
+{ apt-get update -q && apt-get install -y -q --no-install-recommends --download-only "$package"; } >"$apt/log" 2>&1 ||
+	{ tail -n 3 "$apt/log" >&2; exit 1; }
+for archive in "$apt"/archives/*.deb; do dpkg-deb -x "$archive" "$dir/root"; done
+
+loader=$(find "$dir/root" -name 'ld-linux*.so.*' | head -n 1)
+libraries=$(find "$dir/root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd :)
+binary=$(find "$dir/root" -path "*/bin/$package" | head -n 1 || true)
+[ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages hold no $package" >&2; exit 1; }
+mkdir -p "$dir/bin"
+printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$(readlink -f "$binary")" >"$program"
+chmod +x "$program"
+"$program" --version >&2
+rm -rf "$apt"
+echo "$program"

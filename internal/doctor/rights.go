@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+// rights has every strategy that fits the topology acquire, extend and release once.
+func (e examination) rights(ctx context.Context) results.Symptom {
+	s := results.Symptom{Name: "rights", State: results.Well}
+	tried := 0
+	for _, strategy := range strategies.All() {
+		info := strategy.Info
+		if info.Nodes == 0 || info.Nodes > e.server.Independent() || e.server.Topology().Kind == servers.Clustered && info.NoCluster != "" {
+			continue
+		}
+		v, err := strategies.NewVariant(info.Name, nil)
+		if err != nil {
+			continue // its defaults are tested
+		}
+		tried++
+		job := workloads.Job{Strategy: v, Workload: spec.Default(), Target: e.server, Session: e.options.Redis.RunID}
+		if info.Capacity == 0 {
+			job.Workload.Work = spec.WorkCounter // for what is no lock and does the work itself
+		}
+		if err := job.Try(ctx); err != nil {
+			s.State = results.Trouble
+			s.Says = append(s.Says, oneLine(err))
+			if next := servers.NextStep(err.Error()); next != "" && len(s.Next) == 0 {
+				s.Next = append(s.Next, next)
+			}
+		}
+	}
+	s.Says = append([]string{fmt.Sprintf("%d of %d strategies could acquire and release", tried-len(s.Says), tried)}, s.Says...)
+	if missing := e.unmeasured(ctx); len(missing) > 0 {
+		if s.State == results.Well {
+			s.State = results.Note
+		}
+		s.Says = append(s.Says, "for all figures there lack "+strings.Join(missing, " "))
+	}
+	return s
+}
+
+// unmeasured are the rights that lockbench itself would like and has not.
+func (e examination) unmeasured(ctx context.Context) []string {
+	var missing []string
+	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {
+		for _, ask := range []struct {
+			right string
+			words []any
+		}{
+			{"+info", []any{"INFO", "server"}},
+			{"+config|get", []any{"CONFIG", "GET", "maxclients"}},
+			{"+client|list", []any{"CLIENT", "LIST"}},
+			{"+scan", []any{"SCAN", "0", "COUNT", "1"}},
+			{"+pubsub|channels", []any{"PUBSUB", "CHANNELS", workloads.Prefix + "none"}},
+		} {
+			if err := client.Do(ctx, ask.words...).Err(); workloads.Refused(err) == "NOPERM" {
+				missing = append(missing, ask.right)
+			}
+		}
+		return nil
+	})
+	return missing
+}

@@ -1,0 +1,111 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// errNoTLS and errOnlyTLS are what a failed first contact was really about.
+var (
+	errNoTLS   = errors.New("the server speaks no TLS at that port")
+	errOnlyTLS = errors.New("the server speaks TLS at that port, and nothing else")
+)
+
+// causes are what to do about what servers and networks say, by a part of it, the most
+// telling first.
+var causes = []struct{ said, next string }{
+	{errNoTLS.Error(), "give the address with redis:// instead of rediss://, or the port that speaks TLS"},
+	{errOnlyTLS.Error(), "give the address with rediss:// instead of redis://, with --ca-file for a certificate of your own"},
+	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
+	{"cannot validate certificate", "use a host name that the certificate is for"},
+	{"WRONGPASS", "user or password is wrong: percent-encode special characters, and give a user other than default as redis://USER:PASSWORD@host"},
+	{"NOAUTH", "the server asks for a password: give it as redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port, in LOCKBENCH_REDIS, where ps does not show it"},
+	{"protected mode", "the server takes no strangers without a password: give one, or have the server listen on this machine's address only"},
+	{"MOVED", "this is a node of a cluster, and was taken for a single server: allow the user +info and +cluster|slots, or give --topology cluster"},
+	{"CLUSTERDOWN", "the cluster does not serve all slots: look at CLUSTER INFO on its nodes"},
+	{"MASTERDOWN", "this is a replica that has lost its primary: give the primary's address, or wait for the failover to end"},
+	{"READONLY", "this is a replica, or became one: give the primary's address"},
+	{"LOADING", "the server reads its data from disk: wait until INFO persistence says loading:0"},
+	{"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; lockbench itself needs a few MB"},
+	{"MISCONF", "the server takes no writes because it cannot save to disk: look at its log, or set stop-writes-on-bgsave-error no"},
+	{"NOREPLICAS", "the server takes no writes with so few replicas: look at min-replicas-to-write"},
+	{"max number of clients", "the server takes no more connections: raise maxclients, or use fewer --clients, --instances or a smaller --pool"},
+	{"'evalsha' command", noScripts}, {"'eval' command", noScripts}, {"'script|load' command", noScripts}, {"'script' command", noScripts},
+	{"unknown command 'eval", noScripts}, {"unknown command 'script", noScripts}, {"unknown command 'EVAL", noScripts}, {"unknown command 'SCRIPT", noScripts},
+	{"NOPERM", lessRights}, {"The user executing the script can't", lessRights},
+	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
+	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
+	{"i/o timeout", noAnswer}, {"deadline exceeded", noAnswer},
+}
+
+const (
+	noScripts  = "the user may not run scripts: allow +eval +evalsha +script|load, or measure what needs none, such as -s setnx"
+	lessRights = "the user lacks a right: lockbench list NAME prints all that a strategy needs, lockbench doctor -u URL what this user lacks"
+	noAnswer   = "there is no answer: does a firewall drop it, is the server stopped, or does the port speak another protocol?"
+)
+
+// NextStep is what to do about an error of a server or on the way to it; "" where its own
+// words must do.
+func NextStep(text string) string {
+	for _, cause := range causes {
+		if strings.Contains(text, cause.said) {
+			return cause.next
+		}
+	}
+	return ""
+}
+
+// probeLimit bounds a second look at a port.
+const probeLimit = time.Second
+
+// mismatched says whether a server could not be talked to because only one side speaks
+// TLS; else it returns the error as it is.
+func (n *node) mismatched(ctx context.Context, err error) error {
+	if refused(err) || strings.HasPrefix(n.addr(), "/") || errors.Is(ctx.Err(), context.Canceled) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
+	defer cancel()
+	switch encrypted := n.options.TLSConfig != nil; {
+	case encrypted && speaksPlainly(ctx, n.addr()):
+		return fmt.Errorf("%w: %w", errNoTLS, err)
+	case !encrypted && speaksTLS(ctx, n.addr()):
+		return fmt.Errorf("%w: %w", errOnlyTLS, err)
+	}
+	return err
+}
+
+// speaksPlainly says whether something answers a PING as Redis does, be it with an error.
+func speaksPlainly(ctx context.Context, addr string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-"))
+}
+
+// speaksTLS says whether something answers a TLS handshake, with whatever certificate.
+func speaksTLS(ctx context.Context, addr string) bool {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		var record tls.RecordHeaderError
+		// A server that wants a certificate of ours has spoken TLS too.
+		return !errors.As(err, &record) && strings.Contains(err.Error(), "remote error: tls:")
+	}
+	_ = conn.Close()
+	return true
+}

@@ -1,0 +1,45 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+)
+
+// programs are those that lockbench starts, the first that there is: Debian's Valkey has
+// no redis-server beside it.
+var programs = []string{"redis-server", "valkey-server"}
+
+// lookProgram finds the server to start: what LOCKBENCH_REDIS_SERVER names, a program on
+// PATH or a path, else the first of programs. The error is exec.ErrNotFound where there is
+// none.
+func lookProgram() (string, error) {
+	if wanted := os.Getenv("LOCKBENCH_REDIS_SERVER"); wanted != "" {
+		found, err := exec.LookPath(wanted)
+		if err != nil {
+			return "", fmt.Errorf("LOCKBENCH_REDIS_SERVER: %w", errors.Join(exec.ErrNotFound, err))
+		}
+		return found, nil
+	}
+	for _, program := range programs {
+		if found, err := exec.LookPath(program); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", strings.Join(programs, " or "), exec.ErrNotFound)
+}
+
+// programIn is the program to start in an image: images are named after theirs.
+func programIn(image string) string {
+	repository, _, _ := strings.Cut(path.Base(image), ":")
+	for _, name := range []string{"valkey", "keydb"} {
+		if slices.Contains(strings.FieldsFunc(path.Dir(image)+"/"+repository, func(r rune) bool { return r == '/' || r == '-' }), name) {
+			return name + "-server"
+		}
+	}
+	return programs[0]
+}

@@ -1,0 +1,178 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What servers of the protocol say of themselves, abridged from theirs.
+func TestSoftware(t *testing.T) {
+	for _, test := range []struct {
+		info  string
+		hello map[string]string
+		want  string // name, version, mode, protocol
+	}{
+		{"redis_version:7.0.15\r\nredis_mode:standalone\r\n", map[string]string{"server": "redis", "version": "7.0.15", "proto": "3"}, "redis 7.0.15 standalone 3"},
+		{
+			"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\n",
+			map[string]string{"server": "valkey", "version": "9.1.2", "proto": "3", "mode": "cluster"}, "valkey 9.1.2 cluster 3",
+		},
+		{"redis_version:6.3.4\r\nredis_mode:standalone\r\nexecutable:/usr/bin/keydb-server\r\n", map[string]string{"server": "redis", "proto": "2"}, "keydb 6.3.4 standalone 2"},
+		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\nredis_mode:standalone\r\n", nil, "dragonfly 1.27.1 standalone 0"},
+		{"", map[string]string{"server": "valkey", "version": "8.1.1", "proto": "3", "mode": "cluster"}, "valkey 8.1.1 cluster 3"}, // INFO is refused
+		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "redis 5.0.14 cluster 0"},                                          // knows no HELLO
+	} {
+		s := softwareOf(parseInfo(test.info), test.hello)
+		if got := fmt.Sprint(s.name, " ", s.version, " ", s.mode, " ", s.protocol); got != test.want {
+			t.Errorf("%q with %v is taken for %s, want %s", test.info, test.hello, got, test.want)
+		}
+	}
+	want := map[string]string{"server": "valkey", "proto": "2"}
+	for _, reply := range []any{
+		map[any]any{"server": "valkey", "proto": int64(2), "modules": []any{}},
+		[]any{"server", "valkey", "proto", int64(2), "modules", []any{}},
+	} {
+		if got := greeting(reply); got["server"] != want["server"] || got["proto"] != want["proto"] || len(got) != 2 {
+			t.Errorf("%v is read as %v", reply, got)
+		}
+	}
+}
+
+// The program to start is the one asked for, else Redis, else Valkey.
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		return file
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("LOCKBENCH_REDIS_SERVER", "")
+	if _, err := lookProgram(); err == nil {
+		t.Error("a program was found where there is none")
+	}
+	valkey := put("valkey-server")
+	if found, err := lookProgram(); err != nil || found != valkey {
+		t.Errorf("%s, %v", found, err)
+	}
+	redis := put("redis-server")
+	if found, err := lookProgram(); err != nil || found != redis {
+		t.Errorf("%s, %v", found, err)
+	}
+	t.Setenv("LOCKBENCH_REDIS_SERVER", "valkey-server")
+	if found, err := lookProgram(); err != nil || found != valkey {
+		t.Errorf("%s, %v", found, err)
+	}
+	t.Setenv("LOCKBENCH_REDIS_SERVER", "/none/server")
+	if _, err := lookProgram(); err == nil || !strings.Contains(err.Error(), "LOCKBENCH_REDIS_SERVER") {
+		t.Errorf("%v does not name the variable", err)
+	}
+	for image, program := range map[string]string{
+		"redis:8": "redis-server", "valkey/valkey:9.1": "valkey-server", "valkey": "valkey-server", "bitnami/valkey:8": "valkey-server",
+		"eqalpha/keydb": "keydb-server", "lockbench-redis:local-12": "redis-server", "host:5000/redis": "redis-server",
+	} {
+		if got := programIn(image); got != program {
+			t.Errorf("%s starts %s, want %s", image, got, program)
+		}
+	}
+}
+
+// impostor is a starting server whose port somebody else has.
+type impostor struct{ ends bool }
+
+func (impostor) log(context.Context) string   { return "Failed listening on port" }
+func (i impostor) ended(context.Context) bool { return i.ends }
+func (impostor) is(info) bool                 { return false }
+
+// A stranger who answers on the port is not taken for the server that was started.
+func TestAStrangerIsNotReady(t *testing.T) {
+	p := process(t)
+	err := awaitReady(t.Context(), p.Addr(), impostor{ends: true})
+	if err == nil || !strings.Contains(err.Error(), "Failed listening") {
+		t.Errorf("a Redis of somebody else's was taken for ours: %v", err)
+	}
+	if err := awaitReady(t.Context(), p.Addr(), p); err != nil {
+		t.Errorf("our own was not: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := awaitReady(ctx, p.Addr(), impostor{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A cluster whose INFO says server_mode, as Valkey's does, is a cluster by any address.
+func TestAClusterThatSaysServerMode(t *testing.T) {
+	cluster := open(t, Options{Address: "process", Topology: "cluster:3"})
+	address := valkeyLike(t, cluster.nodes[0].addr())
+	s := open(t, Options{Address: "redis://" + address})
+	if s.Topology() != (Topology{Clustered, 3}) {
+		t.Errorf("it was taken for %v", s.Topology())
+	}
+	if about := s.Describe(); about.Mode != "cluster" || about.Protocol != 3 || about.IOThreads == nil || *about.IOThreads != 1 {
+		t.Errorf("it was described as %+v", about)
+	}
+}
+
+// valkeyLike passes everything on to a Redis, whose INFO it words as Valkey does.
+func valkeyLike(t *testing.T, addr string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go reworded(client, addr)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func reworded(client net.Conn, addr string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buffer)
+			if err != nil {
+				_ = server.Close()
+				return
+			}
+			_, _ = server.Write(buffer[:n])
+		}
+	}()
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		text := string(buffer[:n])
+		if strings.Contains(text, "redis_mode:") { // as long as before, because a reply begins with its length
+			text = strings.Replace(strings.Replace(text, "# Server\r\n", "# Serve\r\n", 1), "redis_mode:", "server_mode:", 1)
+		}
+		if _, err := client.Write([]byte(text)); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package results
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/indented"
+)
+
+// DoctorSchema names the version of the document.
+const DoctorSchema = "lockbench/doctor/1"
+
+// Doctor is what was found out about a server, and about this machine, before anything is
+// measured.
+type Doctor struct {
+	Schema      string      `json:"schema"`
+	Tool        Tool        `json:"tool"`
+	Started     time.Time   `json:"started"`
+	Finished    time.Time   `json:"finished"`
+	Environment Environment `json:"environment"`
+	Redis       Redis       `json:"redis"` // empty but for the source where it was not reached
+	Symptoms    []Symptom   `json:"symptoms"`
+}
+
+// Symptom is one thing that was looked at.
+type Symptom struct {
+	Name  string   `json:"name"` // reachable, server, topology, rights, …
+	State State    `json:"state"`
+	Says  []string `json:"says"`           // what was found, a sentence each
+	Next  []string `json:"next,omitempty"` // what to do about it
+}
+
+// State is what to think of a symptom.
+type State string
+
+// The states.
+const (
+	Well    State = "ok"
+	Note    State = "note"    // figures suffer, or are not known
+	Trouble State = "trouble" // something cannot be measured
+	Unknown State = "unknown" // the server does not say
+)
+
+// In names the symptoms of a state.
+func (d *Doctor) In(s State) []string {
+	var names []string
+	for _, symptom := range d.Symptoms {
+		if symptom.State == s {
+			names = append(names, symptom.Name)
+		}
+	}
+	return names
+}
+
+// WriteDoctorJSON writes it as an indented JSON document.
+func WriteDoctorJSON(w io.Writer, d *Doctor) error {
+	document := *d
+	document.Schema = DoctorSchema
+	return indented.Write(w, "doctor", document)
+}
+
+// stateWidth is the room for a symptom's name and state.
+const stateWidth = 22
+
+// WriteDoctorTable writes it for people: a line for each symptom, below it what to do.
+func WriteDoctorTable(w io.Writer, d *Doctor, opts TableOptions) error {
+	var text bytes.Buffer
+	paint := paint(opts.Color)
+	for _, s := range d.Symptoms {
+		head := fmt.Sprintf("%-13s%-*s", s.Name, stateWidth-13, s.State)
+		if s.State == Trouble {
+			head = paint.red(head)
+		}
+		for _, says := range s.Says {
+			for i, line := range wrap(says, tableWidth-stateWidth, "  ") {
+				if i > 0 {
+					head = strings.Repeat(" ", stateWidth)
+				}
+				fmt.Fprintln(&text, head+line)
+			}
+			head = strings.Repeat(" ", stateWidth)
+		}
+		for _, next := range s.Next {
+			for _, line := range wrap("next: "+next, tableWidth-stateWidth, "      ") {
+				fmt.Fprintln(&text, strings.Repeat(" ", stateWidth)+line)
+			}
+		}
+	}
+	if err := writeTrimmed(w, text.String()); err != nil {
+		return fmt.Errorf("write doctor: %w", err)
+	}
+	return nil
+}

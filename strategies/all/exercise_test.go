@@ -1,0 +1,218 @@
+package all_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// exercise has a strategy do on one key whatever a run may have it do: prepare, wait,
+// give up, renew, find its lease lost, its holder dead and its scripts flushed.
+type exercise struct {
+	variant strategies.Variant
+	connect func() ([]strategies.Node, error)
+	admin   []*redis.Client // one a node
+	times   time.Duration   // that its times are multiplied by
+	waiting *sync.WaitGroup // whoever waits: nobody does when a Locker is closed
+}
+
+const (
+	exerciseTTL = 300 * time.Millisecond
+	parking     = 50 * time.Millisecond // until a waiter has parked
+	exerciseKey = "{rights:1:0}"
+)
+
+func (e exercise) ttl() time.Duration { return e.times * exerciseTTL }
+
+func (e exercise) park() { time.Sleep(e.times * parking) }
+
+// process is an application instance.
+type process struct {
+	strategies.Locker
+	nodes []strategies.Node
+}
+
+func (p process) hangUp() {
+	for _, n := range p.nodes {
+		_ = n.Client.Close()
+	}
+}
+
+func (e exercise) start(ctx context.Context) (p process, err error) {
+	if p.nodes, err = e.connect(); err != nil {
+		return p, fmt.Errorf("connect: %w", err)
+	}
+	p.Locker, err = e.variant.Open(strategies.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(), Callers: 4})
+	if err != nil {
+		return p, err
+	}
+	if preparer, ok := p.Locker.(strategies.Preparer); ok {
+		if err := preparer.Prepare(ctx, []string{exerciseKey}); err != nil {
+			return p, fmt.Errorf("prepare: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// run returns the first error that is not one of the lock's own.
+func (e exercise) run(ctx context.Context) error {
+	var a, b process
+	var err error
+	for _, p := range []*process{&a, &b} {
+		if *p, err = e.start(ctx); err != nil {
+			return err
+		}
+		defer p.hangUp()
+		defer func() { _ = p.Close() }()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	e.waiting = new(sync.WaitGroup)
+	defer e.waiting.Wait()
+	defer cancel()
+	if counter, ok := a.Locker.(strategies.Incrementer); ok {
+		return counter.Increment(ctx, "lockbench:"+exerciseKey)
+	}
+	for _, step := range []func(context.Context, process, process) error{e.renewed, e.givenUp, e.dead, e.lost, e.flushed} {
+		if err := step(ctx, a, b); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewed is a lease that others wait for, that is renewed by hand and by watchdog,
+// and given back.
+func (e exercise) renewed(ctx context.Context, a, b process) error {
+	lease, err := a.Acquire(ctx, exerciseKey)
+	if err != nil {
+		return err
+	}
+	waiters := e.wait(ctx, b, b, a)
+	e.park()
+	for _, p := range []process{a, b} {
+		if trier, ok := p.Locker.(strategies.Trier); ok {
+			if tried, err := trier.TryAcquire(ctx, exerciseKey); err == nil { // a semaphore's second permit
+				err = tried.Release(ctx)
+			} else if !errors.Is(err, strategies.ErrHeld) {
+				return fmt.Errorf("try: %w", err)
+			}
+		}
+	}
+	time.Sleep(e.ttl() / 2)
+	if extender, ok := lease.(strategies.Extender); ok {
+		if err := extender.Extend(ctx, e.ttl()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+			return fmt.Errorf("extend: %w", err)
+		}
+	}
+	return errors.Join(lease.Release(ctx), waiters())
+}
+
+// wait has processes acquire at the same time, each releasing at once; the function
+// returned waits for them.
+func (e exercise) wait(ctx context.Context, processes ...process) func() error {
+	faults := make([]error, len(processes))
+	var all sync.WaitGroup
+	for i, p := range processes {
+		e.waiting.Add(1)
+		all.Go(func() {
+			defer e.waiting.Done()
+			lease, err := p.Acquire(ctx, exerciseKey)
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			if !errors.Is(err, strategies.ErrNotHeld) {
+				faults[i] = err
+			}
+		})
+	}
+	return func() error { all.Wait(); return errors.Join(faults...) }
+}
+
+// givenUp are waits that end, one of them before another.
+func (e exercise) givenUp(ctx context.Context, a, b process) error {
+	lease, err := a.Acquire(ctx, exerciseKey)
+	if err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, e.times*parking)
+	defer cancel()
+	impatient := e.wait(short, b, b)
+	time.Sleep(e.times * parking / 2)
+	patient := e.wait(ctx, b, b)
+	if err := impatient(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return errors.Join(lease.Release(ctx), patient())
+}
+
+// dead is a holder, and a waiter, whose process dies.
+func (e exercise) dead(ctx context.Context, a, b process) error {
+	if !e.variant.Info().Claims.Recovery { // nobody would ever get it again
+		return nil
+	}
+	victim, err := e.start(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := victim.Acquire(ctx, exerciseKey); err != nil {
+		return err
+	}
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	buried := e.wait(short, victim)
+	e.park()
+	waiters := e.wait(ctx, a, b, b)
+	e.park()
+	victim.hangUp()
+	cancel()
+	_ = buried()
+	_ = victim.Close()
+	return waiters()
+}
+
+// lost is a lease that Redis forgets, and a release and a renewal of it.
+func (e exercise) lost(ctx context.Context, a, b process) error {
+	lease, err := a.Acquire(ctx, exerciseKey)
+	if err != nil {
+		return err
+	}
+	waiters := e.wait(ctx, b)
+	e.park()
+	for _, admin := range e.admin {
+		if err := admin.FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	if extender, ok := lease.(strategies.Extender); ok {
+		_ = extender.Extend(ctx, e.ttl())
+	}
+	_ = lease.Release(ctx)
+	return waiters()
+}
+
+// flushed is a turn after Redis has forgotten all scripts.
+func (e exercise) flushed(ctx context.Context, a, b process) error {
+	for _, admin := range e.admin {
+		if err := admin.ScriptFlush(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	lease, err := a.Acquire(ctx, exerciseKey)
+	if err != nil {
+		return err
+	}
+	waiters := e.wait(ctx, b)
+	e.park()
+	for _, admin := range e.admin {
+		if err := admin.ScriptFlush(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(lease.Release(ctx), waiters())
+}

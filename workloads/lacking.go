@@ -1,0 +1,101 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// allowed asks, as a script and from Redis 7 on, which of some commands the user may run.
+// They are given whole, as they would be run: of one without its arguments Redis reads
+// beyond the end, and dies.
+var allowed = redis.NewScript(`
+local may = {}
+for i, command in ipairs(cjson.decode(ARGV[1])) do
+  local ok, allowed = pcall(redis.acl_check_cmd, unpack(command))
+  may[i] = (not ok or allowed) and 1 or 0
+end
+return may`)
+
+// arguments are what stands behind the key in commands of the locks' scripts, so that
+// they are whole. Of others nothing is asked.
+var arguments = map[string]string{
+	"get": "", "set": "0", "setnx": "0", "del": "", "exists": "", "pexpire": "0", "pttl": "", "incr": "", "decr": "", "incrby": "0",
+	"hexists": "0", "hincrby": "0 0", "lindex": "0", "linsert": "BEFORE 0 0", "lpop": "", "lrange": "0 0", "lrem": "0 0", "lset": "0 0", "ltrim": "0 0", "rpush": "0",
+	"sadd": "0", "srem": "0", "xadd": "* 0 0", "xrevrange": "+ -",
+	"zadd": "0 0", "zincrby": "0 0", "zrange": "0 0", "zrem": "0", "zscore": "0", "zremrangebyscore": "0 0",
+}
+
+// lacking are the rights to keys, channels and commands of scripts that the user has not,
+// by asking the server. refusal is what it has said.
+func (r *run) lacking(ctx context.Context, refusal string) []string {
+	if len(r.instances) == 0 || len(r.instances[0].nodes) == 0 {
+		return nil
+	}
+	concrete := strings.NewReplacer("{key}", Prefix+r.keys[0], "*", "", "?", "0")
+	rights := r.info.Rights
+	var commands [][]string
+	var rules []string // one for each of the commands
+	ask := func(rule string, words ...string) {
+		commands, rules = append(commands, words), append(rules, rule)
+	}
+	for _, pattern := range rights.Keys {
+		key := concrete.Replace(pattern)
+		rule := strategies.Rights{Keys: []string{pattern}}.Rules(Prefix)[0]
+		for _, command := range rights.Commands {
+			if rest, known := arguments[command]; known {
+				ask(rule+" +"+command, append([]string{command, key}, strings.Fields(rest)...)...)
+			}
+		}
+	}
+	for _, pattern := range rights.Channels {
+		ask("+publish", "publish", concrete.Replace(pattern), "0")
+	}
+	question, err := json.Marshal(commands)
+	if err != nil {
+		return nil
+	}
+	may, err := allowed.Run(ctx, r.instances[0].nodes[0].Client, nil, string(question)).Int64Slice()
+	if err != nil || len(may) != len(rules) {
+		return nil
+	}
+	if strings.Contains(refusal, "run this command") { // not the channel
+		rights.Channels = nil
+	}
+	return lackingOf(rights, rules, may)
+}
+
+// lackingOf tells keys from commands: a key that no command may touch is what is missing,
+// not all the commands.
+func lackingOf(rights strategies.Rights, rules []string, may []int64) []string {
+	usable := map[string]bool{}
+	for i, rule := range rules {
+		key, _, _ := strings.Cut(rule, " ")
+		usable[key] = usable[key] || may[i] == 1
+	}
+	var lacking []string
+	said := map[string]bool{}
+	for i, rule := range rules {
+		key, command, of := strings.Cut(rule, " ")
+		switch {
+		case may[i] == 1:
+			continue
+		case !of: // of a channel the command may be missing, or the channel
+			for _, channel := range (strategies.Rights{Channels: rights.Channels}).Rules(Prefix) {
+				command += channel + " "
+			}
+			command += rule
+		case !usable[key]:
+			command = key
+		}
+		if !said[command] {
+			said[command] = true
+			lacking = append(lacking, strings.TrimSpace(command))
+		}
+	}
+	return lacking
+}

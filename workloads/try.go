@@ -1,0 +1,160 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads/spec"
+)
+
+const (
+	// tryParking is how long a second client of a trial waits for the first.
+	tryParking = 20 * time.Millisecond
+	// tryLimit bounds a trial. A lock that takes longer is the run's to measure.
+	tryLimit = 5 * time.Second
+)
+
+// Try has the strategy acquire, extend and release once, with a second client of
+// another instance waiting meanwhile, and returns what the servers refuse. Any other
+// error is left to the run, which measures what it does. Its keys are removed.
+func (j Job) Try(ctx context.Context) error {
+	if j.Generator != "" { // the others try too
+		j.Session, j.Generator = j.Session+"."+j.Generator, ""
+	}
+	w := &j.Workload
+	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
+	w.Instances, j.Faults = 2, nil
+	w.Instances = j.Instances()
+	r := newRun(j)
+	if !r.remote() {
+		return nil
+	}
+	always := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	err := r.open(ctx)
+	ready := err == nil
+	if ready {
+		err = r.tryOnce(ctx)
+	}
+	switch {
+	case Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
+		err = r.missing(always, err, !ready)
+	default:
+		err = nil
+	}
+	r.close()
+	r.closing = true // nobody else uses these keys
+	r.cleanUp(always)
+	return err
+}
+
+// tryOnce is the trial's turn.
+func (r *run) tryOnce(ctx context.Context) error {
+	first, second, key := r.instances[0], r.instances[len(r.instances)-1], r.keys[0]
+	if first.atomic != nil {
+		return first.atomic.Increment(ctx, counterOf(key))
+	}
+	lease, err := first.locker.Acquire(ctx, key)
+	if err != nil || lease == nil {
+		return err
+	}
+	waited := make(chan error, 1)
+	go func() { // ends with ctx at the latest, and is waited for below
+		next, err := second.locker.Acquire(ctx, key)
+		if err == nil && next != nil {
+			err = next.Release(ctx)
+		}
+		waited <- err
+	}()
+	time.Sleep(tryParking)
+	var faults []error
+	if extender, ok := lease.(strategies.Extender); ok {
+		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
+	}
+	if r.Workload.Work == spec.WorkCounter {
+		counter := r.resource(first.nodes[0].Client, counterOf(key), lease)
+		n, err := counter.read(ctx)
+		faults = append(faults, err, counter.write(ctx, n))
+	}
+	faults = append(faults, lease.Release(ctx))
+	waiting := ctx
+	if Refused(errors.Join(faults...)) != "" { // it may never be granted
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, tryParking)
+		defer cancel()
+	}
+	select {
+	case err = <-waited:
+		faults = append(faults, err)
+	case <-waiting.Done():
+		faults = append(faults, waiting.Err())
+	}
+	return firstRefusal(faults)
+}
+
+// firstRefusal is the error that says what a server refused, else any other.
+func firstRefusal(faults []error) error {
+	for _, err := range faults {
+		if Refused(err) != "" {
+			return err
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// refusals are how the replies begin by which a server says that it will not have
+// anybody, or this user, do that now.
+var refusals = []string{"NOPERM", "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN"}
+
+// Refused is the code of the reply by which a server refused, NOPERM for a right that is
+// missing; "" for any other error. Scripts put the code into the middle of a sentence.
+func Refused(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return ""
+	}
+	text := reply.Error()
+	for _, code := range refusals {
+		if strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ") {
+			return code
+		}
+	}
+	if strings.Contains(text, "unknown command") || strings.Contains(text, "Unknown Redis command") {
+		return "ERR"
+	}
+	for _, words := range []string{"has no permissions", "The user executing the script can't"} {
+		if strings.Contains(text, words) {
+			return "NOPERM"
+		}
+	}
+	return ""
+}
+
+// missing says what the servers refused, and for a right which. Of one that was not told
+// in words, only a right that is missing for certain is a fault, or a lock that does not
+// even get ready: its run would wait for ever.
+func (r *run) missing(ctx context.Context, err error, unready bool) error {
+	code := Refused(err)
+	rights := r.info.Rights.Missing(err.Error(), Prefix)
+	if code == "" || code == "NOPERM" && len(rights) == 0 { // of a script's commands Redis does not name the one
+		rights = r.lacking(ctx, err.Error())
+	}
+	name := r.Strategy.Name()
+	switch {
+	case len(rights) > 0:
+		return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
+			name, strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
+	case code == "" && unready:
+		return fmt.Errorf("%s was not ready within %v: %w", name, tryLimit, err)
+	case code == "":
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
