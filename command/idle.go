@@ -57,7 +57,7 @@ func (s *source) renamed(lines []string) []string {
 }
 
 // foreign are variables that others of the project's programs read.
-var foreign = []string{"LOCKBENCH_REDIS_IMAGE"}
+var foreign = []string{"LOCKBENCH_REDIS_IMAGE", "LOCKBENCH_REDIS_SERVER"}
 
 // readEnvironment sets the flags that are not given by their variables.
 func (a *app) readEnvironment(given *source) {
