@@ -164,6 +164,9 @@ func (ln *line) recover(ctx context.Context) error {
 	for _, p := range slices.Backward(missing) { // the oldest is to be the first
 		l.mu.Lock()
 		there := ln.drop(p)
+		if p.doubtful || p.unsure {
+			l.owe(ln.names, l.entry(p.id), true)
+		}
 		if there = there && len(ln.places) < ln.wanted(); there {
 			p = &place{id: l.ids.next(), line: ln, since: time.Now()}
 			ln.places = slices.Insert(ln.places, 0, p)

@@ -173,7 +173,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	switch {
 	case granted:
 		l.told(told, sent, true)
-	case n == 0 && p != nil: // it is not queued
+	case n == 0 && p != nil && !p.unsure: // it is not queued
 		ln.drop(p)
 	case n == 2:
 		ln.crowded = sent.Add(time.Second)
