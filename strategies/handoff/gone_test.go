@@ -186,7 +186,7 @@ func TestKeysExpire(t *testing.T) {
 		if left := ttl(lock); left < 50*time.Second || left > time.Minute {
 			t.Errorf("the lock of a dead holder is kept for %v", left)
 		}
-		p.server.PExpire(t.Context(), list, time.Second) // who waits says so again when it looks
+		p.server.PExpire(t.Context(), list, time.Minute) // who waits says so again when it looks
 		trial.Eventually(t, "the queue is kept again", func() bool { return ttl(list) > 9*time.Minute })
 		p.done(p.turns(held, "b1"))
 	}
