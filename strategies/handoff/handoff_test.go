@@ -10,4 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestConformance(t *testing.T) { trial.Conform(t, "handoff") }
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	trial.Conform(t, "handoff")
+}

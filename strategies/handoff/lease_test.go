@@ -17,7 +17,7 @@ func TestLost(t *testing.T) {
 		t.Parallel()
 		p := trial.Start(t, redistest.Start(t), "handoff", 100*time.Millisecond)
 		lease := acquire(t, p)
-		<-lease.Lost()
+		trial.Eventually(t, "it is told", func() bool { return isLost(lease) })
 		if time.Now().Before(lease.ValidUntil()) {
 			t.Error("it was told before it was over")
 		}
@@ -115,7 +115,7 @@ func TestFlushEndsPassing(t *testing.T) {
 	time.Sleep(26 * time.Millisecond)
 	trial.Release(t, held) // which nobody knows yet
 	held = p.next("a2")
-	<-held.Lost()
+	trial.Eventually(t, "it is told that it is lost", func() bool { return isLost(held) })
 	if n, _ := p.server.Exists(t.Context(), lock).Result(); n != 1 {
 		t.Error("the other's lock is gone")
 	}

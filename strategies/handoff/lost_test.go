@@ -1,6 +1,7 @@
 package handoff_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -148,31 +149,52 @@ func TestLostReleaseAndQueueing(t *testing.T) {
 	})
 }
 
-// An extension whose answer is lost is an error: the lease is valid until when it was, and
-// can be extended and released.
+// An extension whose answer is lost is sent again.
 func TestLostExtension(t *testing.T) {
 	t.Parallel()
 	lost(t, "handoff", func(t *testing.T, l *loss) {
 		lease := acquire(t, l.p)
-		until := lease.ValidUntil()
 		happened := l.lose(script("extend"))
-		err := lease.Extend(t.Context(), 2*time.Hour)
-		<-happened
-		if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		if err := lease.Extend(t.Context(), 2*time.Hour); err != nil {
 			t.Errorf("an extension whose answer was lost returned %v", err)
 		}
-		if !lease.ValidUntil().Equal(until) {
-			t.Errorf("it is valid for %v then", time.Until(lease.ValidUntil()))
-		}
-		l.held()
-		if err := lease.Extend(t.Context(), 2*time.Hour); err != nil {
-			t.Errorf("extended again, it returned %v", err)
-		}
-		if left := time.Until(lease.ValidUntil()); left < 110*time.Minute {
+		<-happened
+		if left := time.Until(lease.ValidUntil()); left < 110*time.Minute || left > 2*time.Hour {
 			t.Errorf("it is valid for %v then", left)
 		}
+		l.held()
 		trial.Release(t, lease)
 	})
+}
+
+// One that is not answered while its caller waits leaves the lease valid until when it was:
+// it can be extended again, and released.
+func TestUnansweredExtension(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	w := new(wire)
+	p := w.start(t, server, "handoff", time.Hour)
+	q := newQueue(t, server)
+	lease := acquire(t, p)
+	until := lease.ValidUntil()
+	w.stall()
+	ctx, cancel := context.WithCancel(t.Context())
+	extended := make(chan error, 1)
+	go func() { extended <- lease.Extend(ctx, 2*time.Hour) }()
+	trial.Eventually(t, "it is sent", func() bool { return w.sent(script("extend")) })
+	cancel()
+	if err := <-extended; !errors.Is(err, context.Canceled) {
+		t.Errorf("an extension whose caller gave up returned %v", err)
+	}
+	if !lease.ValidUntil().Equal(until) {
+		t.Errorf("it is valid for %v then", time.Until(lease.ValidUntil()))
+	}
+	w.flow()
+	if err := lease.Extend(t.Context(), 2*time.Hour); err != nil || !lease.ValidUntil().After(until) {
+		t.Errorf("extended again, it is valid for %v: %v", time.Until(lease.ValidUntil()), err)
+	}
+	trial.Release(t, lease)
+	q.nothingLeft(p)
 }
 
 // A wait that was given up and whose end Redis has not heard of leaves nothing behind.
