@@ -291,14 +291,14 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.asking = false
-	if err == nil && clock != 0 {
+	g.until.Set(end(since, l.config.TTL))
+	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
 		g.since, g.token = since, max(g.token, clock) // others may have had it since it was told
-		g.until.Set(end(since, l.config.TTL))
 		ln.granted(g)
 		return
 	}
 	delete(l.held, g.id)
-	if err != nil || g.doubtful {
+	if err != nil || clock != 0 || g.doubtful {
 		l.owe(ln.names, g.id, g.doubtful)
 	}
 	ln.look(0)
