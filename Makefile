@@ -72,6 +72,7 @@ claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the t
 
 soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
