@@ -1,6 +1,7 @@
 package handoff_test
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,7 +9,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait most of the time
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
