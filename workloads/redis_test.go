@@ -90,7 +90,7 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 		t.Errorf("%.2f %% foreign traffic on a server of our own", *whole.Foreign)
 	}
 	// One client alone: SET, then EVALSHA with GET and DEL inside.
-	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 100 { // to connect, to look, to clean up
+	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 200 { // to connect, to look, to ask whether it is there, to clean up
 		t.Errorf("%d commands for %d acquisitions, want 4 for each", *whole.Calls, whole.Acquisitions)
 	}
 	// The server's counts and ours are not read at the same instant: on a busy machine some turns lie between.

@@ -55,7 +55,7 @@ func takeTurns(t *testing.T, outside *redis.Client, all []trial.Process, turns i
 	t.Helper()
 	leases := make(chan strategies.Lease, len(all))
 	join := func(p trial.Process) {
-		queued := func() int64 { return outside.LLen(t.Context(), "{trial:key}:handoff").Val() }
+		queued := func() int64 { return outside.LLen(t.Context(), "trial:key:handoff").Val() }
 		before := queued()
 		go func() {
 			lease, err := p.Locker.Acquire(t.Context(), "key")

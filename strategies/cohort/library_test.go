@@ -33,7 +33,7 @@ func TestExcludesHandoff(t *testing.T) {
 		}
 		next <- lease
 	}()
-	trial.Eventually(t, "it is queued", func() bool { return server.Client(t).LLen(t.Context(), "{trial:key}:handoff").Val() == 1 })
+	trial.Eventually(t, "it is queued", func() bool { return server.Client(t).LLen(t.Context(), "trial:key:handoff").Val() == 1 })
 	trial.Release(t, lease)
 	got := <-next
 	if token, last := token(got), token(lease); token <= last {

@@ -29,7 +29,7 @@ import (
 var (
 	commands = strings.Fields(`get set del append pttl pexpire exists rpush rpushx lpush lpop lpos lrange lrem
 		time ping eval evalsha spublish ssubscribe sunsubscribe`)
-	places = strings.Fields(`~shop:* ~{shop:* &shop:*`)
+	places = strings.Fields(`~shop:* &shop:*`)
 )
 
 // service is a server that is reached by TLS, as a user with those rights alone.

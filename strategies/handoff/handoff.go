@@ -30,9 +30,9 @@
 //
 // All processes need the same Prefix and version. It needs Redis 7.0 or newer, a TTL of 10 ms
 // or more, and these rights: GET, SET, DEL, APPEND, PTTL, PEXPIRE, EXISTS, RPUSH, RPUSHX, LPUSH,
-// LPOP, LPOS, LRANGE, LREM, TIME, PING, EVAL, EVALSHA on keys PREFIX* and {PREFIX*, SPUBLISH, SSUBSCRIBE
-// and SUNSUBSCRIBE on channels PREFIX* (in a cluster also {PREFIX*, and for a name with a } that
-// is no hash tag, keys and channels that begin with {).
+// LPOP, LPOS, LRANGE, LREM, TIME, PING, EVAL, EVALSHA on keys PREFIX*, SPUBLISH, SSUBSCRIBE
+// and SUNSUBSCRIBE on channels PREFIX* (in a cluster keys and channels {PREFIX* too, and for a
+// name with a } that is no hash tag, such as begin with {).
 package handoff
 
 import (

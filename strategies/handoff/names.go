@@ -28,7 +28,7 @@ func lockOf(name string, cluster bool) string {
 // has one channel for all locks, which begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + ":handoff"
-	if _, tagged := tagOf(lock); !tagged {
+	if _, tagged := tagOf(lock); cluster && !tagged {
 		queue = "{" + lock + "}:handoff"
 	}
 	if cluster {

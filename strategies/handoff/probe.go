@@ -28,7 +28,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	}
 	probe := namesOf(lock, ln.base, false)
 	probe.base = ln.base
-	on, short := &probe, leastTTL.Milliseconds()
+	on, short := &probe, int64(10_000) // ms: as long as this may take
 	first, second, third := l.ids.next(), l.ids.next(), l.ids.next()
 	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, short); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 const (
 	patience = 20 * time.Second
 	lock     = "trial:key" // as Redis has it
-	list     = "{trial:key}:handoff"
+	list     = "trial:key:handoff"
 )
 
 // queue is callers who come one after the other, so that who came when is known, and

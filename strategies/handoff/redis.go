@@ -151,14 +151,14 @@ type retry struct {
 // wait waits longer each time, until it returns false: after patience, or when ctx ends.
 func (r *retry) wait(ctx context.Context) bool {
 	if r.pause == 0 {
-		r.pause, r.end = 5*time.Millisecond, time.Now().Add(patience)
+		r.pause, r.end = 20*time.Millisecond, time.Now().Add(patience)
 	}
 	if time.Now().After(r.end) {
 		return false
 	}
 	timer := time.NewTimer(r.pause)
 	defer timer.Stop()
-	r.pause = min(2*r.pause, 250*time.Millisecond)
+	r.pause = min(2*r.pause, 500*time.Millisecond)
 	select {
 	case <-timer.C:
 		return true

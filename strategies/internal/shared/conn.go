@@ -54,6 +54,7 @@ func open(node strategies.Node) (redis.UniversalClient, *redis.AutoPipeliner, er
 		// Full duplex needs a pool of its own, with one connection: more would only spread
 		// what is to be gathered.
 		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0
+		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // of dialling again
 	})
 	options := redis.DefaultAutoPipelineOptions()
 	options.FullDuplex = true
