@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // What a process does with a lease: lease.go.

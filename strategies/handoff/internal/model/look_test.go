@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // What a process does that gets no turn: line.recover in keep.go.

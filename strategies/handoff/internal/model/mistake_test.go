@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // mistake is what is left out of the protocol, or was once, to see that it is found.

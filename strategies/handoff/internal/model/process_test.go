@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // What a process does with what it hears, as acquire.go, ear.go, keep.go and lease.go have it.

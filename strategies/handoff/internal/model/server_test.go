@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // The server of the model: what SET NX GET, RPUSHX and the five scripts do to one lock and

@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 // class is what kind of step it is: which of them may be counted on.
