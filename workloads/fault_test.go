@@ -20,7 +20,7 @@ import (
 // A machine that keeps clients from running just before or after they ask for the time
 // makes all holds longer; the honest ones, measured beside the others, tell.
 func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
-	const tellApart, restless = 2.5, 1 // percent; half of the fault
+	const tellApart, restless = 2.5, 1 // percent; half of the fault, and what a quiet machine adds
 	for try := 1; ; try++ {
 		var all sync.WaitGroup
 		var honest, short float64
@@ -40,7 +40,11 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 		if honest < -tellApart || math.IsNaN(honest) {
 			t.Errorf("honest holds: %.2f %%", honest)
 		}
-		if math.IsNaN(short) || short-honest >= -tellApart || verdict != results.Fail {
+		if math.IsNaN(short) || short-honest >= -tellApart {
+			t.Errorf("holds 5 %% short: %.2f %%, honest ones %.2f %%", short, honest)
+		}
+		// What such a machine adds hides a part of the fault from the check, which knows no honest run.
+		if verdict != results.Fail && (math.Abs(honest) <= restless || verdict == results.Pass) {
 			t.Errorf("holds 5 %% short: %.2f %%, the check's verdict is %s", short, verdict)
 		}
 		return

@@ -79,12 +79,26 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	select {
 	case <-c.ready:
 		return nil
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c.ready:
+		return nil
+	case <-timer.C:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		s.end(errSilent)
+		return errSilent
 	case <-s.gone:
 		return s.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
+
+var errSilent = errors.New("listen: Redis does not answer")
 
 // join has a subscriber listen for a line.
 func (s *subscriber) join(ln *line) *channel {
@@ -233,7 +247,7 @@ func (s *subscriber) pingDue(ln *line) time.Time {
 func (s *subscriber) ping(now time.Time) time.Time {
 	if s.silent {
 		if now.Sub(s.pinged) > patience {
-			s.end(errors.New("listen: Redis does not answer"))
+			s.end(errSilent)
 			return now.Add(patience)
 		}
 		return now.Add(s.locker.pause())
