@@ -87,6 +87,13 @@ type (
 		// Increment adds one to the counter.
 		Increment(ctx context.Context, counter string) error
 	}
+	// Termed is a Locker whose callers may each ask for a TTL of their own.
+	Termed interface {
+		// AcquireFor is Acquire with that TTL.
+		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
+		// TryAcquireFor tries once: it returns ErrHeld when somebody else holds the lock.
+		TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
+	}
 	// Trier is a Locker with a try-lock: one attempt, no waiting.
 	Trier interface {
 		// TryAcquire returns ErrHeld at once when somebody else holds the lock.

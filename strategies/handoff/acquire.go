@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 )
 
-func (l *Locker) acquire(ctx context.Context, key string) (*Lease, error) {
-	ln, err := l.enter(ctx, key)
+func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
+	ln, err := l.enter(ctx, key, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func (l *Locker) acquire(ctx context.Context, key string) (*Lease, error) {
 	return &w.turn, nil
 }
 
-func (l *Locker) try(ctx context.Context, key string) (*Lease, error) {
-	ln, err := l.enter(ctx, key)
+func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
+	ln, err := l.enter(ctx, key, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,12 @@ func (l *Locker) try(ctx context.Context, key string) (*Lease, error) {
 	return held, err
 }
 
-// enter returns a key's line, with the mutex.
-func (l *Locker) enter(ctx context.Context, key string) (*line, error) {
+// enter returns the line of a key and a TTL, with the mutex.
+func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*line, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := validTTL(ttl); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -69,7 +72,7 @@ func (l *Locker) enter(ctx context.Context, key string) (*line, error) {
 		l.mu.Unlock()
 		return nil, strategies.ErrClosed
 	}
-	return l.line(key), nil
+	return l.line(key, ttl), nil
 }
 
 // ask takes a lock that is free, or returns ErrHeld. It is called with the mutex, and
@@ -96,11 +99,11 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 // id, which tells whether it got it.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	g := &lease{id: l.ids.next(), since: time.Now()}
-	g.until.Set(end(g.since, l.config.TTL))
+	g.until.Set(end(g.since, ln.ttl))
 	var owner string
 	doubtful, err := l.persist(ctx, func() (err error) {
 		l.config.Probe.Attempt()
-		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, l.ttl())
+		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl))
 		return err
 	})
 	g.doubtful = doubtful
@@ -146,7 +149,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 		l.mu.Unlock()
 		return nil
 	}
-	paid := l.owe(ln.names, l.entry(p.id), doubtful) // an error may come after a write
+	paid := l.owe(ln.names, p.entry(), doubtful) // an error may come after a write
 	if ln.waiters.Len() > 0 {
 		ln.failed()
 	}
@@ -162,7 +165,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	follow := mode == "wait" && ln.ahead > 1 && time.Since(ln.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
-		n, err := l.redis.follow(ctx, ln.queue, l.entry(p.id))
+		n, err := l.redis.follow(ctx, ln.queue, p.entry())
 		if err != nil {
 			return err
 		}
@@ -177,7 +180,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 		}
 	}
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, queueScript, &ln.names, l.ids.process, p.id, l.ttl(), mode)
+	reply, err := l.redis.run(ctx, queueScript, &ln.names, l.ids.process, p.id, milliseconds(ln.ttl), mode)
 	if err != nil {
 		return err
 	}
@@ -219,7 +222,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	default:
 		ln.waiters.Remove(element)
 		if p := ln.spare(); p != nil {
-			paid = l.owe(ln.names, l.entry(p.id), !p.queued || p.doubtful)
+			paid = l.owe(ln.names, p.entry(), !p.queued || p.doubtful)
 		}
 		ln.forget()
 	}

@@ -1,5 +1,7 @@
 package handoff
 
+import "time"
+
 // Scripts are the hashes by which Redis is asked to run them.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
@@ -11,7 +13,10 @@ var Scripts = map[string]string{
 func Waiting(l *Locker, key string) (n int, queued bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.lines[key]
+	return waiting(l.lines[lineKey{key, l.config.TTL}])
+}
+
+func waiting(ln *line) (n int, queued bool) {
 	if ln == nil {
 		return 0, false
 	}
@@ -26,11 +31,18 @@ func Waiting(l *Locker, key string) (n int, queued bool) {
 	return ln.waiters.Len(), true
 }
 
+// WaitingFor is Waiting of those who ask for that TTL.
+func WaitingFor(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return waiting(l.lines[lineKey{key, ttl}])
+}
+
 // Asking says whether somebody sees whether the lock can be had at once.
 func Asking(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines[key] != nil && l.lines[key].asking
+	return l.lines[lineKey{key, l.config.TTL}] != nil && l.lines[lineKey{key, l.config.TTL}].asking
 }
 
 // Quiet says whether the process has nothing to do with any lock, and owes nothing.

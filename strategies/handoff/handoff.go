@@ -41,7 +41,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -127,7 +126,7 @@ type Locker struct {
 
 	mu     sync.Mutex
 	closed bool
-	lines  map[string]*line  // by key, of those that somebody here wants or has
+	lines  map[lineKey]*line // of those that somebody here wants or has
 	places map[string]*place // by id, of those that wait at Redis
 	held   map[string]*lease // by id, of those that came of places
 	debts  []*debt
@@ -150,10 +149,7 @@ func New(config strategies.Config, options Options) (*Locker, error) {
 
 // Open is New with a bound on the turns that a process has of one lease, up to MostTurns.
 func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, error) {
-	faults := []error{config.Validate(1)}
-	if config.TTL < leastTTL {
-		faults = append(faults, fmt.Errorf("the TTL must be at least %v, not %v", leastTTL, config.TTL))
-	}
+	faults := []error{config.Validate(1), validTTL(config.TTL)}
 	if turns < 1 || turns > MostTurns {
 		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, turns))
 	}
@@ -167,18 +163,20 @@ func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, e
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
 		config: config, linger: linger, turns: turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
-		lines: map[string]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
+		lines: map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil
 }
 
-// ttl is a lease's in ms.
-func (l *Locker) ttl() int64 { return milliseconds(l.config.TTL) }
-
-// entry is what stands for an id in Redis's queue.
-func (l *Locker) entry(id string) string { return id + " " + strconv.FormatInt(l.ttl(), 10) }
+// validTTL rejects one that is too short.
+func validTTL(ttl time.Duration) error {
+	if ttl < leastTTL {
+		return fmt.Errorf("the TTL must be at least %v, not %v", leastTTL, ttl)
+	}
+	return nil
+}
 
 // milliseconds are a TTL's, which may be one that no clock counts.
 func milliseconds(ttl time.Duration) int64 { return max(1, min(ttl, longest).Milliseconds()) }
@@ -208,7 +206,13 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // Acquire waits until the lock is handed over, or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.acquire(ctx, key)
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire with that TTL. To those of the process who ask for another, it is as if the
+// caller were of another process.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", key, err)
 	}
@@ -217,7 +221,12 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 
 // TryAcquire tries once, unless somebody of this process has the lock or wants it.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.try(ctx, key)
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor is TryAcquire with that TTL.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.try(ctx, key, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("try to acquire %q: %w", key, err)
 	}

@@ -87,7 +87,7 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 		}
 		if due := ln.subscriber.pingDue(ln); !due.IsZero() {
 			if !due.After(now) {
-				due = ln.subscriber.ping(now)
+				due = ln.subscriber.ping(now, ln.pause())
 			}
 			soonest(due)
 		}
@@ -165,7 +165,7 @@ func (ln *line) recover(ctx context.Context) error {
 		l.mu.Lock()
 		there := ln.drop(p)
 		if p.doubtful || p.unsure {
-			l.owe(ln.names, l.entry(p.id), true)
+			l.owe(ln.names, p.entry(), true)
 		}
 		if there = there && len(ln.places) < ln.wanted(); there {
 			p = &place{id: l.ids.next(), line: ln, since: time.Now()}
@@ -221,7 +221,7 @@ func (ln *line) check(ctx context.Context) (missing []*place, err error) {
 func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool, err error) {
 	l := ln.locker
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, l.entry(p.id))
+	reply, err := l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, p.entry())
 	if err != nil {
 		return false, err
 	}

@@ -136,7 +136,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	var sent time.Time
 	entry := ""
 	if p != nil {
-		entry = l.entry(p.id)
+		entry = p.entry()
 	}
 	token := g.token
 	if g.doubtful { // what takes the lock late takes it with that id
@@ -179,7 +179,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 		ln.crowded = sent.Add(time.Second)
 	}
 	if p != nil && p.queued {
-		ln.known(l.config.TTL)
+		ln.known(ln.ttl)
 	}
 	if n == 3 || p != nil && p.unsure {
 		ln.look(0)

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"container/list"
+	"strconv"
 	"time"
 )
 
@@ -9,8 +10,8 @@ import (
 // Locker's mutex guards it. Nobody talks to Redis while he has the mutex.
 type line struct {
 	names
-	locker  *Locker
-	key     string
+	locker *Locker
+	lineKey
 	waiters list.List // of *waiter, as they came
 	came    int64     // how many have come, ever
 	places  []*place  // in Redis's queue, oldest first
@@ -25,6 +26,12 @@ type line struct {
 	crowded    time.Time   // until when it is likely that another process has the lock
 	ahead      int64       // how many were queued at the last time
 	kept       time.Time   // when Redis last was told to keep the queue
+}
+
+// lineKey tells lines apart: a process passes a lease on only to those who want one as long.
+type lineKey struct {
+	key string
+	ttl time.Duration
 }
 
 // waiter is somebody who wants the lock.
@@ -46,13 +53,19 @@ type place struct {
 	doubtful bool
 }
 
-// line returns that of a key. The caller sees to it that it is kept or forgotten.
-func (l *Locker) line(key string) *line {
-	ln := l.lines[key]
+// entry is what stands for the place in Redis's queue.
+func (p *place) entry() string {
+	return p.id + " " + strconv.FormatInt(milliseconds(p.line.ttl), 10)
+}
+
+// line returns that of a key and a TTL. The caller sees to it that it is kept or forgotten.
+func (l *Locker) line(key string, ttl time.Duration) *line {
+	of := lineKey{key, ttl}
+	ln := l.lines[of]
 	if ln == nil {
 		cluster := l.redis.cluster != nil
-		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.base, cluster), locker: l, key: key}
-		l.lines[key] = ln
+		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.base, cluster), locker: l, lineKey: of}
+		l.lines[of] = ln
 	}
 	return ln
 }
@@ -69,7 +82,7 @@ func (ln *line) forget() {
 	case time.Now().Before(ln.crowded):
 		ln.look(time.Until(ln.crowded))
 	default:
-		delete(ln.locker.lines, ln.key)
+		delete(ln.locker.lines, ln.lineKey)
 		ln.subscriber.leave(ln)
 	}
 }
@@ -185,7 +198,7 @@ func (ln *line) goesOn(g *lease) *list.Element {
 		return nil
 	}
 	now := time.Now()
-	if left := g.until.Get().Sub(now); now.Sub(g.began) > l.linger || left < l.config.TTL/2 || left > l.config.TTL {
+	if left := g.until.Get().Sub(now); now.Sub(g.began) > l.linger || left < ln.ttl/2 || left > ln.ttl {
 		return nil
 	}
 	return front
@@ -201,7 +214,7 @@ func (ln *line) fail(err error) {
 	for len(ln.places) > 0 {
 		p := ln.places[0]
 		ln.drop(p)
-		ln.locker.owe(ln.names, ln.locker.entry(p.id), !p.queued || p.doubtful)
+		ln.locker.owe(ln.names, p.entry(), !p.queued || p.doubtful)
 	}
 }
 
@@ -249,5 +262,5 @@ func (ln *line) known(ttl time.Duration) {
 	}
 	ln.due = time.Time{}
 	attention := time.Second + time.Duration(ln.ahead)*4*time.Millisecond // a line that gets no turn may have missed it
-	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.locker.config.TTL, 50*time.Millisecond)))
+	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 }

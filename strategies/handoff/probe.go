@@ -12,7 +12,7 @@ import (
 // that is missing shows at once.
 func (l *Locker) probe(ctx context.Context, key string) error {
 	l.mu.Lock()
-	ln := l.line(key)
+	ln := l.line(key, l.config.TTL)
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -40,7 +40,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		{queueScript, []any{second, short, "again"}},
 		{queueScript, []any{third, short, "front"}},
 		{leaveScript, []any{third + " " + strconv.FormatInt(short, 10)}},
-		{checkScript, []any{"", l.entry(second)}},
+		{checkScript, []any{"", second + " " + strconv.FormatInt(short, 10)}},
 		{extendScript, []any{first, short}},
 		{releaseScript, []any{first, 0, ""}},
 		{leaveScript, []any{second}},

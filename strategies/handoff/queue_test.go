@@ -50,11 +50,14 @@ func newQueue(t *testing.T, server *redistest.Server) *queue {
 }
 
 // come has somebody ask for the lock.
-func (q *queue) come(who string, p trial.Process) {
+func (q *queue) come(who string, p trial.Process) { q.comeFor(who, p, p.Config.TTL) }
+
+// comeFor has somebody ask for the lock with a TTL of his own.
+func (q *queue) comeFor(who string, p trial.Process, ttl time.Duration) {
 	ctx, cancel := context.WithCancel(q.ctx)
 	q.cancel[who] = cancel
 	go func() {
-		lease, err := p.Locker.Acquire(ctx, "key")
+		lease, err := locker(p).AcquireFor(ctx, "key", ttl)
 		held, _ := lease.(*handoff.Lease)
 		q.served <- served{who, held, err}
 	}()

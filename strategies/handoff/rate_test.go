@@ -71,7 +71,7 @@ type sequence struct {
 
 func newSequence(b *testing.B, l *Locker) *sequence {
 	s := &sequence{locker: l, names: namesOf("sequence", "rate:", false), owner: l.ids.next()}
-	owner, token, err := l.redis.take(b.Context(), &s.names, l.ids.process, s.owner, l.ttl())
+	owner, token, err := l.redis.take(b.Context(), &s.names, l.ids.process, s.owner, milliseconds(l.config.TTL))
 	if err != nil || owner != s.owner {
 		b.Fatalf("take the lock: %q, %v", owner, err)
 	}
@@ -84,7 +84,8 @@ func (s *sequence) run(b *testing.B, length time.Duration) float64 {
 	l, began, first := s.locker, time.Now(), s.n
 	for time.Since(began) < length {
 		next := l.ids.next()
-		reply, err := l.redis.run(b.Context(), releaseScript, &s.names, l.ids.process, s.owner, s.token, l.entry(next))
+		entry := fmt.Sprint(next, " ", milliseconds(l.config.TTL))
+		reply, err := l.redis.run(b.Context(), releaseScript, &s.names, l.ids.process, s.owner, s.token, entry)
 		told, _ := reply.(string)
 		id, token, _, ok := parse(told)
 		if err != nil || !ok || id != next {

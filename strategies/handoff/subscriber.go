@@ -225,8 +225,8 @@ func (s *subscriber) heard(message any) error {
 	return nil
 }
 
-// pause is for how long a process hears nothing before it sends a PING.
-func (l *Locker) pause() time.Duration { return min(l.config.TTL/4, time.Second) }
+// pause is for how long a line hears nothing before it sends a PING.
+func (ln *line) pause() time.Duration { return min(ln.ttl/4, time.Second) }
 
 // pingDue is when a line needs to know that its subscriber hears; zero while it waits for nothing.
 func (s *subscriber) pingDue(ln *line) time.Time {
@@ -239,18 +239,18 @@ func (s *subscriber) pingDue(ln *line) time.Time {
 			since = t
 		}
 	}
-	return since.Add(s.locker.pause())
+	return since.Add(ln.pause())
 }
 
-// ping asks Redis for an answer on the connection, and returns when the next is due. One
-// that does not answer is given up.
-func (s *subscriber) ping(now time.Time) time.Time {
+// ping asks Redis for an answer on the connection, and returns when the next is due, after
+// a pause. One that does not answer is given up.
+func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
 	if s.silent {
 		if now.Sub(s.pinged) > patience {
 			s.end(errSilent)
 			return now.Add(patience)
 		}
-		return now.Add(s.locker.pause())
+		return now.Add(pause)
 	}
 	s.pings++
 	s.pinged, s.silent = now, true
@@ -258,7 +258,7 @@ func (s *subscriber) ping(now time.Time) time.Time {
 	s.locker.begin(func() {
 		_ = s.pubsub.Ping(s.locker.ctx, payload) // that it fails the subscriber hears
 	})
-	return now.Add(s.locker.pause())
+	return now.Add(pause)
 }
 
 // told takes what grant.lua says, surely or perhaps: that an id is the owner. Redis cannot
@@ -276,7 +276,7 @@ func (l *Locker) told(told string, since time.Time, sure bool) {
 	if p.since.After(since) {
 		since = p.since
 	}
-	p.arrive(token, since, end(since, l.config.TTL), sure)
+	p.arrive(token, since, end(since, p.line.ttl), sure)
 }
 
 // arrive takes a lease that has come to a place. Whether one that is not sure, or was long
@@ -288,7 +288,7 @@ func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 	g := &lease{id: p.id, token: token, since: since, doubtful: p.doubtful}
 	g.until.Set(until)
 	l.held[p.id] = g
-	if sure && time.Until(until) > l.config.TTL/4 {
+	if sure && time.Until(until) > ln.ttl/4 {
 		ln.granted(g)
 		return
 	}
@@ -301,11 +301,11 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
 	defer cancel()
 	since := time.Now()
-	clock, err := l.extend(ctx, ln, g.id, l.config.TTL)
+	clock, err := l.extend(ctx, ln, g.id, ln.ttl)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.asking = false
-	g.until.Set(end(since, l.config.TTL))
+	g.until.Set(end(since, ln.ttl))
 	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
 		g.since, g.token = since, max(g.token, clock) // others may have had it since it was told
 		ln.granted(g)

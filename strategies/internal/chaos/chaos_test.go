@@ -160,11 +160,21 @@ func (c *chaos) live(ctx context.Context, number int) {
 	}
 }
 
+// mixed is a Locker that is asked for another TTL half of the time.
+type mixed struct{ strategies.Locker }
+
+func (m mixed) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if termed, ok := m.Locker.(strategies.Termed); ok && rand.IntN(2) == 0 {
+		return termed.AcquireFor(ctx, key, ttl/2)
+	}
+	return m.Locker.Acquire(ctx, key)
+}
+
 // client locks until its process dies.
 func (c *chaos) client(p *process, number int) {
 	c.inside.Add(1)
 	defer c.inside.Add(-1)
-	locker := c.history.Watch(number, p.locker)
+	locker := c.history.Watch(number, mixed{p.locker})
 	for p.ctx.Err() == nil {
 		time.Sleep(rand.N(8 * time.Millisecond))
 		// In a cluster those of a tag have a slot of their own, which may move.

@@ -1,0 +1,140 @@
+package lock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+// backend is a lock in memory, whose leases run out by the clock.
+type backend struct {
+	config strategies.Config
+
+	mu     sync.Mutex
+	free   chan struct{} // closed when a lease is given up
+	owner  *lease
+	tokens int64
+	asked  []time.Duration // the TTLs of all attempts
+
+	extended atomic.Int64
+	// extending, if not nil, is called before each Extend is answered.
+	extending func()
+	closed    bool
+}
+
+type lease struct {
+	b     *backend
+	token int64
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (b *backend) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return b.AcquireFor(ctx, key, b.config.TTL)
+}
+
+func (b *backend) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	for {
+		l, err := b.TryAcquireFor(ctx, key, ttl)
+		if err == nil {
+			return l, nil
+		}
+		b.mu.Lock()
+		free, rest := b.free, time.Until(b.owner.ValidUntil())
+		b.mu.Unlock()
+		select {
+		case <-free:
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (b *backend) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) (strategies.Lease, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, ttl)
+	if b.owner != nil && time.Now().Before(b.owner.ValidUntil()) {
+		return nil, strategies.ErrHeld
+	}
+	b.tokens++
+	b.owner, b.free = &lease{b: b, token: b.tokens, until: time.Now().Add(ttl)}, make(chan struct{})
+	return b.owner, nil
+}
+
+func (b *backend) Close() error { b.closed = true; return nil }
+
+func (l *lease) ValidUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+func (l *lease) FencingToken() int64 { return l.token }
+
+func (l *lease) Release(context.Context) error {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	if l.b.owner != l || !time.Now().Before(l.ValidUntil()) {
+		return strategies.ErrNotHeld
+	}
+	l.b.owner = nil
+	close(l.b.free)
+	return nil
+}
+
+func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
+	l.b.extended.Add(1)
+	if l.b.extending != nil {
+		l.b.extending()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	if l.b.owner != l || !time.Now().Before(l.ValidUntil()) {
+		return strategies.ErrNotHeld
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Now().Add(ttl)
+	return nil
+}
+
+// steal gives the lock to somebody else, as a Redis that has lost its data does.
+func (b *backend) steal() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owner = &lease{b: b, until: time.Now().Add(time.Hour)}
+}
+
+// open makes a Locker of a backend of its own.
+func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
+	t.Helper()
+	b := new(backend)
+	locker, err := lock.OpenFenced(nil, func(c strategies.Config) (*backend, error) {
+		b.config = c
+		return b, nil
+	}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locker, b
+}
+
+// acquire must succeed.
+func acquire(t *testing.T, locker *lock.FencedLocker, options ...lock.CallOption) *lock.FencedLease {
+	t.Helper()
+	l, err := locker.Acquire(t.Context(), "key", options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// Lease is a lock held. It is safe for concurrent use.
+type Lease struct {
+	locker   *Locker
+	inner    strategies.Lease
+	key      string
+	ttl      time.Duration
+	watchdog bool
+	hooks    *Hooks
+	since    time.Time // only with hooks
+
+	mu     sync.Mutex
+	over   bool               // lost, or Release was called
+	isLost bool               // before Release was called
+	stop   context.CancelFunc // ends its goroutine; nil without
+	told   context.Context    // ends when it is lost; nil before somebody wants to know
+	tell   context.CancelFunc // ends told
+}
+
+// FencedLease is a Lease with a fencing token.
+type FencedLease struct{ Lease }
+
+// FencingToken is larger than that of every earlier lease on the same key, as far as the
+// lock's package promises it: a resource that has seen a larger one refuses this holder.
+func (l *FencedLease) FencingToken() int64 {
+	f, _ := strategies.As[strategies.Fenced](l.inner)
+	return f.FencingToken()
+}
+
+// begin makes it the lease that was acquired just now.
+func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s settings) {
+	l.locker, l.inner, l.key, l.ttl, l.hooks = locker, inner, key, s.ttl, s.hooks
+	if l.hooks != nil {
+		l.since = time.Now()
+	}
+	if s.watchdog {
+		_, l.watchdog = strategies.As[strategies.Extender](inner)
+	}
+	if l.watchdog || l.hooks != nil && l.hooks.Lost != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.watch()
+	}
+}
+
+// Key is what was locked.
+func (l *Lease) Key() string { return l.key }
+
+// ValidUntil is until when the lease may be relied on unless it is extended, by this
+// process's clock. It is the zero time where a lease does not run out.
+func (l *Lease) ValidUntil() time.Time {
+	if t, ok := strategies.As[strategies.Timed](l.inner); ok {
+		return t.ValidUntil()
+	}
+	return time.Time{}
+}
+
+// Extend makes the lease last ttl from now on. It returns ErrNotHeld if it had been lost,
+// and errors.ErrUnsupported where a lease does not run out. After another error it lasts as it did.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	e, ok := strategies.As[strategies.Extender](l.inner)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	err := e.Extend(ctx, ttl)
+	if errors.Is(err, ErrNotHeld) {
+		l.lose()
+	}
+	return err
+}
+
+// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any
+// other error it may be called again; the lock frees after its TTL if not. Give it a context
+// that has not ended, such as context.WithoutCancel(ctx).
+func (l *Lease) Release(ctx context.Context) error {
+	l.finish(false)
+	err := l.inner.Release(ctx)
+	l.hooks.released(ctx, l, err)
+	return err
+}
+
+// Lost is closed when the lease is lost before Release is called: when it has run out, or
+// when Extend, the watchdog or the lock itself finds that it is another's. It is closed by
+// the Locker's Close too, since nobody looks after the lease any more.
+func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
+
+// untilLost returns a context that ends when the lease is lost.
+func (l *Lease) untilLost() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.told == nil {
+		l.told, l.tell = context.WithCancel(context.Background())
+		if l.isLost {
+			l.tell()
+		}
+		l.watch()
+	}
+	return l.told
+}
+
+// Unwrap returns the lock's own lease.
+func (l *Lease) Unwrap() strategies.Lease { return l.inner }
+
+// finish ends what is done for the lease, as it is released or lost. What comes second
+// does nothing: a renewal that meets a release reports no loss.
+func (l *Lease) finish(lost bool) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	l.over, l.isLost = true, lost
+	if l.stop != nil {
+		l.stop()
+	}
+	if lost && l.told != nil {
+		l.tell()
+	}
+	return true
+}
+
+// lose says that the lease is lost, unless it is being released.
+func (l *Lease) lose() {
+	if l.finish(true) {
+		l.hooks.lost(l)
+	}
+}

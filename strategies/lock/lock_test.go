@@ -1,0 +1,290 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+func lost(l *lock.FencedLease) bool {
+	select {
+	case <-l.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait is a bound of its own: its end is not the caller's context's.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(time.Minute))
+		held := acquire(t, locker)
+		for _, wait := range []time.Duration{0, time.Second} {
+			start := time.Now()
+			_, err := locker.Acquire(t.Context(), "key", lock.Wait(wait))
+			if !errors.Is(err, lock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) || time.Since(start) != wait {
+				t.Errorf("Wait(%v): %v after %v, want ErrHeld alone", wait, err, time.Since(start))
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := locker.Acquire(ctx, "key", lock.Wait(time.Hour)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lock.ErrHeld) {
+			t.Errorf("a context that ends first: %v, want its error alone", err)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		again := acquire(t, locker, lock.Wait(time.Second))
+		if err := errors.Join(again.Release(t.Context()), locker.Close()); err != nil || !b.closed {
+			t.Error(err)
+		}
+	})
+}
+
+// A call's options hold for the call, the constructor's for all others.
+func TestTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(time.Minute))
+		first := acquire(t, locker, lock.TTL(time.Second))
+		if left := time.Until(first.ValidUntil()); left != time.Second {
+			t.Errorf("it is valid for %v, want 1s", left)
+		}
+		time.Sleep(time.Second)
+		second := acquire(t, locker)
+		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrNotHeld) {
+			t.Errorf("the release of a lease that ran out: %v, want ErrNotHeld", err)
+		}
+		if second.FencingToken() <= first.FencingToken() {
+			t.Errorf("tokens %d and %d do not grow", first.FencingToken(), second.FencingToken())
+		}
+		if want := []time.Duration{time.Second, time.Minute}; !slices.Equal(b.asked, want) {
+			t.Errorf("it was asked for %v, want %v", b.asked, want)
+		}
+	})
+}
+
+// Every fault of the options is told at once, and nothing is asked then.
+func TestOptionFaults(t *testing.T) {
+	_, err := lock.Open(nil, func(strategies.Config) (*backend, error) {
+		t.Error("it was opened")
+		return nil, nil
+	}, []lock.Option{lock.TTL(-time.Second), lock.Wait(-1)})
+	if err == nil || !strings.Contains(err.Error(), "TTL") || !strings.Contains(err.Error(), "Wait") {
+		t.Errorf("New: %v, want both faults", err)
+	}
+	locker, b := open(t)
+	if b.config.TTL != lock.DefaultTTL || b.config.Prefix != "lock:" {
+		t.Errorf("the defaults are %v and %q", b.config.TTL, b.config.Prefix)
+	}
+	if _, err := locker.Acquire(t.Context(), "key", lock.TTL(0)); err == nil || len(b.asked) > 0 {
+		t.Errorf("a TTL of 0: %v, and %d asked", err, len(b.asked))
+	}
+}
+
+// The work's context ends when the lease does, says why, and not before.
+func TestWithLockEndsWithTheLease(t *testing.T) {
+	for name, end := range map[string]func(*backend){"ran out": func(*backend) {}, "stolen": (*backend).steal} {
+		synctest.Test(t, func(t *testing.T) {
+			locker, b := open(t, lock.TTL(time.Minute))
+			start := time.Now()
+			var token int64
+			err := locker.WithLock(t.Context(), "key", func(ctx context.Context) error {
+				token, _ = lock.TokenFrom(ctx)
+				time.Sleep(59 * time.Second)
+				if ctx.Err() != nil {
+					t.Errorf("%s: it ended early", name)
+				}
+				end(b)
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), lock.ErrNotHeld) {
+					t.Errorf("%s: the cause is %v, want ErrNotHeld", name, context.Cause(ctx))
+				}
+				return nil
+			})
+			if took := time.Since(start); took != time.Minute {
+				t.Errorf("%s: it took %v, want 1m", name, took)
+			}
+			if !errors.Is(err, lock.ErrNotHeld) {
+				t.Errorf("%s: it returned %v, want ErrNotHeld", name, err)
+			}
+			if token == 0 {
+				t.Errorf("%s: there was no token", name)
+			}
+			_ = locker.Close()
+		})
+	}
+}
+
+// What the work returns comes out, and the lock is free after it, also after a panic.
+func TestWithLockReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t)
+		mine := errors.New("mine")
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := locker.WithLock(ctx, "key", func(inside context.Context) error {
+			cancel()
+			<-inside.Done()
+			if !errors.Is(context.Cause(inside), context.Canceled) {
+				t.Errorf("the cause is %v", context.Cause(inside))
+			}
+			return mine
+		}); !errors.Is(err, mine) || errors.Is(err, lock.ErrNotHeld) {
+			t.Errorf("it returned %v, want the work's error alone", err)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic did not come out")
+				}
+			}()
+			_ = locker.WithLock(t.Context(), "key", func(context.Context) error { panic("mine") })
+		}()
+		if b.owner != nil {
+			t.Error("the lock is still held")
+		}
+	})
+}
+
+// The watchdog renews after each third of the TTL, and stops with the release.
+func TestWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(time.Minute))
+		held := acquire(t, locker, lock.TTL(30*time.Second), lock.Watchdog())
+		time.Sleep(10*time.Minute + time.Second)
+		if n := b.extended.Load(); n != 60 || lost(held) {
+			t.Errorf("it was renewed %d times in 10 minutes, want 60; lost: %v", n, lost(held))
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		if n := b.extended.Load(); n != 60 || lost(held) {
+			t.Errorf("after the release it was renewed %d times more; lost: %v", n-60, lost(held))
+		}
+	})
+}
+
+// A watchdog whose Redis fails tries again, and the lease is lost at its end, not before.
+func TestWatchdogFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var losses atomic.Int64
+		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{Lost: func(*lock.Lease) { losses.Add(1) }}))
+		b.extending = func() { time.Sleep(time.Minute) } // longer than the watchdog waits
+		held := acquire(t, locker)
+		time.Sleep(29 * time.Second)
+		if lost(held) {
+			t.Error("it is lost before its end")
+		}
+		<-held.Lost()
+		if !time.Now().After(held.ValidUntil()) && !time.Now().Equal(held.ValidUntil()) {
+			t.Error("it is lost before its end")
+		}
+		time.Sleep(time.Hour)
+		if n := losses.Load(); n != 1 {
+			t.Errorf("its loss was told %d times", n)
+		}
+	})
+}
+
+// A renewal that is under way while the lease is released, and is then told that nobody
+// has it, is no loss.
+func TestRenewalMeetsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{
+			Lost: func(*lock.Lease) { t.Error("a loss is told") },
+		}))
+		entered, leave := make(chan struct{}), make(chan struct{})
+		b.extending = sync.OnceFunc(func() { close(entered); <-leave })
+		held := acquire(t, locker)
+		<-entered
+		if err := held.Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		close(leave)
+		synctest.Wait()
+		if lost(held) {
+			t.Error("it is lost")
+		}
+		if err := locker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Close ends watchdogs, and tells their holders.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog())
+		held := acquire(t, locker)
+		if err := locker.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if !lost(held) || b.extended.Load() != 0 {
+			t.Errorf("lost: %v, renewals: %d", lost(held), b.extended.Load())
+		}
+	})
+}
+
+// Hooks are told in order, with how long it took.
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		var mu sync.Mutex
+		say := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprintf(format, args...))
+		}
+		locker, _ := open(t, lock.TTL(time.Minute), lock.With(lock.Hooks{
+			Waited: func(_ context.Context, key string, wait time.Duration, err error) {
+				say("waited %s %v held=%v", key, wait, errors.Is(err, lock.ErrHeld))
+			},
+			Acquired: func(_ context.Context, l *lock.Lease) { say("acquired %s", l.Key()) },
+			Lost:     func(l *lock.Lease) { say("lost %s", l.Key()) },
+			Released: func(_ context.Context, _ *lock.Lease, held time.Duration, err error) {
+				say("released after %v lost=%v", held, errors.Is(err, lock.ErrNotHeld))
+			},
+		}))
+		first := acquire(t, locker)
+		_, _ = locker.TryAcquire(t.Context(), "key")
+		_, _ = locker.Acquire(t.Context(), "key", lock.Wait(time.Second))
+		_ = first.Release(t.Context())
+		second := acquire(t, locker)
+		time.Sleep(time.Hour)
+		_ = second.Release(t.Context())
+		want := []string{
+			"waited key 0s held=false", "acquired key", "waited key 0s held=true", "waited key 1s held=true",
+			"released after 1s lost=false", "waited key 0s held=false", "acquired key", "lost key", "released after 1h0m0s lost=true",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		}
+		_ = locker.Close()
+	})
+}
+
+// Without hooks a Locker allocates a Lease for each acquisition, beside what the lock
+// itself does, and nothing else: no clock is read, no goroutine runs.
+func TestUnsetHooksCostNothing(t *testing.T) {
+	locker, b := open(t, lock.TTL(time.Minute))
+	direct := testing.AllocsPerRun(100, func() {
+		l, _ := b.AcquireFor(t.Context(), "key", time.Minute)
+		_ = l.Release(t.Context())
+	})
+	through := testing.AllocsPerRun(100, func() { _ = acquire(t, locker).Release(t.Context()) })
+	if through > direct+1 {
+		t.Errorf("%v allocations, and %v by the lock itself: want one more at most", through, direct)
+	}
+}

@@ -1,0 +1,166 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// The errors that all locks return, wrapped in what was being done.
+var (
+	// ErrHeld is TryAcquire's when another has the lock, and Acquire's when Wait is over.
+	ErrHeld = strategies.ErrHeld
+	// ErrNotHeld is Release's and Extend's when the lease had been lost before, and the
+	// cause of WithLock's context when it is lost.
+	ErrNotHeld = strategies.ErrNotHeld
+	// ErrNoQuorum is returned when too few nodes answer to reach a majority.
+	ErrNoQuorum = strategies.ErrNoQuorum
+	// ErrClosed is returned after Close.
+	ErrClosed = strategies.ErrClosed
+)
+
+// Backend is a lock, as Open needs it. Its leases may be extended while they are
+// released.
+type Backend interface {
+	strategies.Locker
+	strategies.Termed
+}
+
+// Locker is one process's side of a lock. It is safe for concurrent use; a process needs
+// one for all its goroutines and keys.
+type Locker struct {
+	backend  Backend
+	settings settings
+
+	ctx      context.Context // of those who watch leases
+	stop     context.CancelFunc
+	watchers sync.WaitGroup
+}
+
+// Open makes a Locker of a lock on these nodes, one for most locks. It is for packages
+// that implement a lock; services call the New of such a package. It does not talk to Redis.
+func Open[B Backend](clients []redis.UniversalClient, open func(strategies.Config) (B, error), options []Option) (*Locker, error) {
+	s, err := newSettings(options)
+	faults := []error{err}
+	config := strategies.Config{Prefix: s.prefix, TTL: s.ttl}
+	for _, client := range clients {
+		node, err := strategies.NodeOf(client)
+		faults = append(faults, err)
+		config.Nodes = append(config.Nodes, node)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	backend, err := open(config)
+	if err != nil {
+		return nil, err
+	}
+	l := &Locker{backend: backend, settings: s}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// Acquire waits until the lock on the key is the caller's, until Wait is over (ErrHeld),
+// or until ctx ends (its error). After an error nothing is held.
+func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
+	lease := new(Lease)
+	if err := l.acquire(ctx, lease, key, options, false); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// TryAcquire is Acquire without waiting: it returns ErrHeld at once when another has the
+// lock.
+func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
+	lease := new(Lease)
+	if err := l.acquire(ctx, lease, key, options, true); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// acquire fills in a lease.
+func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options []CallOption, try bool) error {
+	s, err := l.settings.with(options)
+	if err != nil {
+		return fmt.Errorf("acquire %q: %w", key, err)
+	}
+	var start time.Time
+	if s.hooks != nil {
+		start = time.Now()
+	}
+	inner, err := l.ask(ctx, key, s, try)
+	s.hooks.waited(ctx, key, start, err)
+	if err != nil {
+		return err
+	}
+	lease.begin(l, inner, key, s)
+	s.hooks.acquired(ctx, lease)
+	return nil
+}
+
+// ask asks the lock, for as long as the settings say.
+func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (strategies.Lease, error) {
+	if try || s.waits && s.wait == 0 {
+		return l.backend.TryAcquireFor(ctx, key, s.ttl)
+	}
+	if !s.waits {
+		return l.backend.AcquireFor(ctx, key, s.ttl)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	inner, err := l.backend.AcquireFor(limited, key, s.ttl)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fmt.Errorf("waited %v: %w (%v)", s.wait, ErrHeld, err) //nolint:errorlint // its deadline is not the caller's
+	}
+	return inner, err
+}
+
+// Close ends connections and goroutines that the Locker has opened, watchdogs too, and
+// waits for them. The client stays open. Leases can still be released.
+func (l *Locker) Close() error {
+	l.stop()
+	err := l.backend.Close()
+	l.watchers.Wait()
+	return err
+}
+
+// Unwrap returns the lock behind the Locker.
+func (l *Locker) Unwrap() strategies.Locker { return l.backend }
+
+// FencedLocker is a Locker whose leases have fencing tokens.
+type FencedLocker struct{ *Locker }
+
+// OpenFenced is Open for a lock whose leases are strategies.Fenced.
+func OpenFenced[B Backend](clients []redis.UniversalClient, open func(strategies.Config) (B, error), options []Option) (*FencedLocker, error) {
+	l, err := Open(clients, open, options)
+	if err != nil {
+		return nil, err
+	}
+	return &FencedLocker{l}, nil
+}
+
+// Acquire is Locker.Acquire.
+func (l *FencedLocker) Acquire(ctx context.Context, key string, options ...CallOption) (*FencedLease, error) {
+	lease := new(FencedLease)
+	if err := l.acquire(ctx, &lease.Lease, key, options, false); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// TryAcquire is Locker.TryAcquire.
+func (l *FencedLocker) TryAcquire(ctx context.Context, key string, options ...CallOption) (*FencedLease, error) {
+	lease := new(FencedLease)
+	if err := l.acquire(ctx, &lease.Lease, key, options, true); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}

@@ -1,0 +1,92 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Option is for the constructor of a lock.
+type Option interface{ set(*settings) }
+
+// CallOption is for one call. Given to the constructor it holds for all calls that do not
+// give it themselves.
+type CallOption interface {
+	Option
+	perCall()
+}
+
+type (
+	option     func(*settings)
+	callOption func(*settings)
+)
+
+func (o option) set(s *settings)     { o(s) }
+func (o callOption) set(s *settings) { o(s) }
+func (callOption) perCall()          {}
+
+// settings are what all options come to.
+type settings struct {
+	prefix   string
+	ttl      time.Duration
+	wait     time.Duration // only if waits
+	waits    bool
+	watchdog bool
+	hooks    *Hooks // nil without
+}
+
+// DefaultTTL is that of leases where nobody says otherwise; Redisson's is the same.
+const DefaultTTL = 30 * time.Second
+
+// TTL is how long a lease lasts unless it is extended or released: for as long nobody gets
+// the lock of a holder that has died. The default is DefaultTTL.
+func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
+
+// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld.
+// Without it, Acquire waits until its context ends. Wait(0) tries once.
+func Wait(most time.Duration) CallOption {
+	return callOption(func(s *settings) { s.wait, s.waits = most, true })
+}
+
+// Watchdog renews the lease after each third of its TTL, until it is released or lost. A
+// holder that hangs then keeps the lock for as long as its process lives.
+func Watchdog() CallOption { return callOption(func(s *settings) { s.watchdog = true }) }
+
+// Prefix is put before every key. The default is "lock:". All processes need the same.
+func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
+
+// With has the hooks called.
+func With(hooks Hooks) Option { return option(func(s *settings) { s.hooks = &hooks }) }
+
+// newSettings are those of a constructor.
+func newSettings(options []Option) (settings, error) {
+	s := settings{prefix: "lock:", ttl: DefaultTTL}
+	for _, o := range options {
+		o.set(&s)
+	}
+	return s, s.fault()
+}
+
+// with returns the settings of a call.
+func (s settings) with(options []CallOption) (settings, error) {
+	if len(options) == 0 {
+		return s, nil
+	}
+	call := s
+	for _, o := range options {
+		o.set(&call)
+	}
+	return call, call.fault()
+}
+
+// fault is every fault of the settings.
+func (s settings) fault() error {
+	var faults []error
+	if s.ttl <= 0 {
+		faults = append(faults, fmt.Errorf("TTL must be positive, not %v", s.ttl))
+	}
+	if s.waits && s.wait < 0 {
+		faults = append(faults, fmt.Errorf("Wait must not be negative, as %v is", s.wait)) //nolint:staticcheck // a name
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,63 @@
+package strategies
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
+// NewClusterClient or NewUniversalClient. Connections that a lock opens for itself are
+// dialled as the client's, with the same timeouts.
+func NodeOf(client redis.UniversalClient) (Node, error) {
+	switch c := client.(type) {
+	case nil:
+		return Node{}, errors.New("the Redis client is nil")
+	case *redis.Client:
+		options := universalOptions(c.Options())
+		options.Addrs = []string{c.Options().Addr}
+		return Node{Client: client, Options: options}, nil
+	case *redis.ClusterClient:
+		options := universalOptions(c.Options())
+		options.IsClusterMode = true
+		return Node{Client: client, Options: options}, nil
+	}
+	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
+}
+
+// universalOptions copies the options of the same name and type.
+func universalOptions(from any) *redis.UniversalOptions {
+	options := new(redis.UniversalOptions)
+	source, target := reflect.ValueOf(from).Elem(), reflect.ValueOf(options).Elem()
+	for _, field := range reflect.VisibleFields(target.Type()) {
+		if f := source.FieldByName(field.Name); f.IsValid() && f.Type() == field.Type {
+			target.FieldByIndex(field.Index).Set(f)
+		}
+	}
+	// go-redis writes defaults into a client's options, and "none", which is given as -1, as
+	// 0; that would be taken for the default when another client is made of them.
+	none(&options.MaxRetries)
+	none(&options.MaxRedirects)
+	none(&options.MinRetryBackoff)
+	none(&options.MaxRetryBackoff)
+	for _, timeout := range []*time.Duration{&options.ReadTimeout, &options.WriteTimeout} {
+		if *timeout == -1 { // given as -2: no deadlines are set at all
+			*timeout = -2
+		}
+		none(timeout)
+	}
+	options.MaxConcurrentDials = 0 // as many as the pool has
+	// What a lock sends is not to be answered out of a cache.
+	options.ClientSideCache, options.ClientSideCacheConfig = nil, nil
+	return options
+}
+
+// none undoes what go-redis does to an option that is given as -1.
+func none[T ~int | ~int64](option *T) {
+	if *option == 0 {
+		*option = -1
+	}
+}
