@@ -100,7 +100,7 @@ func (l *Lease) untilLost() context.Context {
 	defer l.mu.Unlock()
 	if l.told == nil {
 		l.told, l.tell = context.WithCancel(context.Background())
-		if l.isLost {
+		if l.isLost || l.locker.ctx.Err() != nil {
 			l.tell()
 		}
 		l.watch()

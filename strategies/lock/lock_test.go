@@ -222,17 +222,24 @@ func TestRenewalMeetsRelease(t *testing.T) {
 	})
 }
 
-// Close ends watchdogs, and tells their holders.
+// Close ends watchdogs, and tells their holders, also those who ask later.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog())
 		held := acquire(t, locker)
+		time.Sleep(20 * time.Second)
 		if err := locker.Close(); err != nil {
 			t.Error(err)
 		}
+		if !lost(held) || b.extended.Load() != 2 {
+			t.Errorf("lost: %v, renewals: %d, want 2", lost(held), b.extended.Load())
+		}
 		time.Sleep(time.Minute)
-		if !lost(held) || b.extended.Load() != 0 {
-			t.Errorf("lost: %v, renewals: %d", lost(held), b.extended.Load())
+		if later := acquire(t, locker); !lost(later) {
+			t.Error("one that nobody looks after is not lost")
+		}
+		if n := b.extended.Load(); n != 2 {
+			t.Errorf("it was renewed %d times more", n-2)
 		}
 	})
 }

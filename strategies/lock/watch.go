@@ -11,7 +11,7 @@ import (
 // watch has a goroutine look after the lease, unless one does or it is over. It is called
 // with the mutex.
 func (l *Lease) watch() {
-	if l.stop != nil || l.over {
+	if l.stop != nil || l.over || l.locker.ctx.Err() != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(l.locker.ctx)
