@@ -10,7 +10,7 @@
 package cohort
 
 import (
-	_ "embed" // the package comment
+	"errors"
 	"fmt"
 	"math"
 
@@ -18,20 +18,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/handoff"
 )
 
-//go:embed cohort.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "cohort",
 		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
 		Rights:      handoff.Rights(),
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options of the lock.
@@ -50,7 +47,10 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*handoff.Locker, error) {
-	return handoff.Open(config, math.MaxInt64, options.Batch)
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*handoff.Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("cohort: %w", err)
+	}
+	return handoff.Open(config, handoff.Options{Linger: math.MaxInt64, Turns: options.Batch})
 }

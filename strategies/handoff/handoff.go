@@ -37,7 +37,6 @@ package handoff
 
 import (
 	"context"
-	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"maps"
@@ -51,20 +50,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
-//go:embed handoff.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "handoff",
 		Summary:     "the release hands the lock to the next: in the process for as long as linger, then to the longest waiting process",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
 		Rights:      Rights(),
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Rights are what a user of Redis needs for this lock, and for cohort.
@@ -84,6 +80,8 @@ type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on among its own waiters; 0 passes nothing on, for the order in which Redis took the requests"`
+	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 is MostTurns.
+	Turns int
 }
 
 // Defaults are Options that cost Redis least.
@@ -99,10 +97,14 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 
 // Validate rejects what cannot be.
 func (o Options) Validate() error {
+	var faults []error
 	if o.Linger < 0 {
-		return errors.New("linger must not be negative")
+		faults = append(faults, errors.New("linger must not be negative"))
 	}
-	return nil
+	if o.Turns < 0 || o.Turns > MostTurns {
+		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns))
+	}
+	return errors.Join(faults...)
 }
 
 // MostTurns is how many turns a process can have of one lease: as many as each µs of
@@ -140,25 +142,17 @@ type Locker struct {
 	keeper       keeper
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
-	if err := options.Validate(); err != nil {
-		return nil, fmt.Errorf("handoff: %w", err)
-	}
-	return Open(config, options.Linger, MostTurns)
-}
-
-// Open is New with a bound on the turns that a process has of one lease, up to MostTurns.
-func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, error) {
-	faults := []error{config.Validate(1)}
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
+	faults := []error{config.Validate(1), options.Validate()}
 	if config.TTL < leastTTL {
 		faults = append(faults, fmt.Errorf("the TTL must be at least %v, not %v", leastTTL, config.TTL))
 	}
-	if turns < 1 || turns > MostTurns {
-		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, turns))
-	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
+	}
+	if options.Turns == 0 {
+		options.Turns = MostTurns
 	}
 	conn, err := shared.Open(config.Nodes[0])
 	if err != nil {
@@ -166,7 +160,7 @@ func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, e
 	}
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: linger, turns: turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
+		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
 		lines: map[string]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)

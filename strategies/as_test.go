@@ -1,0 +1,102 @@
+package strategies_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+type (
+	plainLease  struct{}
+	timedLease  struct{ plainLease }
+	fencedLease struct{ plainLease }
+	// wrappedLease has a capability of its own, and those of what it wraps.
+	wrappedLease struct {
+		strategies.Lease
+		token int64
+	}
+	plainLocker   struct{}
+	readyLocker   struct{ plainLocker }
+	wrappedLocker struct{ strategies.Locker }
+)
+
+func (plainLease) Release(context.Context) error { return nil }
+func (timedLease) ValidUntil() time.Time         { return time.Unix(7, 0) }
+func (fencedLease) FencingToken() int64          { return 7 }
+func (w wrappedLease) FencingToken() int64       { return w.token }
+func (w wrappedLease) Unwrap() strategies.Lease  { return w.Lease }
+
+func (plainLocker) Acquire(context.Context, string) (strategies.Lease, error) {
+	return plainLease{}, nil
+}
+func (plainLocker) Close() error                            { return nil }
+func (readyLocker) Prepare(context.Context, []string) error { return nil }
+func (w wrappedLocker) Unwrap() strategies.Locker           { return w.Locker }
+
+func TestAsFindsCapabilities(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease strategies.Lease
+		timed bool
+	}{
+		"its own":                 {timedLease{}, true},
+		"none":                    {fencedLease{}, false},
+		"of what it wraps":        {wrappedLease{Lease: timedLease{}}, true},
+		"of what that wraps":      {wrappedLease{Lease: wrappedLease{Lease: timedLease{}}}, true},
+		"not of what it wraps":    {wrappedLease{Lease: fencedLease{}}, false},
+		"of nothing":              {nil, false},
+		"of a wrapper of nothing": {wrappedLease{}, false},
+	} {
+		timed, ok := strategies.As[strategies.Timed](test.lease)
+		if ok != test.timed || ok != (timed != nil) {
+			t.Errorf("%s: found %v, %v", name, timed, ok)
+		}
+		if ok && !timed.ValidUntil().Equal(time.Unix(7, 0)) {
+			t.Errorf("%s: it is another's", name)
+		}
+	}
+}
+
+// A wrapper's own capability counts, whatever is inside.
+func TestAsPrefersTheOutermost(t *testing.T) {
+	fenced, ok := strategies.As[strategies.Fenced](wrappedLease{Lease: wrappedLease{fencedLease{}, 8}, token: 9})
+	if !ok || fenced.FencingToken() != 9 {
+		t.Errorf("found %v, %v, want the token 9", fenced, ok)
+	}
+}
+
+func TestAsFindsLockersCapabilities(t *testing.T) {
+	if _, ok := strategies.As[strategies.Preparer](wrappedLocker{wrappedLocker{readyLocker{}}}); !ok {
+		t.Error("what is wrapped can prepare, and was not found")
+	}
+	if _, ok := strategies.As[strategies.Preparer](wrappedLocker{plainLocker{}}); ok {
+		t.Error("found a Preparer where there is none")
+	}
+}
+
+// A run looks for capabilities in every lease, most of which are no wrapper.
+func TestAsDoesNotAllocate(t *testing.T) {
+	own, wrapped, none := strategies.Lease(&timedLease{}), strategies.Lease(&wrappedLease{Lease: &timedLease{}}), strategies.Lease(&plainLease{})
+	for name, lease := range map[string]strategies.Lease{"its own": own, "wrapped": wrapped, "none": none} {
+		if n := testing.AllocsPerRun(100, func() { strategies.As[strategies.Timed](lease) }); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// BenchmarkAs compares As with the assertion it stands for.
+func BenchmarkAs(b *testing.B) {
+	for name, lease := range map[string]strategies.Lease{"own": &timedLease{}, "none": &plainLease{}, "wrapped": &wrappedLease{Lease: &timedLease{}}} {
+		b.Run(name+"/As", func(b *testing.B) {
+			for b.Loop() {
+				_, _ = strategies.As[strategies.Timed](lease)
+			}
+		})
+		b.Run(name+"/assertion", func(b *testing.B) {
+			for b.Loop() {
+				_, _ = lease.(strategies.Timed)
+			}
+		})
+	}
+}
