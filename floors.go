@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/local" // a floor
-	_ "github.com/lockbench/lockbench/strategies/noop"  // a floor
+	"github.com/lockbench/lockbench/strategies/local"
+	"github.com/lockbench/lockbench/strategies/noop"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -22,12 +22,12 @@ func (s *session) measureFloors(ctx context.Context) error {
 	s.progress("", 0, "floors", 0)
 	floors := &results.Floors{}
 	for _, f := range []struct {
-		name string
+		of   strategies.Strategy
 		into *float64
-	}{{"noop", &floors.NoopPerSecond}, {"local", &floors.LocalPerSecond}} {
-		perSecond, err := s.throughputOf(ctx, f.name)
+	}{{noop.Strategy(), &floors.NoopPerSecond}, {local.Strategy(), &floors.LocalPerSecond}} {
+		perSecond, err := s.throughputOf(ctx, f.of)
 		if err != nil {
-			return fmt.Errorf("measure the floor %s: %w", f.name, err)
+			return fmt.Errorf("measure the floor %s: %w", f.of.Info.Name, err)
 		}
 		*f.into = perSecond
 	}
@@ -44,8 +44,8 @@ func (s *session) measureFloors(ctx context.Context) error {
 
 // throughputOf is the rate of an in-process strategy with the plan's clients and
 // nothing else to do.
-func (s *session) throughputOf(ctx context.Context, name string) (float64, error) {
-	v, err := strategies.NewVariant(name, nil)
+func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy) (float64, error) {
+	v, err := strategy.Variant(nil)
 	if err != nil {
 		return 0, err
 	}

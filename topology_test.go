@@ -9,8 +9,6 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/blpop"
-	_ "github.com/lockbench/lockbench/strategies/spin"
 )
 
 // onFive stands for a strategy that needs a quorum; it is spin in all else.

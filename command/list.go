@@ -76,7 +76,7 @@ func (a *app) tell(w io.Writer, names []string) error {
 	for _, name := range names {
 		s, err := strategies.Lookup(name)
 		if err != nil {
-			faults = append(faults, err)
+			faults = append(faults, each(err)...)
 		}
 		variants = append(variants, s)
 	}

@@ -85,14 +85,15 @@ func (s *source) readWorkload(name string, draft *spec.Draft) error {
 	return nil
 }
 
-// each takes a joined error apart and puts each fault on one line.
+// each takes a joined error apart and puts each fault on one line; an unknown strategy's
+// ends with the one that was probably meant.
 func each(err error) []error {
 	if err == nil {
 		return nil
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // with words of its own
-		return []error{errors.New(strings.Join(strings.Fields(err.Error()), " "))}
+		return []error{errors.New(strings.Join(strings.Fields(err.Error()), " ") + suggestedStrategy(err))}
 	}
 	var faults []error
 	for _, e := range joined.Unwrap() {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 func texts(faults []error) []string {
@@ -27,6 +29,24 @@ func TestEachTakesJoinedErrorsApart(t *testing.T) {
 	}
 	if each(nil) != nil {
 		t.Error("no error has faults")
+	}
+}
+
+func TestUnknownStrategiesSuggestTheNearest(t *testing.T) {
+	for mistyped, want := range map[string]string{
+		"spinn": "spin", "sipn": "spin", "SPIN": "spin", "pub-sub": "pubsub", "blop": "blpop",
+		"redsink": "redsync", "loca": "local", "none": "noop", "zzzzzzzzzz": "",
+		"gated:sipn": "gated:spin", "gatet:spin": "gated:spin", "gatet:spin:base=1ms": "gated:spin",
+	} {
+		_, err := strategies.ParseVariants(mistyped + ",noop")
+		name := strings.TrimSuffix(mistyped, ":base=1ms")
+		fault := fmt.Sprintf("unknown strategy %q", name)
+		if want != "" {
+			fault += fmt.Sprintf(", did you mean %q?", want)
+		}
+		if diff := cmp.Diff([]string{fault}, texts(each(err))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mistyped, diff)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // unknownFlags names every flag among the arguments that the set does not have.
@@ -54,4 +55,13 @@ func suggestion(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	return nearest.Question("--%s", name, names)
+}
+
+// suggestedStrategy is put behind the error about an unknown strategy.
+func suggestedStrategy(err error) string {
+	var unknown *strategies.UnknownError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	return nearest.Question("%q", unknown.Name, unknown.Known)
 }

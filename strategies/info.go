@@ -8,7 +8,7 @@ import "strings"
 type Info struct {
 	Name    string // as on the command line and in every output
 	Summary string // one line: the idea
-	Doc     string // all there is to know, written as a Go doc comment; see PackageComment
+	Doc     string // all there is to know, written as a Go doc comment
 	Claims  Claims
 
 	// Capacity is how many may hold one key at a time: 1 for a lock, N for a

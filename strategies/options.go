@@ -7,10 +7,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-viper/mapstructure/v2"
 )
 
 // Option describes one option of a strategy for people.
@@ -34,15 +33,20 @@ func newOptionSet(defaults any) optionSet {
 	if reflect.TypeOf(defaults).Kind() != reflect.Struct {
 		panic(fmt.Sprintf("strategies: options must be a struct, not %T", defaults))
 	}
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(defaults)) {
+		if name := field.Tag.Get("opt"); name != "" && (!field.IsExported() || !settable(field.Type)) {
+			panic(fmt.Sprintf("strategies: option %s of %T cannot be set: it is a %v", name, defaults, field.Type))
+		}
+	}
 	return optionSet{defaults}
 }
 
 func (o optionSet) describe() []Option {
 	values := reflect.ValueOf(o.defaults)
 	var options []Option
-	for i, field := range reflect.VisibleFields(values.Type()) {
+	for _, field := range reflect.VisibleFields(values.Type()) {
 		if name := field.Tag.Get("opt"); name != "" {
-			options = append(options, Option{name, text(values.Field(i)), field.Tag.Get("help")})
+			options = append(options, Option{name, text(values.FieldByIndex(field.Index)), field.Tag.Get("help")})
 		}
 	}
 	return options
@@ -86,9 +90,9 @@ func (o optionSet) decode(settings map[string]string) (any, map[string]string, e
 
 // field finds an option's field in a value of the options type.
 func (o optionSet) field(options reflect.Value, name string) (reflect.Value, bool) {
-	for i, field := range reflect.VisibleFields(options.Type()) {
+	for _, field := range reflect.VisibleFields(options.Type()) {
 		if name != "" && field.Tag.Get("opt") == name {
-			return options.Field(i), true
+			return options.FieldByIndex(field.Index), true
 		}
 	}
 	return reflect.Value{}, false
@@ -99,36 +103,65 @@ func set(field reflect.Value, value string) error {
 	if value == "" && field.Kind() != reflect.String {
 		return errors.New("no value given")
 	}
-	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
-		Result:           field.Addr().Interface(),
-		WeaklyTypedInput: true,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.TextUnmarshallerHookFunc(),
-			mapstructure.StringToTimeDurationHookFunc(),
-		),
-	})
-	if err != nil {
-		return err
-	}
-	if err := decoder.Decode(value); err != nil {
+	if err := parse(field, value); err != nil {
 		return fmt.Errorf("%q is not %s", value, expected(field))
 	}
 	return nil
 }
 
+// parse sets a field of a type that is settable, or leaves it as it is.
+func parse(field reflect.Value, value string) error {
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](field.Addr()); ok {
+		return u.UnmarshalText([]byte(value))
+	}
+	switch of := field.Type(); {
+	case of == reflect.TypeFor[time.Duration]():
+		return assign(func(d time.Duration) { field.SetInt(int64(d)) })(time.ParseDuration(value))
+	case field.CanInt():
+		return assign(field.SetInt)(strconv.ParseInt(value, 0, of.Bits()))
+	case field.CanUint():
+		return assign(field.SetUint)(strconv.ParseUint(value, 0, of.Bits()))
+	case field.CanFloat():
+		return assign(field.SetFloat)(strconv.ParseFloat(value, of.Bits()))
+	case of.Kind() == reflect.Bool:
+		return assign(field.SetBool)(strconv.ParseBool(value))
+	}
+	field.SetString(value)
+	return nil
+}
+
+// assign hands a value on to set unless it is none.
+func assign[T any](set func(T)) func(T, error) error {
+	return func(value T, err error) error {
+		if err == nil {
+			set(value)
+		}
+		return err
+	}
+}
+
+// settable says whether parse can set a field of that type.
+func settable(of reflect.Type) bool {
+	value := reflect.New(of)
+	_, ok := reflect.TypeAssert[encoding.TextUnmarshaler](value)
+	to := value.Elem()
+	return ok || to.CanInt() || to.CanUint() || to.CanFloat() || to.Kind() == reflect.Bool || to.Kind() == reflect.String
+}
+
 // expected says in people's words what a field takes.
 func expected(field reflect.Value) string {
-	switch field.Interface().(type) {
-	case time.Duration:
+	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](field.Addr())
+	switch {
+	case own:
+		return "a " + field.Type().Name()
+	case field.Type() == reflect.TypeFor[time.Duration]():
 		return "a duration such as 500us, 5ms or 2s"
-	case bool:
-		return "true or false"
-	case int, int64:
+	case field.CanInt(), field.CanUint():
 		return "a whole number"
-	case float64:
+	case field.CanFloat():
 		return "a number"
 	}
-	return "a " + field.Type().Name()
+	return "true or false"
 }
 
 // unknown names what there is, the first thing a reader would ask.

@@ -5,16 +5,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/lockbench/lockbench/internal/nearest"
 )
 
-// Strategy is a registered strategy: its Info at default options, its options
-// and how to open a Locker.
+// Strategy describes a lock: its Info at default options, its options and how to open a
+// Locker. Define makes one.
 type Strategy struct {
 	Info    Info
 	options optionSet
-	info    func(options any) Info // under these options
+	refine  func(info Info, options any) Info // what it says of itself under these options
 	open    func(c Config, options any) (Locker, error)
 }
 
@@ -24,19 +22,43 @@ var registry struct {
 	wrappers map[string]Wrapper
 }
 
-// Register makes a strategy known by info.Name. defaults are its typed options
-// with their default values (struct{}{} for none): exported fields with the
-// tags `opt:"name"` and `help:"what it does"`. It is meant for init functions
-// and panics on a name that is taken or malformed, as database/sql does.
+// Define describes a lock without making it known by name. defaults are its typed options
+// with their default values (struct{}{} for none): exported fields with the tags
+// `opt:"name"` and `help:"what it does"`. They are durations, strings, numbers or bools, or
+// have an UnmarshalText. Define panics on a name that is malformed and on options that
+// cannot be set.
+func Define[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
+	checkName(info.Name)
+	return Strategy{
+		Info:    info,
+		options: newOptionSet(defaults),
+		refine: func(info Info, options any) Info {
+			if r, ok := options.(Refiner); ok {
+				return r.Refine(info)
+			}
+			return info
+		},
+		open: func(c Config, options any) (Locker, error) { return open(c, options.(O)) },
+	}
+}
+
+// Register makes a lock of one's own known by info.Name: Define and RegisterStrategy in one.
+// It is meant for init functions and main, and panics on what either of them refuses.
 func Register[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) {
-	s := newStrategy(info, defaults, open)
+	RegisterStrategy(Define(info, defaults, open))
+}
+
+// RegisterStrategy makes a strategy known by its name. It panics on a name that is taken
+// or malformed, as database/sql does.
+func RegisterStrategy(s Strategy) {
+	checkName(s.Info.Name)
 	registry.Lock()
 	defer registry.Unlock()
-	claim(info.Name)
+	claim(s.Info.Name)
 	if registry.byName == nil {
 		registry.byName = map[string]Strategy{}
 	}
-	registry.byName[info.Name] = s
+	registry.byName[s.Info.Name] = s
 }
 
 // claim panics on a name that is taken; the registry is locked.
@@ -55,27 +77,12 @@ func checkName(name string) {
 	}
 }
 
-func newStrategy[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
-	checkName(info.Name)
-	return Strategy{
-		Info:    info,
-		options: newOptionSet(defaults),
-		info: func(o any) Info {
-			if r, ok := o.(Refiner); ok {
-				return r.Refine(info)
-			}
-			return info
-		},
-		open: func(c Config, o any) (Locker, error) { return open(c, o.(O)) },
-	}
-}
-
 // Unlisted makes a variant of a strategy that is not registered: it can be run,
-// and nobody finds it by name. It has no options, and like Register it panics on
+// and nobody finds it by name. It has no options, and like Define it panics on
 // a malformed name.
 func Unlisted[L Locker](info Info, open func(Config) (L, error)) Variant {
 	none := struct{}{}
-	s := newStrategy(info, none, func(c Config, _ struct{}) (L, error) { return open(c) })
+	s := Define(info, none, func(c Config, _ struct{}) (L, error) { return open(c) })
 	return Variant{Strategy: s, decoded: none}
 }
 
@@ -91,8 +98,18 @@ func All() []Strategy {
 	return all
 }
 
-// Lookup finds a strategy by name, also one in a wrapper; an unknown name's error
-// suggests the nearest known one.
+// UnknownError says that no strategy of that name is registered.
+type UnknownError struct {
+	Name  string   // that was looked for
+	Known []string // the names of all there are, in wrappers too
+}
+
+// Error names what was looked for. The known names are many: whoever talks to people
+// suggests the nearest.
+func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q", e.Name) }
+
+// Lookup finds a strategy by name, also one in a wrapper. The error is an *UnknownError,
+// or says why the wrapper does not fit.
 func Lookup(name string) (Strategy, error) {
 	registry.RLock()
 	s, ok := registry.byName[name]
@@ -105,7 +122,7 @@ func Lookup(name string) (Strategy, error) {
 			return w.around(s)
 		}
 	}
-	return Strategy{}, fmt.Errorf("unknown strategy %q%s", name, nearest.Question("%q", name, names()))
+	return Strategy{}, &UnknownError{name, names()}
 }
 
 // names are all that Lookup knows.

@@ -1,6 +1,9 @@
 package strategies_test
 
 import (
+	"crypto/rand"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,21 +12,54 @@ import (
 	"github.com/lockbench/lockbench/strategies/noop"
 )
 
-func TestLookupSuggestsTheNearestName(t *testing.T) {
-	for mistyped, want := range map[string]string{
-		"spinn": "spin", "sipn": "spin", "SPIN": "spin", "pub-sub": "pubsub", "blop": "blpop",
-		"redsink": "redsync", "loca": "local", "none": "noop", "": "", "zzzzzzzzzz": "",
-	} {
-		_, err := strategies.Lookup(mistyped)
-		if err == nil {
-			t.Errorf("%q was found", mistyped)
+func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
+	for _, name := range []string{"spinn", "gated:spinn", "gatet:spin", "gated:", ""} {
+		_, err := strategies.Lookup(name)
+		var unknown *strategies.UnknownError
+		if !errors.As(err, &unknown) || unknown.Name != name {
+			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		_, suggestion, _ := strings.Cut(err.Error(), "did you mean ")
-		if got := strings.Trim(suggestion, `"?`); got != want {
-			t.Errorf("%q: suggested %q, want %q (%v)", mistyped, got, want, err)
+		for _, known := range []string{"spin", "gated:spin", "pubsub-broadcast"} {
+			if !slices.Contains(unknown.Known, known) {
+				t.Errorf("%q: %q is not among the known names", name, known)
+			}
+		}
+		if slices.Contains(unknown.Known, "gated:semaphore") {
+			t.Error("what a wrapper does not fit is a known name")
 		}
 	}
+}
+
+// A strategy runs without being registered, and is found by name once it is.
+func TestRegisteringIsApartFromDefining(t *testing.T) {
+	name := "apart-" + rand.Text() // another each time that the test runs
+	s := strategies.Define(strategies.Info{Name: name, Capacity: 1}, struct{}{},
+		func(strategies.Config, struct{}) (noop.Locker, error) { return noop.Locker{}, nil })
+	v, err := s.Variant(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Open(strategies.Config{}); err != nil {
+		t.Errorf("open it: %v", err)
+	}
+	if _, err := strategies.Lookup(name); err == nil {
+		t.Fatal("it is found by name already")
+	}
+	s.Info.Doc = "It is a lock."
+	strategies.RegisterStrategy(s)
+	if v, err := strategies.NewVariant(name, nil); err != nil || v.Info().Doc != s.Info.Doc {
+		t.Errorf("found %+v: %v", v.Info(), err)
+	}
+	if v, err := strategies.NewVariant("gated:"+name, nil); err != nil || !strings.HasSuffix(v.Info().Doc, "\n"+s.Info.Doc) {
+		t.Errorf("found %+v: %v", v.Info(), err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("it was registered twice")
+		}
+	}()
+	strategies.RegisterStrategy(s)
 }
 
 func TestRegisterRefusesBadNames(t *testing.T) {
@@ -38,8 +74,18 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 			t.Errorf("%q was registered", name)
 		}
 	}
-	if !register("options-are-no-struct", 1) {
-		t.Error("options that are no struct were registered")
+	for name, options := range map[string]any{
+		"options-are-no-struct": 1,
+		"an-option-is-a-list": struct {
+			Nodes []string `opt:"nodes"`
+		}{},
+		"an-option-is-not-visible": struct {
+			nodes int `opt:"nodes"`
+		}{},
+	} {
+		if !register(name, options) {
+			t.Errorf("%s, and was registered", name)
+		}
 	}
 }
 

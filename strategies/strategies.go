@@ -2,7 +2,8 @@
 // Info says what it promises, a registry finds it by name.
 //
 // It knows nothing of measuring. Each strategy below this package is a lock
-// library of its own: construct it with a Config and use it in a service.
+// library of its own: open it with a Config and use it in a service. None of them
+// registers itself: package all does it for lockbench.
 package strategies
 
 import (
@@ -48,7 +49,7 @@ type Lease interface {
 	Release(ctx context.Context) error
 }
 
-// The optional capabilities of Lockers and Leases, found by type assertion.
+// The optional capabilities of Lockers and Leases. As finds them, in wrappers too.
 type (
 	// Extender is a Lease whose TTL can be renewed.
 	Extender interface {
@@ -87,16 +88,17 @@ type (
 		// Increment adds one to the counter.
 		Increment(ctx context.Context, counter string) error
 	}
-	// Termed is a Locker whose callers may each ask for a TTL of their own.
-	Termed interface {
-		// AcquireFor is Acquire with that TTL.
-		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
-		// TryAcquireFor tries once: it returns ErrHeld when somebody else holds the lock.
-		TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
-	}
 	// Trier is a Locker with a try-lock: one attempt, no waiting.
 	Trier interface {
 		// TryAcquire returns ErrHeld at once when somebody else holds the lock.
 		TryAcquire(ctx context.Context, key string) (Lease, error)
+	}
+	// Termed is a Locker whose leases can each have a TTL of their own, in place of
+	// Config.TTL. A TTL below a millisecond is refused.
+	Termed interface {
+		// AcquireFor is Acquire for a lease of ttl.
+		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
+		// TryAcquireFor is Trier's TryAcquire for a lease of ttl.
+		TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)
 	}
 )

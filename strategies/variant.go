@@ -83,16 +83,22 @@ func ParseVariants(list string) ([]Variant, error) {
 	return variants, errors.Join(faults...)
 }
 
-// NewVariant is the strategy of that name with its options set. It reports
+// NewVariant is the registered strategy of that name with its options set. It reports
 // every bad option at once.
 func NewVariant(name string, settings map[string]string) (Variant, error) {
 	s, err := Lookup(name)
 	if err != nil {
 		return Variant{}, err
 	}
+	return s.Variant(settings)
+}
+
+// Variant is the strategy, registered or not, with its options set. It reports every bad
+// option at once.
+func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.options.decode(settings)
 	if err != nil {
-		return Variant{}, each("strategy "+name, err)
+		return Variant{}, each("strategy "+s.Info.Name, err)
 	}
 	return Variant{Strategy: s, Settings: canonical, decoded: decoded}, nil
 }
@@ -130,7 +136,7 @@ type Refiner interface {
 }
 
 // Info is what the strategy says of itself under these options.
-func (v Variant) Info() Info { return v.Strategy.info(v.decoded) }
+func (v Variant) Info() Info { return v.Strategy.refine(v.Strategy.Info, v.decoded) }
 
 // Open makes one instance's Locker.
 func (v Variant) Open(config Config) (Locker, error) {

@@ -12,6 +12,7 @@ type Wrapper struct {
 	Name    string // as on the command line, before the colon
 	Summary string // one line: what it does to NAME
 	Claims  string // in words: what is left of NAME's guarantees
+	Doc     string // all there is to know, put before NAME's; as Info.Doc
 
 	// Fits says why a strategy cannot be wrapped; nil fits all.
 	Fits func(Info) error
@@ -21,8 +22,8 @@ type Wrapper struct {
 	Wrap func(Locker) Locker
 }
 
-// RegisterWrapper makes a wrapper known by its name. It is meant for init functions and
-// panics on a name that is taken or malformed.
+// RegisterWrapper makes a wrapper known by its name. It panics on a name that is taken or
+// malformed.
 func RegisterWrapper(w Wrapper) {
 	checkName(w.Name)
 	registry.Lock()
@@ -74,12 +75,15 @@ func (w Wrapper) around(s Strategy) (Strategy, error) {
 	refine := func(info Info) Info {
 		info = w.Refine(info)
 		info.Name = name
+		if w.Doc != "" {
+			info.Doc = w.Doc + "\n" + info.Doc
+		}
 		return info
 	}
 	return Strategy{
 		Info:    refine(s.Info),
 		options: s.options,
-		info:    func(options any) Info { return refine(s.info(options)) },
+		refine:  func(_ Info, options any) Info { return refine(s.refine(s.Info, options)) },
 		open: func(c Config, options any) (Locker, error) {
 			locker, err := s.open(c, options)
 			if err != nil {

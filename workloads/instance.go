@@ -71,19 +71,19 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	}
 	i.locker = locker
 	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 {
-		trier, ok := locker.(strategies.Trier)
+		trier, ok := strategies.As[strategies.Trier](locker)
 		if !ok {
 			return fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
 		}
 		i.trier = trier
 	}
-	if i.atomic, _ = locker.(strategies.Incrementer); i.atomic != nil && r.Workload.Work != spec.WorkCounter {
+	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil && r.Workload.Work != spec.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
 	}
 	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
-	if p, ok := locker.(strategies.Preparer); ok {
+	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		if err := p.Prepare(ctx, r.keys); err != nil {
 			return fmt.Errorf("prepare %s: %w", r.Strategy.Name(), err)
 		}

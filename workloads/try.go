@@ -75,7 +75,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 	}()
 	time.Sleep(tryParking)
 	var faults []error
-	if extender, ok := lease.(strategies.Extender); ok {
+	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
 	}
 	if r.Workload.Work == spec.WorkCounter {

@@ -50,7 +50,7 @@ func meddling(acquired, freed func(context.Context, redis.UniversalClient, strin
 	var opened atomic.Int64
 	info := strategies.Info{Name: fmt.Sprintf("meddler%d", meddlers.Add(1)), Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true}}
 	strategies.Register(info, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) {
-		locker, err := spin.New(c, spin.Defaults())
+		locker, err := spin.Open(c, spin.Defaults())
 		if err != nil || opened.Add(1) <= 3 {
 			return locker, err
 		}

@@ -79,7 +79,7 @@ type resource interface {
 // resource checks tokens where there are some, and it is wanted.
 func (r *run) resource(server redis.UniversalClient, counter string, lease strategies.Lease) resource {
 	open := unguarded{server, counter}
-	fenced, _ := lease.(strategies.Fenced)
+	fenced, _ := strategies.As[strategies.Fenced](lease)
 	switch {
 	case fenced == nil || r.Workload.Fence == spec.FenceOff:
 		return open

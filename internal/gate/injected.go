@@ -33,7 +33,7 @@ func Register(fault Fault) {
 		Capacity: 1,
 		Nodes:    1,
 	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) {
-		inner, err := spin.New(c, spin.Defaults())
+		inner, err := spin.Open(c, spin.Defaults())
 		if err != nil {
 			return nil, err
 		}

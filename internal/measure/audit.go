@@ -110,8 +110,8 @@ type Grant struct {
 // Acquire returned, while others got the lock and gave it up. What counts is the
 // leases' own instants.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
-	timed, _ := lease.(strategies.Timed)
-	fenced, _ := lease.(strategies.Fenced)
+	timed, _ := strategies.As[strategies.Timed](lease)
+	fenced, _ := strategies.As[strategies.Fenced](lease)
 	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed}
 
 	k.mu.Lock()

@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
-	_ "github.com/lockbench/lockbench/strategies/pubsub" // to stall and to look at
-	_ "github.com/lockbench/lockbench/strategies/spin"   // beside redis-benchmark
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/spec"
 )

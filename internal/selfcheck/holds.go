@@ -52,7 +52,7 @@ type timed struct {
 }
 
 func newTimed() (*timed, error) {
-	shared, err := local.New(strategies.Config{}, local.Options{})
+	shared, err := local.Open(strategies.Config{}, local.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("make a lock: %w", err)
 	}

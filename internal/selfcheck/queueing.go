@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/local" // the queue without a Redis
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/spec"
 )

@@ -63,7 +63,7 @@ func (s *session) starvation(ctx context.Context, c *check) error {
 // every tenth instance waits for ever.
 func queueWith(starving bool) strategies.Variant {
 	var opened atomic.Int64
-	shared, _ := local.New(strategies.Config{}, local.Options{}) // never fails
+	shared, _ := local.Open(strategies.Config{}, local.Options{}) // never fails
 	info := strategies.Info{Name: "first-come", Summary: "one queue for all instances", Capacity: 1, Claims: strategies.Claims{Exclusion: true}}
 	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
 		if opened.Add(1)%crowdInstances == 0 && starving {

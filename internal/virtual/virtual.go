@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/local" // the server of these queues
+	"github.com/lockbench/lockbench/strategies/local"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/spec"
 )
@@ -18,7 +17,7 @@ import (
 // nil.
 func Run(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *results.Run {
 	t.Helper()
-	v, err := strategies.NewVariant("local", nil)
+	v, err := local.Strategy().Variant(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

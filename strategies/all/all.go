@@ -4,25 +4,63 @@
 package all
 
 import (
-	_ "github.com/lockbench/lockbench/strategies/atomic"
-	_ "github.com/lockbench/lockbench/strategies/blpop"             // blpop
-	_ "github.com/lockbench/lockbench/strategies/cohort"            // cohort
-	_ "github.com/lockbench/lockbench/strategies/fair"              // fair
-	_ "github.com/lockbench/lockbench/strategies/fenced"            // fenced
-	_ "github.com/lockbench/lockbench/strategies/gated"             // gated:NAME
-	_ "github.com/lockbench/lockbench/strategies/handoff"           // handoff
-	_ "github.com/lockbench/lockbench/strategies/local"             // local
-	_ "github.com/lockbench/lockbench/strategies/noop"              // noop
-	_ "github.com/lockbench/lockbench/strategies/peers/redislock"   // redislock
-	_ "github.com/lockbench/lockbench/strategies/peers/redsync"     // redsync
-	_ "github.com/lockbench/lockbench/strategies/peers/rueidislock" // rueidislock
-	_ "github.com/lockbench/lockbench/strategies/pubsub"            // pubsub
-	_ "github.com/lockbench/lockbench/strategies/pubsubbroadcast"   // pubsub-broadcast
-	_ "github.com/lockbench/lockbench/strategies/redlock"           // redlock
-	_ "github.com/lockbench/lockbench/strategies/semaphore"         // semaphore
-	_ "github.com/lockbench/lockbench/strategies/setnx"             // setnx
-	_ "github.com/lockbench/lockbench/strategies/setnxexpire"       // setnx-expire
-	_ "github.com/lockbench/lockbench/strategies/spin"              // spin
-	_ "github.com/lockbench/lockbench/strategies/stream"            // stream
-	_ "github.com/lockbench/lockbench/strategies/tracking"          // tracking
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/atomic"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/fair"
+	"github.com/lockbench/lockbench/strategies/fenced"
+	"github.com/lockbench/lockbench/strategies/gated"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/local"
+	"github.com/lockbench/lockbench/strategies/noop"
+	"github.com/lockbench/lockbench/strategies/peers/redislock"
+	"github.com/lockbench/lockbench/strategies/peers/redsync"
+	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
+	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
+	"github.com/lockbench/lockbench/strategies/redlock"
+	"github.com/lockbench/lockbench/strategies/semaphore"
+	"github.com/lockbench/lockbench/strategies/setnx"
+	"github.com/lockbench/lockbench/strategies/setnxexpire"
+	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/stream"
+	"github.com/lockbench/lockbench/strategies/tracking"
 )
+
+//go:generate go run ./internal/gendoc
+
+// A strategy's doc is its package comment: go generate writes it into docs.go.
+func init() {
+	for _, s := range []struct {
+		strategy strategies.Strategy
+		doc      string
+	}{
+		{atomic.Strategy(), atomicDoc},
+		{blpop.Strategy(), blpopDoc},
+		{cohort.Strategy(), cohortDoc},
+		{fair.Strategy(), fairDoc},
+		{fenced.Strategy(), fencedDoc},
+		{handoff.Strategy(), handoffDoc},
+		{local.Strategy(), localDoc},
+		{noop.Strategy(), noopDoc},
+		{pubsub.Strategy(), pubsubDoc},
+		{pubsubbroadcast.Strategy(), pubsubbroadcastDoc},
+		{redislock.Strategy(), redislockDoc},
+		{redlock.Strategy(), redlockDoc},
+		{redsync.Strategy(), redsyncDoc},
+		{rueidislock.Strategy(), rueidislockDoc},
+		{semaphore.Strategy(), semaphoreDoc},
+		{setnx.Strategy(), setnxDoc},
+		{setnxexpire.Strategy(), setnxexpireDoc},
+		{spin.Strategy(), spinDoc},
+		{stream.Strategy(), streamDoc},
+		{tracking.Strategy(), trackingDoc},
+	} {
+		s.strategy.Info.Doc = s.doc
+		strategies.RegisterStrategy(s.strategy)
+	}
+	gate := gated.Wrapper()
+	gate.Doc = gatedDoc
+	strategies.RegisterWrapper(gate)
+}

@@ -52,7 +52,7 @@ func (e exercise) start(ctx context.Context) (p process, err error) {
 	if err != nil {
 		return p, err
 	}
-	if preparer, ok := p.Locker.(strategies.Preparer); ok {
+	if preparer, ok := strategies.As[strategies.Preparer](p.Locker); ok {
 		if err := preparer.Prepare(ctx, []string{exerciseKey}); err != nil {
 			return p, fmt.Errorf("prepare: %w", err)
 		}
@@ -75,7 +75,7 @@ func (e exercise) run(ctx context.Context) error {
 	e.waiting = new(sync.WaitGroup)
 	defer e.waiting.Wait()
 	defer cancel()
-	if counter, ok := a.Locker.(strategies.Incrementer); ok {
+	if counter, ok := strategies.As[strategies.Incrementer](a.Locker); ok {
 		return counter.Increment(ctx, "lockbench:"+exerciseKey)
 	}
 	for _, step := range []func(context.Context, process, process) error{e.renewed, e.givenUp, e.dead, e.lost, e.flushed} {
@@ -96,7 +96,7 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 	waiters := e.wait(ctx, b, b, a)
 	e.park()
 	for _, p := range []process{a, b} {
-		if trier, ok := p.Locker.(strategies.Trier); ok {
+		if trier, ok := strategies.As[strategies.Trier](p.Locker); ok {
 			if tried, err := trier.TryAcquire(ctx, exerciseKey); err == nil { // a semaphore's second permit
 				err = tried.Release(ctx)
 			} else if !errors.Is(err, strategies.ErrHeld) {
@@ -105,7 +105,7 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 		}
 	}
 	time.Sleep(e.ttl() / 2)
-	if extender, ok := lease.(strategies.Extender); ok {
+	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		if err := extender.Extend(ctx, e.ttl()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 			return fmt.Errorf("extend: %w", err)
 		}
@@ -189,7 +189,7 @@ func (e exercise) lost(ctx context.Context, a, b process) error {
 			return err
 		}
 	}
-	if extender, ok := lease.(strategies.Extender); ok {
+	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		_ = extender.Extend(ctx, e.ttl())
 	}
 	_ = lease.Release(ctx)

@@ -9,35 +9,31 @@ package atomic
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-//go:embed atomic.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the counter, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "atomic",
 		Summary:     "no lock: one INCR does the work (only with --work counter)",
-		Doc:         strategies.PackageComment(source),
 		Nodes:       1,
 		OnlyCounter: true,
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"incr"},
 		},
-	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return New(c) })
+	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return Open(c) })
 }
 
 // Locker lets everybody in.
 type Locker struct{ config strategies.Config }
 
-// New returns a Locker that increments on the first node.
-func New(config strategies.Config) (*Locker, error) {
+// Open returns a Locker that increments on the first node.
+func Open(config strategies.Config) (*Locker, error) {
 	if len(config.Nodes) == 0 {
 		return nil, errors.New("atomic: it needs a Redis node")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/atomic"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -24,7 +25,7 @@ func TestIncrements(t *testing.T) {
 	for range processes {
 		config := trial.Config(t, server)
 		config.Nodes[0].Client.Ping(t.Context()) // it is connected
-		locker, err := atomic.New(config)
+		locker, err := atomic.Open(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,11 +61,11 @@ func TestIncrements(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := atomic.New(strategies.Config{}); err == nil {
+	if _, err := atomic.Open(strategies.Config{}); err == nil {
 		t.Error("it was opened without a node")
 	}
 	server := redistest.Start(t)
-	locker, err := atomic.New(trial.Config(t, server))
+	locker, err := atomic.Open(trial.Config(t, server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,14 +44,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-//go:embed blpop.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,
@@ -61,7 +58,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Options{}, New)
+	}, Options{}, Open)
 }
 
 const noCluster = "a cluster's connections cannot be unblocked by id"
@@ -91,9 +88,9 @@ type Locker struct {
 	closed   atomic.Bool
 }
 
-// New returns a Locker on the first node, which must not be a cluster. It does not
+// Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
-func New(config strategies.Config, _ Options) (*Locker, error) {
+func Open(config strategies.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("blpop: %w", err)
 	}

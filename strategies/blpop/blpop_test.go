@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/blpop"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) { trial.Conform(t, "blpop") }
 
 func open(t testing.TB, config strategies.Config) *blpop.Locker {
 	t.Helper()
-	locker, err := blpop.New(config, blpop.Options{})
+	locker, err := blpop.Open(config, blpop.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +243,7 @@ func TestClustersAreRefused(t *testing.T) {
 	config := strategies.Config{TTL: time.Second, Nodes: []strategies.Node{{
 		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
 	}}}
-	if _, err := blpop.New(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
+	if _, err := blpop.Open(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a cluster was met with %v", err)
 	}
 }

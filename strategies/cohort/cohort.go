@@ -10,28 +10,28 @@
 package cohort
 
 import (
-	_ "embed" // the package comment
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-//go:embed cohort.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "cohort",
 		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
 		Rights:      handoff.Rights(),
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options of the lock.
@@ -50,7 +50,21 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*handoff.Locker, error) {
-	return handoff.Open(config, math.MaxInt64, options.Batch)
+// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with Options of this lock.
+func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]redis.UniversalClient{client}, func(c strategies.Config) (*handoff.Locker, error) { return Open(c, own) }, options)
+}
+
+// Open returns a Locker on the first node, as lockbench needs it. It does not talk to
+// Redis yet.
+func Open(config strategies.Config, options Options) (*handoff.Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("cohort: %w", err)
+	}
+	return handoff.Open(config, handoff.Options{Linger: math.MaxInt64, Turns: options.Batch})
 }

@@ -21,7 +21,7 @@ func Example() {
 	options := &redis.UniversalOptions{Addrs: []string{address}}
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locks, err := cohort.New(strategies.Config{
+	locks, err := cohort.Open(strategies.Config{
 		Nodes:  []strategies.Node{{Client: client, Options: options}},
 		Prefix: "shop:",
 		TTL:    10 * time.Second,

@@ -108,8 +108,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v, want: %s", list, err, want)
 		}
 	}
-	if _, err := cohort.New(strategies.Config{}, cohort.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "it needs 1 Redis nodes") || !strings.Contains(err.Error(), "turns of a lease must be") {
-		t.Errorf("New said: %v", err)
+	if _, err := cohort.Open(strategies.Config{}, cohort.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "it needs 1 Redis nodes") || !strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
+		t.Errorf("Open said: %v", err)
 	}
 }

@@ -32,7 +32,6 @@
 package fair
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -41,20 +40,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-//go:embed fair.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "fair",
 		Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		Rights:      rights(),
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 func rights() strategies.Rights {
@@ -101,8 +97,8 @@ type Locker struct {
 	kind *kind
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("fair: %w", err)
 	}

@@ -32,21 +32,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-//go:embed fenced.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "fenced",
 		Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
 		Persistent:  []string{tokenPrefix + ":{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 		Rights:      rights(),
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 // tokenPrefix names the counter.
@@ -86,8 +83,8 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // subscription, and the holders, who share a watchdog.
 type Locker struct{ lock *redisson.Lock }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("fenced: %w", err)
 	}

@@ -8,8 +8,11 @@ import (
 )
 
 func of(locker strategies.Locker) *Locker {
-	if t, ok := locker.(*trier); ok {
-		return t.Locker
+	switch l := locker.(type) {
+	case *termed:
+		return l.Locker
+	case *trier:
+		return l.Locker
 	}
 	return locker.(*Locker)
 }

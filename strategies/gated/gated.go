@@ -20,26 +20,24 @@ package gated
 
 import (
 	"context"
-	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-//go:embed gated.go
-var source string
-
-func init() {
-	strategies.RegisterWrapper(strategies.Wrapper{
+// Wrapper describes the gate, to be registered and named before a strategy's name.
+func Wrapper() strategies.Wrapper {
+	return strategies.Wrapper{
 		Name:    "gated",
 		Summary: "NAME behind a mutex: of a process's clients one at a time goes to Redis",
 		Claims:  "NAME's, but for the order (FIFO, bounded overtaking) and re-entrance",
 		Fits:    fits,
 		Refine:  refine,
 		Wrap:    New,
-	})
+	}
 }
 
 // fits refuses what a mutex would make something else of.
@@ -55,7 +53,6 @@ func fits(info strategies.Info) error {
 
 func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
-	info.Doc = strategies.PackageComment(source) + "\n" + info.Doc
 	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
 	return info
 }
@@ -67,24 +64,37 @@ type Locker struct {
 	closed atomic.Bool
 }
 
-// trier is the Locker of a strategy with a try-lock.
-type trier struct {
-	*Locker
-	inner strategies.Trier
-}
+// trier is the Locker of a strategy with a try-lock, termed that of one with a TTL for
+// each lease too. A Locker has no Unwrap: what is inside must not be asked past the gate.
+type (
+	trier struct {
+		*Locker
+		inner strategies.Trier
+	}
+	termed struct {
+		trier
+		inner strategies.Termed
+	}
+)
 
-// New returns a Locker before inner, which it closes. It has a try-lock if inner has.
+// New returns a Locker before inner, which it closes. It has a try-lock if inner has, and
+// a TTL for each lease if inner has both.
 func New(inner strategies.Locker) strategies.Locker {
 	l := &Locker{inner: inner}
-	if t, ok := inner.(strategies.Trier); ok {
-		return &trier{l, t}
+	try, canTry := strategies.As[strategies.Trier](inner)
+	term, hasTerms := strategies.As[strategies.Termed](inner)
+	switch {
+	case canTry && hasTerms:
+		return &termed{trier{l, try}, term}
+	case canTry:
+		return &trier{l, try}
 	}
 	return l
 }
 
 // Prepare prepares the strategy.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
-	if p, ok := l.inner.(strategies.Preparer); ok {
+	if p, ok := strategies.As[strategies.Preparer](l.inner); ok {
 		return p.Prepare(ctx, keys)
 	}
 	return nil
@@ -92,35 +102,52 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // Acquire waits for the process's turn to be the caller's, then for the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.wait(ctx, key, func() (strategies.Lease, error) { return l.inner.Acquire(ctx, key) })
+}
+
+// AcquireFor is Acquire for a lease of ttl.
+func (t *termed) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return t.wait(ctx, key, func() (strategies.Lease, error) { return t.inner.AcquireFor(ctx, key, ttl) })
+}
+
+// TryAcquire tries once, unless somebody of this process holds the lock or waits.
+func (t *trier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return t.try(key, func() (strategies.Lease, error) { return t.inner.TryAcquire(ctx, key) })
+}
+
+// TryAcquireFor is TryAcquire for a lease of ttl.
+func (t *termed) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return t.try(key, func() (strategies.Lease, error) { return t.inner.TryAcquireFor(ctx, key, ttl) })
+}
+
+func (l *Locker) wait(ctx context.Context, key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
 	if err := l.gates.enter(ctx, key); err != nil {
 		return nil, fmt.Errorf("wait for %q in the process: %w", key, err)
 	}
-	held, err := l.inner.Acquire(ctx, key)
-	return l.through(key, held, err)
+	return l.through(key, acquire)
 }
 
-// TryAcquire tries once, unless somebody of this process holds the lock or waits.
-func (t *trier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if t.closed.Load() {
+func (l *Locker) try(key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
+	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	if !t.gates.tryEnter(key) {
+	if !l.gates.tryEnter(key) {
 		return nil, strategies.ErrHeld
 	}
-	held, err := t.inner.TryAcquire(ctx, key)
-	return t.through(key, held, err)
+	return l.through(key, acquire)
 }
 
-// through wraps the lease, or lets the next one in.
-func (l *Locker) through(key string, held strategies.Lease, err error) (strategies.Lease, error) {
+// through acquires a lease and wraps it, or lets the next one in.
+func (l *Locker) through(key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
+	held, err := acquire()
 	if err != nil {
 		l.gates.leave(key)
 		return nil, err
 	}
-	return wrap(&lease{inner: held, gates: &l.gates, key: key}), nil
+	return &lease{inner: held, gates: &l.gates, key: key}, nil
 }
 
 // Close closes the strategy. Leases can still be released as far as its own can.

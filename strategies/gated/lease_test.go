@@ -2,140 +2,156 @@ package gated
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// plain is a lease that can do nothing else; the others are what may be added.
-type plain struct{}
-
-func (plain) Release(context.Context) error { return nil }
-
+// plain is a lease that can do nothing else, able one that can do everything.
 type (
-	extendable struct{}
-	fenced     struct{}
-	timed      struct{}
-	watched    struct{}
+	plain struct{}
+	able  struct{ plain }
 )
 
-func (extendable) Extend(context.Context, time.Duration) error { return nil }
-func (fenced) FencingToken() int64                             { return 7 }
-func (timed) ValidUntil() time.Time                            { return time.Time{} }
-func (watched) Lost() <-chan struct{}                          { return nil }
+func (plain) Release(context.Context) error              { return strategies.ErrNotHeld }
+func (able) Extend(context.Context, time.Duration) error { return nil }
+func (able) FencingToken() int64                         { return 7 }
+func (able) ValidUntil() time.Time                       { return time.Unix(7, 0) }
+func (able) Lost() <-chan struct{}                       { return nil }
 
-// A lease behind a gate can do what it can without.
-func TestCapabilitiesAreKept(t *testing.T) {
-	type (
-		e struct{ extendable }
-		f struct{ fenced }
-		m struct{ timed }
-		w struct{ watched }
-	)
-	for _, inner := range []strategies.Lease{
-		plain{},
-		struct {
-			plain
-			e
-		}{},
-		struct {
-			plain
-			f
-		}{},
-		struct {
-			plain
-			e
-			f
-		}{},
-		struct {
-			plain
-			m
-		}{},
-		struct {
-			plain
-			e
-			m
-		}{},
-		struct {
-			plain
-			f
-			m
-		}{},
-		struct {
-			plain
-			e
-			f
-			m
-		}{},
-		struct {
-			plain
-			w
-		}{},
-		struct {
-			plain
-			e
-			w
-		}{},
-		struct {
-			plain
-			f
-			w
-		}{},
-		struct {
-			plain
-			e
-			f
-			w
-		}{},
-		struct {
-			plain
-			m
-			w
-		}{},
-		struct {
-			plain
-			e
-			m
-			w
-		}{},
-		struct {
-			plain
-			f
-			m
-			w
-		}{},
-		struct {
-			plain
-			e
-			f
-			m
-			w
-		}{},
-	} {
-		g := &gates{}
-		if err := g.enter(t.Context(), "key"); err != nil {
+// stub grants the same lease to everybody, and counts by which method.
+type (
+	stub struct {
+		lease strategies.Lease
+		err   error
+		calls map[string]int
+	}
+	tryStub  struct{ *stub }
+	termStub struct{ tryStub }
+)
+
+func (s *stub) grant(method string) (strategies.Lease, error) {
+	s.calls[method]++
+	return s.lease, s.err
+}
+
+func (s *stub) Close() error { return nil }
+
+func (s *stub) Acquire(context.Context, string) (strategies.Lease, error) { return s.grant("Acquire") }
+
+func (s tryStub) TryAcquire(context.Context, string) (strategies.Lease, error) {
+	return s.grant("TryAcquire")
+}
+
+func (s termStub) AcquireFor(_ context.Context, _ string, ttl time.Duration) (strategies.Lease, error) {
+	return s.grant("AcquireFor " + ttl.String())
+}
+
+func (s termStub) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) (strategies.Lease, error) {
+	return s.grant("TryAcquireFor " + ttl.String())
+}
+
+// A lease behind a gate can do what it can without, and its release opens the gate.
+func TestCapabilitiesOfLeasesAreKept(t *testing.T) {
+	for _, inner := range []strategies.Lease{plain{}, able{}} {
+		l := New(&stub{lease: inner, calls: map[string]int{}})
+		held, err := l.Acquire(t.Context(), "key")
+		if err != nil {
 			t.Fatal(err)
 		}
-		held := wrap(&lease{inner: inner, gates: g, key: "key"})
 		if got, want := abilities(held), abilities(inner); got != want {
 			t.Errorf("a lease that can [extend, fence, time, watch] %v can %v behind a gate", want, got)
 		}
+		if fenced, ok := strategies.As[strategies.Fenced](held); ok && fenced.FencingToken() != 7 {
+			t.Error("the token is another's")
+		}
 		for range 2 { // the second finds the gate another's
-			if err := held.Release(t.Context()); err != nil {
-				t.Error(err)
+			if err := held.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+				t.Errorf("the release says %v, want the strategy's ErrNotHeld", err)
 			}
 		}
-		if len(g.byKey) != 0 {
+		if Gates(l) != 0 {
 			t.Error("a release left its gate closed")
 		}
 	}
 }
 
 func abilities(l strategies.Lease) [4]bool {
-	_, e := l.(strategies.Extender)
-	_, f := l.(strategies.Fenced)
-	_, m := l.(strategies.Timed)
-	_, w := l.(strategies.Watched)
+	_, e := strategies.As[strategies.Extender](l)
+	_, f := strategies.As[strategies.Fenced](l)
+	_, m := strategies.As[strategies.Timed](l)
+	_, w := strategies.As[strategies.Watched](l)
 	return [4]bool{e, f, m, w}
+}
+
+// A Locker behind a gate has the very methods that it has without, and all of them go
+// through the gate.
+func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
+	const key = "key"
+	for _, methods := range []int{1, 2, 4} {
+		s := &stub{lease: plain{}, calls: map[string]int{}}
+		l := New(map[int]strategies.Locker{1: s, 2: tryStub{s}, 4: termStub{tryStub{s}}}[methods])
+		acquire := map[string]func(context.Context) (strategies.Lease, error){
+			"Acquire": func(ctx context.Context) (strategies.Lease, error) { return l.Acquire(ctx, key) },
+		}
+		if trier, ok := strategies.As[strategies.Trier](l); ok {
+			acquire["TryAcquire"] = func(ctx context.Context) (strategies.Lease, error) { return trier.TryAcquire(ctx, key) }
+		}
+		if termed, ok := strategies.As[strategies.Termed](l); ok {
+			acquire["AcquireFor 2s"] = func(ctx context.Context) (strategies.Lease, error) { return termed.AcquireFor(ctx, key, 2*time.Second) }
+			acquire["TryAcquireFor 3s"] = func(ctx context.Context) (strategies.Lease, error) {
+				return termed.TryAcquireFor(ctx, key, 3*time.Second)
+			}
+		}
+		if len(acquire) != methods {
+			t.Errorf("it has %d methods to acquire, want %d", len(acquire), methods)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for method, acquire := range acquire {
+			held, err := acquire(t.Context())
+			if err != nil || s.calls[method] != 1 {
+				t.Fatalf("%s: %v, called %v", method, err, s.calls)
+			}
+			if _, err := acquire(over); !errors.Is(err, context.Canceled) && !errors.Is(err, strategies.ErrHeld) {
+				t.Errorf("%s of what a client of the process holds: %v", method, err)
+			}
+			if s.calls[method] != 1 {
+				t.Errorf("%s asked the strategy past the gate", method)
+			}
+			_ = held.Release(t.Context())
+			s.err = strategies.ErrNoQuorum
+			if _, err := acquire(t.Context()); !errors.Is(err, s.err) {
+				t.Errorf("%s: %v, want the strategy's %v", method, err, s.err)
+			}
+			s.err = nil
+			if Gates(l) != 0 {
+				t.Errorf("%s that failed left its gate closed", method)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for method, acquire := range acquire {
+			if _, err := acquire(t.Context()); !errors.Is(err, strategies.ErrClosed) {
+				t.Errorf("%s after Close: %v", method, err)
+			}
+		}
+	}
+}
+
+// The owner would wait for itself: re-entrance cannot be had past a gate.
+func TestNoCapabilityIsFoundPastTheGate(t *testing.T) {
+	l := New(reentrant{&stub{lease: plain{}, calls: map[string]int{}}})
+	if _, ok := strategies.As[strategies.Reentrant](l); ok {
+		t.Error("what is inside can be acquired without the gate")
+	}
+}
+
+type reentrant struct{ *stub }
+
+func (r reentrant) AcquireAs(context.Context, string, string) (strategies.Lease, error) {
+	return r.grant("AcquireAs")
 }

@@ -74,7 +74,7 @@ func (s *service) open(user string, trust *x509.CertPool, ttl time.Duration) tri
 	client := redis.NewUniversalClient(options)
 	s.t.Cleanup(func() { _ = client.Close() })
 	config := strategies.Config{Nodes: []strategies.Node{{Client: client, Options: options}}, Prefix: "shop:", TTL: ttl}
-	l, err := handoff.New(config, handoff.Defaults())
+	l, err := handoff.Open(config, handoff.Defaults())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestCluster(t *testing.T) {
 	top := redistest.StartTopology(t, "cluster:3")
 	open := func(linger time.Duration) trial.Process {
 		config := strategies.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
-		l, err := handoff.New(config, handoff.Options{Linger: linger})
+		l, err := handoff.Open(config, handoff.Options{Linger: linger})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func Example() {
 	options := &redis.UniversalOptions{Addrs: []string{address}}
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locks, err := handoff.New(strategies.Config{
+	locks, err := handoff.Open(strategies.Config{
 		Nodes:  []strategies.Node{{Client: client, Options: options}},
 		Prefix: "shop:",
 		TTL:    10 * time.Second,

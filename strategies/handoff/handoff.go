@@ -1,43 +1,28 @@
 // Package handoff is a lock that a release hands to the next who waits; nobody tries again.
-// DESIGN.md argues why it holds.
 //
-// While nobody waits an acquire is SET NX PX with TIME beside it, in one round trip, and a
-// release a script of GET and DEL. Who finds the lock taken queues in a list beside it; a
-// release then takes the next out of the list, makes it the owner and tells its process
-// (SPUBLISH). The commands of all callers of a process go down one connection, and what it
-// is told comes by another.
-//
-// A process that has the lock passes it on among its own waiters before it gives it up to
-// other processes: to those who waited when the lock came to it, and for as long as Linger.
-// Nothing is sent for a pass. Linger 0 passes nothing on, and everybody has a place of his
-// own in Redis's queue. Package cohort is this lock with no bound in time.
+//	locker, err := handoff.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
 // It guarantees exclusion while a lease is valid, that a dead holder's lock goes to the next
-// after the TTL, and tokens that grow. In a process all are served in the order in which they
-// came. Somebody who waits is overtaken by each client of the other processes once at most,
-// for each lease that comes to his process until it is his turn. That is one lease if those
-// before him there are done within Linger, and else at most one for each of them and one more.
-// With Linger 0 all are served in the order in which Redis took the requests. What is said of order
-// does not hold for a process that cannot be told at its turn, which comes back to the head of
-// the queue, nor after a holder has died, when whoever asks first gets the lock.
+// after the TTL, fencing tokens that grow, and a bound on overtaking (see Options). An acquire is
+// one round trip where nobody waits, and a release another. Whoever waits, waits for a
+// message: nobody polls.
 //
 // What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
 // failover to a replica that had not seen the grant, which may hand the lock out twice; a
 // clock of Redis that is set forward, which ends leases early by as much. Tokens follow
 // Redis's clock: where that is set back, those of a lock that becomes free before it has caught up
-// may be smaller than before.
-// A waiting process that stops without its connection ending costs one TTL, once.
+// may be smaller than before. A waiting process that stops without its connection ending
+// costs one TTL, once.
 //
-// All processes need the same Prefix and version. It needs Redis 7.0 or newer, a TTL of 10 ms
-// or more, and these rights: GET, SET, DEL, APPEND, PTTL, PEXPIRE, EXISTS, RPUSH, RPUSHX, LPUSH,
-// LPOP, LPOS, LRANGE, LREM, TIME, PING, EVAL, EVALSHA on keys PREFIX*, SPUBLISH, SSUBSCRIBE
-// and SUNSUBSCRIBE on channels PREFIX* (in a cluster keys and channels {PREFIX* too, and for a
-// name with a } that is no hash tag, such as begin with {).
+// It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, and the
+// Rights; all processes need the same Prefix and version. DESIGN.md has the protocol, and
+// argues why it holds.
 package handoff
 
 import (
 	"context"
-	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"maps"
@@ -48,25 +33,24 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/shared"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-//go:embed handoff.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "handoff",
 		Summary:     "the release hands the lock to the next: in the process for as long as linger, then to the longest waiting process",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
 		Rights:      Rights(),
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
-// Rights are what a user of Redis needs for this lock, and for cohort.
+// Rights are what a user of Redis needs for this lock, and for cohort. In a cluster keys and
+// channels begin with { too.
 func Rights() strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -79,10 +63,23 @@ func Rights() strategies.Rights {
 }
 
 // Options are of one process; others may have their own.
+//
+// A process that has the lock passes it on among its own waiters before it gives it up to
+// other processes: to those who waited when the lock came to it, and for as long as Linger.
+// Nothing is sent for a pass. In a process all who ask for the same TTL are served in the order in
+// which they came. Somebody who waits is overtaken by each client of the other processes
+// once at most, for each lease that comes to his process until it is his turn. That is one lease if
+// those before him there are done within Linger, and else at most one for each of them and
+// one more. With Linger 0 everybody has a place of his own in Redis's queue, and all are
+// served in the order in which Redis took the requests. What is said of order does not hold for a process
+// that cannot be told at its turn, which comes back to the head of the queue, nor after a
+// holder has died, when whoever asks first gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on among its own waiters; 0 passes nothing on, for the order in which Redis took the requests"`
+	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 is MostTurns.
+	Turns int
 }
 
 // Defaults are Options that cost Redis least.
@@ -98,10 +95,14 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 
 // Validate rejects what cannot be.
 func (o Options) Validate() error {
+	var faults []error
 	if o.Linger < 0 {
-		return errors.New("linger must not be negative")
+		faults = append(faults, errors.New("linger must not be negative"))
 	}
-	return nil
+	if o.Turns < 0 || o.Turns > MostTurns {
+		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns))
+	}
+	return errors.Join(faults...)
 }
 
 // MostTurns is how many turns a process can have of one lease: as many as each µs of
@@ -139,22 +140,25 @@ type Locker struct {
 	keeper       keeper
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
-	if err := options.Validate(); err != nil {
-		return nil, fmt.Errorf("handoff: %w", err)
-	}
-	return Open(config, options.Linger, MostTurns)
+// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+	return NewWith(client, Defaults(), options...)
 }
 
-// Open is New with a bound on the turns that a process has of one lease, up to MostTurns.
-func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, error) {
-	faults := []error{config.Validate(1), validTTL(config.TTL)}
-	if turns < 1 || turns > MostTurns {
-		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, turns))
-	}
+// NewWith is New with Options of this lock.
+func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]redis.UniversalClient{client}, func(c strategies.Config) (*Locker, error) { return Open(c, own) }, options)
+}
+
+// Open returns a Locker on the first node, as lockbench needs it. It does not talk to
+// Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
+	faults := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
+	}
+	if options.Turns == 0 {
+		options.Turns = MostTurns
 	}
 	conn, err := shared.Open(config.Nodes[0])
 	if err != nil {
@@ -162,7 +166,7 @@ func Open(config strategies.Config, linger time.Duration, turns int) (*Locker, e
 	}
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: linger, turns: turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
+		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
 		lines: map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)

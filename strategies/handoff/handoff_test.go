@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 

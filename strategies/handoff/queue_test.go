@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/cohort" // which is this lock, with other bounds
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )

@@ -27,7 +27,7 @@ func rate(b *testing.B, options Options, processes int) {
 	const slice, clients = 200 * time.Millisecond, 100
 	server := redistest.Start(b)
 	open := func() *Locker {
-		l, err := New(strategies.Config{Nodes: []strategies.Node{server.Node(b)}, Prefix: "rate:", TTL: time.Minute}, options)
+		l, err := Open(strategies.Config{Nodes: []strategies.Node{server.Node(b)}, Prefix: "rate:", TTL: time.Minute}, options)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,25 +12,21 @@ package local
 import (
 	"container/list"
 	"context"
-	_ "embed"
 	"fmt"
 	"sync"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-//go:embed local.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:         "local",
 		Summary:      "in-process FIFO mutex: the floor with exclusion",
-		Doc:          strategies.PackageComment(source),
 		Claims:       strategies.Claims{Exclusion: true, FIFO: true},
 		Capacity:     1,
 		MaxInstances: 1,
-	}, Options{}, New)
+	}, Options{}, Open)
 }
 
 // Options are none.
@@ -55,8 +51,8 @@ type queue struct {
 // never blocks.
 type waiter struct{ granted chan *lease }
 
-// New returns a Locker; it never fails.
-func New(config strategies.Config, _ Options) (*Locker, error) {
+// Open returns a Locker; it never fails.
+func Open(config strategies.Config, _ Options) (*Locker, error) {
 	return &Locker{probe: config.Probe, queues: map[string]*queue{}}, nil
 }
 

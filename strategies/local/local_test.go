@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/local"
 )
@@ -13,7 +14,7 @@ func TestConformance(t *testing.T) { trial.Conform(t, "local") }
 
 func TestCountsOneAttemptAndOneWakeUp(t *testing.T) {
 	probe := &strategies.Probe{}
-	locker, err := local.New(strategies.Config{Probe: probe}, local.Options{})
+	locker, err := local.Open(strategies.Config{Probe: probe}, local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestCountsOneAttemptAndOneWakeUp(t *testing.T) {
 }
 
 func BenchmarkUncontended(b *testing.B) {
-	locker, err := local.New(strategies.Config{}, local.Options{})
+	locker, err := local.Open(strategies.Config{}, local.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func stranger(s *stage) {
 
 func tryLock(s *stage) {
 	both := s.several(2, longTTL)
-	trier, ok := both[1].Locker.(strategies.Trier)
+	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
 	if !ok {
 		s.Skip("it has no try-lock")
 	}
@@ -131,7 +131,7 @@ func tryLock(s *stage) {
 
 func reentrance(s *stage) {
 	both := s.several(2, longTTL)
-	locker, ok := both[0].Locker.(strategies.Reentrant)
+	locker, ok := strategies.As[strategies.Reentrant](both[0].Locker)
 	if !ok {
 		s.fatalf("it has no AcquireAs")
 	}

@@ -111,7 +111,7 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
 	var err error
-	trier, tries := locker.(strategies.Trier)
+	trier, tries := strategies.As[strategies.Trier](locker)
 	switch {
 	case turn%4 == 1 && tries:
 		lease, err = trier.TryAcquire(ctx, "key")

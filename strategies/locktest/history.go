@@ -60,11 +60,11 @@ func (h *History) Operations() []Operation {
 }
 
 // Watch returns a Locker that records what that client does with it; it has a
-// try-lock if locker has one. A client's calls must not overlap. The leases can be
-// extended if locker's can, and have no other methods than that and Release.
+// try-lock if locker has one. A client's calls must not overlap. The leases can do what
+// locker's can: strategies.As finds it.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
-	if trier, ok := locker.(strategies.Trier); ok {
+	if trier, ok := strategies.As[strategies.Trier](locker); ok {
 		return &watchedTrier{w, trier}
 	}
 	return w
@@ -120,7 +120,7 @@ func (w *watched) record(ctx context.Context, key string, acquire func(context.C
 	case err != nil:
 		o.Event = Failed
 	}
-	if fenced, ok := lease.(strategies.Fenced); ok {
+	if fenced, ok := strategies.As[strategies.Fenced](lease); ok {
 		o.Token = fenced.FencingToken()
 	}
 	number := w.history.add(o)
@@ -129,7 +129,7 @@ func (w *watched) record(ctx context.Context, key string, acquire func(context.C
 	}
 	held := &watchedLease{lease: lease, history: w.history, acquired: number}
 	held.note()
-	if extender, ok := lease.(strategies.Extender); ok {
+	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		return &watchedExtender{held, extender}, nil
 	}
 	return held, nil
@@ -143,11 +143,14 @@ type watchedLease struct {
 
 // note writes down until when the lease is valid, as far as is known now.
 func (held *watchedLease) note() {
-	if timed, ok := held.lease.(strategies.Timed); ok {
+	if timed, ok := strategies.As[strategies.Timed](held.lease); ok {
 		until := timed.ValidUntil().Sub(held.history.began)
 		held.history.change(held.acquired, func(o *Operation) { o.Until = until })
 	}
 }
+
+// Unwrap is the locker's lease.
+func (held *watchedLease) Unwrap() strategies.Lease { return held.lease }
 
 func (held *watchedLease) Release(ctx context.Context) error {
 	held.note()

@@ -154,7 +154,7 @@ func TestCheckHistory(t *testing.T) {
 // and holds everything that they did.
 func TestHistoryRecords(t *testing.T) {
 	const clients, turns = 4, 20
-	locker, err := local.New(strategies.Config{}, local.Options{})
+	locker, err := local.Open(strategies.Config{}, local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +162,13 @@ func TestHistoryRecords(t *testing.T) {
 	var all sync.WaitGroup
 	for client := range clients {
 		watched := history.Watch(client, locker)
+		trier, ok := strategies.As[strategies.Trier](watched)
+		if !ok {
+			t.Fatal("the try-lock is lost")
+		}
 		all.Go(func() {
 			for range turns {
-				lease, err := watched.(strategies.Trier).TryAcquire(t.Context(), "k")
+				lease, err := trier.TryAcquire(t.Context(), "k")
 				if errors.Is(err, strategies.ErrHeld) {
 					lease, err = watched.Acquire(t.Context(), "k")
 				}

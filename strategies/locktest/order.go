@@ -44,7 +44,7 @@ func fencing(s *stage) {
 	var last int64
 	grows := func(lease strategies.Lease) {
 		s.Helper()
-		fenced, ok := lease.(strategies.Fenced)
+		fenced, ok := strategies.As[strategies.Fenced](lease)
 		if !ok {
 			s.fatalf("its leases have no FencingToken")
 		}

@@ -46,7 +46,7 @@ func lateRelease(s *stage) {
 	s.full(third, "key")
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
-	if extender, ok := lease.(strategies.Extender); ok {
+	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		if err := extender.Extend(ctx, longTTL); !errors.Is(err, strategies.ErrNotHeld) {
 			s.errorf("extending a lost lease returned %v, want ErrNotHeld", err)
 		}
@@ -64,7 +64,7 @@ func extend(s *stage) {
 	s.calmly(2*shortTTL, func(ttl time.Duration, w *standstill) (fault string) {
 		i := s.open(ttl)
 		lease := s.acquire(i, "key")
-		extender, ok := lease.(strategies.Extender)
+		extender, ok := strategies.As[strategies.Extender](lease)
 		if !ok {
 			s.release(lease)
 			s.Skip("its leases cannot be extended")
@@ -76,7 +76,7 @@ func extend(s *stage) {
 			fault = fmt.Sprintf("extend: %v", err)
 		} else {
 			s.believable(i, lease, longTTL)
-			if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
+			if timed, ok := strategies.As[strategies.Timed](lease); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
 				fault = fmt.Sprintf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
 			}
 		}
@@ -101,7 +101,7 @@ func validity(s *stage) {
 		s.release(lease)
 	}
 	lease := s.fill(i, "key")[0]
-	timed, ok := lease.(strategies.Timed)
+	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {
 		s.Skip("its leases do not say until when they are valid")
 	}
@@ -120,7 +120,7 @@ func validity(s *stage) {
 // was sent, where both can be seen: its TTL has begun then, or before.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
 	s.Helper()
-	timed, ok := lease.(strategies.Timed)
+	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {
 		return
 	}

@@ -86,7 +86,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	i.Locker = locker
 	s.instances = append(s.instances, i)
 	s.Cleanup(func() { _ = locker.Close() })
-	if p, ok := locker.(strategies.Preparer); ok {
+	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		if err := p.Prepare(s.Context(), []string{"key"}); err != nil {
 			s.fatalf("prepare: %v", err)
 		}
@@ -169,7 +169,7 @@ func (s *stage) free(i *instance, key string) bool {
 func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	s.Helper()
 	var w *waiter
-	if trier, ok := i.Locker.(strategies.Trier); ok {
+	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
 		w = s.waiterFor(i, key, trier.TryAcquire)
 		if !w.within(s.patience) {
 			s.broken(trying, "it goes on for %v", s.patience)

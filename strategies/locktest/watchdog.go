@@ -50,7 +50,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration, w *standstill) (fau
 			fault = "a living holder's lease ran out"
 		}
 	}
-	if watched, ok := leases[0].(strategies.Watched); ok && fault == "" {
+	if watched, ok := strategies.As[strategies.Watched](leases[0]); ok && fault == "" {
 		select {
 		case <-watched.Lost():
 			fault = "a lease that is held was told to be lost"

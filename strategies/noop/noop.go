@@ -7,22 +7,18 @@ package noop
 
 import (
 	"context"
-	_ "embed"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-//go:embed noop.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "noop",
 		Summary:  "does nothing: the harness floor",
-		Doc:      strategies.PackageComment(source),
 		Capacity: 1, // it poses as a lock, so that the audit can catch it
 		Caveat:   "excludes nobody",
-	}, Options{}, New)
+	}, Options{}, Open)
 }
 
 // Options are none.
@@ -31,8 +27,8 @@ type Options struct{}
 // Locker hands out leases to everybody.
 type Locker struct{}
 
-// New returns a Locker; it never fails.
-func New(strategies.Config, Options) (Locker, error) { return Locker{}, nil }
+// Open returns a Locker; it never fails.
+func Open(strategies.Config, Options) (Locker, error) { return Locker{}, nil }
 
 // Acquire returns at once.
 func (Locker) Acquire(context.Context, string) (strategies.Lease, error) { return lease{}, nil }

@@ -31,7 +31,6 @@
 package pubsub
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 
@@ -40,20 +39,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-//go:embed pubsub.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "pubsub",
 		Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		Rights:      redisson.LockRights(),
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 // Options of the lock.
@@ -86,8 +82,8 @@ type Locker struct {
 	hangUp func() error // ends the pipeline
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/pubsub"
@@ -40,7 +41,7 @@ func open(t testing.TB, server *redistest.Server, ttl time.Duration, change ...f
 	for _, f := range change {
 		f(config)
 	}
-	locker, err := pubsub.New(config, pubsub.Defaults())
+	locker, err := pubsub.Open(config, pubsub.Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

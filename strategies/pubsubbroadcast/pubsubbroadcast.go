@@ -17,7 +17,6 @@
 package pubsubbroadcast
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 
@@ -25,20 +24,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-//go:embed pubsubbroadcast.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "pubsub-broadcast",
 		Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerWaiter: 1},
 		Rights:      redisson.LockRights(),
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 // Options of the lock.
@@ -66,8 +62,8 @@ type lock = redisson.Lock
 // Reentrant and Preparer.
 type Locker struct{ *lock }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}

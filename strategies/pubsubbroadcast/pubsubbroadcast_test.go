@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	_ "github.com/lockbench/lockbench/strategies/pubsubbroadcast"
 )
 
 func TestConformance(t *testing.T) { trial.Conform(t, "pubsub-broadcast") }

@@ -84,7 +84,7 @@ func (c *cluster) open(config strategies.Config, options redlock.Options) *redlo
 	if config.TTL == 0 {
 		config.TTL = longTTL
 	}
-	locker, err := redlock.New(config, options)
+	locker, err := redlock.Open(config, options)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"testing"
 
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 

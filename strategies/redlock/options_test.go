@@ -65,7 +65,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"all is drift":   {strategies.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
 		"never so valid": {strategies.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
 	} {
-		if _, err := redlock.New(test.config, quickly(test.change)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := redlock.Open(test.config, quickly(test.change)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

@@ -58,14 +58,11 @@ import (
 // fewest is the least number of nodes of which a majority survives the loss of one.
 const fewest = 3
 
-//go:embed redlock.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "redlock",
 		Summary:  "SET NX PX on a majority of independent nodes",
-		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    fewest,
@@ -75,7 +72,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 var (
@@ -104,8 +101,8 @@ type Locker struct {
 	stopUndo   context.CancelFunc
 }
 
-// New returns a Locker on all nodes. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on all nodes. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	ttl := config.TTL.Truncate(time.Millisecond)
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)

@@ -31,7 +31,6 @@ package semaphore
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -46,19 +45,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-//go:embed semaphore.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the semaphore, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "semaphore",
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
 		Persistent:  []string{"{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 // Options of the semaphore.
@@ -120,8 +116,8 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/semaphore"

@@ -18,7 +18,6 @@ package setnx
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -32,14 +31,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
-//go:embed setnx.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "setnx",
 		Summary:  "SETNX without TTL, polled; GET then DEL to release: the naive lock",
-		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true},
 		Capacity: 1,
 		Nodes:    1,
@@ -49,7 +45,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"setnx", "get", "del"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options choose how waiters poll.
@@ -79,9 +75,9 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet. The
+// Open returns a Locker on the first node. It does not talk to Redis yet. The
 // config's TTL is of no effect.
-func New(config strategies.Config, options Options) (*Locker, error) {
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("setnx: %w", err)
 	}

@@ -33,21 +33,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
-//go:embed setnxexpire.go
-var source string
-
-func init() {
-	strategies.Register(Defaults().Refine(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:     "setnx-expire",
 		Summary:  "SETNX, then EXPIRE as a second command, polled",
-		Doc:      strategies.PackageComment(source),
 		Capacity: 1,
 		Nodes:    1,
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"setnx", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}), Defaults(), New)
+	}), Defaults(), Open)
 }
 
 var (
@@ -96,8 +93,8 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("setnx-expire: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/setnxexpire"
@@ -27,7 +28,7 @@ func open(t testing.TB, config strategies.Config, change ...func(*setnxexpire.Op
 	for _, change := range change {
 		change(&options)
 	}
-	locker, err := setnxexpire.New(config, options)
+	locker, err := setnxexpire.Open(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}

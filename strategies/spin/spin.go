@@ -20,7 +20,6 @@ package spin
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,14 +37,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-//go:embed spin.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "spin",
 		Summary:  "SET NX PX, polled with backoff",
-		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
@@ -53,7 +49,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Refine adds the right to wait for replicas, and counts the pipeline's connection.
@@ -76,8 +72,8 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("spin: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/spin"
@@ -23,7 +24,7 @@ func TestConformance(t *testing.T) {
 
 func open(t testing.TB, config strategies.Config, options spin.Options) *spin.Locker {
 	t.Helper()
-	locker, err := spin.New(config, options)
+	locker, err := spin.Open(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestWaiterPaysOneSetATry(t *testing.T) {
 }
 
 func TestNewNamesEveryFault(t *testing.T) {
-	_, err := spin.New(strategies.Config{}, spin.Options{Backoff: "linear"})
+	_, err := spin.Open(strategies.Config{}, spin.Options{Backoff: "linear"})
 	if err == nil {
 		t.Fatal("no node, no TTL and an unknown backoff were accepted")
 	}

@@ -50,14 +50,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
-//go:embed stream.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "stream",
 		Summary:     "a release is added to a stream that each process reads with XREAD BLOCK",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,
@@ -67,7 +64,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "sadd", "srem", "xadd", "xread", "xrevrange", "exists", "pttl", "client|id", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Options{}, New)
+	}, Options{}, Open)
 }
 
 const noCluster = "one XREAD cannot read from all nodes of a cluster"
@@ -94,9 +91,9 @@ type Locker struct {
 	closed atomic.Bool
 }
 
-// New returns a Locker on the first node, which must not be a cluster. It does not
+// Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
-func New(config strategies.Config, _ Options) (*Locker, error) {
+func Open(config strategies.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("stream: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/stream"
@@ -37,7 +38,7 @@ func open(t testing.TB, server *redistest.Server) process {
 func openWith(t testing.TB, config strategies.Config) process {
 	t.Helper()
 	config.TTL = time.Hour // nobody is woken by a lease that runs out
-	locker, err := stream.New(config, stream.Options{})
+	locker, err := stream.Open(config, stream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +386,7 @@ func TestClustersAreRefused(t *testing.T) {
 	config := strategies.Config{TTL: time.Second, Nodes: []strategies.Node{{
 		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
 	}}}
-	if _, err := stream.New(config, stream.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
+	if _, err := stream.Open(config, stream.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a cluster was met with %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func expiryIsTold(t *testing.T, left time.Duration) (spoilt string) {
 	outside := server.Client(t)
 	config := trial.Config(t, server)
 	config.TTL = time.Hour
-	locker, err := New(config, Options{})
+	locker, err := Open(config, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,6 @@ package tracking
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -46,14 +45,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-//go:embed tracking.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "tracking",
 		Summary:     "client-side-caching invalidation wakes one waiter a process, also when a lock expires",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity:    1,
 		Nodes:       1,
@@ -64,7 +60,7 @@ func init() {
 			Channels: []string{"__redis__:invalidate"},
 			Commands: []string{"set", "pttl", "client|id", "client|tracking", "subscribe", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Options{}, New)
+	}, Options{}, Open)
 }
 
 const noCluster = "a cluster's nodes cannot all redirect to one connection"
@@ -81,9 +77,9 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
-// New returns a Locker on the first node, which must not be a cluster. It does not
+// Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
-func New(config strategies.Config, _ Options) (*Locker, error) {
+func Open(config strategies.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("tracking: %w", err)
 	}

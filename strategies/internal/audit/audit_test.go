@@ -14,8 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/cohort"
-	_ "github.com/lockbench/lockbench/strategies/handoff"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 

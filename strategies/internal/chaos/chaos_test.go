@@ -16,8 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/cohort"
-	_ "github.com/lockbench/lockbench/strategies/handoff"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -189,7 +188,7 @@ func (c *chaos) client(p *process, number int) {
 			c.note(err)
 			continue
 		}
-		if extender, ok := lease.(strategies.Extender); ok && rand.IntN(8) == 0 {
+		if extender, ok := strategies.As[strategies.Extender](lease); ok && rand.IntN(8) == 0 {
 			if err := extender.Extend(p.ctx, ttl/2+rand.N(ttl)); err != nil {
 				c.note(err)
 			}

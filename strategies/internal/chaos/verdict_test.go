@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -133,18 +134,29 @@ func (c *chaos) tell(key string, holds []hold) {
 
 // forgive has leases end when Redis loses its data or its clock is set forward: who had
 // one then may find somebody else in. Redis may have granted it as long before its holder
-// knew as a TTL is long. A release that finds nothing may have been carried out before, its
+// knew as a TTL is long. Its process may pass on a lease that is gone until it has looked,
+// also to somebody who asked after the fault. A release that finds nothing may have been carried out before, its
 // answer lost with the connection; and one that is asked again after the lease ran out
 // cannot know whether the first was. It returns how many leases ended so.
 func (c *chaos) forgive(history []locktest.Operation) (n int) {
+	granted := map[int64]time.Duration{} // of each lease from Redis, whose turns differ in the last digits of the token
+	for _, o := range history {
+		if o.Event == locktest.Acquired {
+			at := max(o.Call, min(o.Return, o.Until-2*ttl)) // an extension is of 1.5 TTL at most
+			first, passed := granted[o.Token/handoff.MostTurns]
+			if !passed || at < first {
+				granted[o.Token/handoff.MostTurns] = at
+			}
+		}
+	}
 	until := map[int]time.Duration{}
 	for i, o := range history {
 		if o.Event != locktest.Acquired {
 			continue
 		}
-		granted := max(o.Call, min(o.Return, o.Until-2*ttl)) // an extension is of 1.5 TTL at most
 		for _, loss := range c.gone {
-			if granted <= loss.to && loss.from < o.Until {
+			passed := o.Call > loss.to // on, after the fault
+			if granted[o.Token/handoff.MostTurns] <= loss.to && loss.from < o.Until && (!passed || o.Return < loss.to+unseen) {
 				history[i].Until = max(loss.from, o.Call)
 				n++
 				break
@@ -160,6 +172,9 @@ func (c *chaos) forgive(history []locktest.Operation) (n int) {
 	}
 	return n
 }
+
+// unseen is for how long a process may pass on what Redis has lost, on a busy machine.
+const unseen = time.Second
 
 // hold is a lease, from when its holder knew of it until it began to release it, or until
 // the end of its validity.

@@ -3,23 +3,22 @@
 package owner
 
 import (
+	"crypto/rand"
 	"strconv"
 	"sync/atomic"
-
-	"github.com/google/uuid"
 )
 
-// Names are the names one Locker gives to its holders: its own random UUID and
-// a number.
+// Names are the names one Locker gives to its holders: a random text of its own
+// and a number.
 type Names struct {
 	instance string
 	last     atomic.Uint64
 }
 
 // New returns the names of a new instance.
-func New() *Names { return &Names{instance: uuid.NewString() + ":"} }
+func New() *Names { return &Names{instance: rand.Text() + ":"} }
 
-// Next is a name that nobody had before, "<uuid>:<n>". It draws no randomness,
+// Next is a name that nobody had before, "<random>:<n>". It draws no randomness,
 // so it costs one small allocation.
 func (n *Names) Next() string {
 	name := make([]byte, 0, 64)

@@ -10,12 +10,8 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/fair"
-	_ "github.com/lockbench/lockbench/strategies/fenced"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	_ "github.com/lockbench/lockbench/strategies/pubsub"
-	_ "github.com/lockbench/lockbench/strategies/pubsubbroadcast"
-	_ "github.com/lockbench/lockbench/strategies/semaphore"
 )
 
 // cluster is one of three primaries, for all subtests.

@@ -40,7 +40,7 @@ func StartOn(t testing.TB, nodes []strategies.Node, variant string, ttl time.Dur
 			t.Errorf("close: %v", err)
 		}
 	})
-	if p, ok := locker.(strategies.Preparer); ok {
+	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		if err := p.Prepare(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,6 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
-	_ "embed" // the package comment
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -39,14 +38,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
-//go:embed redislock.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "redislock",
 		Summary:  "bsm/redislock: MSETNX in a script, polled every 100 ms",
-		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
@@ -55,7 +51,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options tune redislock.
@@ -108,8 +104,8 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
-// New returns a Locker on the first node. It does not talk to Redis yet.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}

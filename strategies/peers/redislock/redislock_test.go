@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/redistest"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )

@@ -24,7 +24,6 @@ package redsync
 import (
 	"context"
 	cryptorand "crypto/rand"
-	_ "embed" // the package comment
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -44,14 +43,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
-//go:embed redsync.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:     "redsync",
 		Summary:  "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
-		Doc:      strategies.PackageComment(source),
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
@@ -60,7 +56,7 @@ func init() {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options tune redsync.
@@ -99,8 +95,8 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
-// New returns a Locker on all nodes.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on all nodes.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redsync: %w", err)
 	}

@@ -29,7 +29,6 @@ package rueidislock
 
 import (
 	"context"
-	_ "embed" // the package comment
 	"errors"
 	"fmt"
 	"sync"
@@ -39,14 +38,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-//go:embed rueidislock.go
-var source string
-
-func init() {
-	strategies.Register(strategies.Info{
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
 		Name:        "rueidislock",
 		Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
-		Doc:         strategies.PackageComment(source),
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
 		Capacity:    1,
 		Nodes:       1,
@@ -56,7 +52,7 @@ func init() {
 			Keys:     []string{"rueidislock:?:{key}"},
 			Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
 		},
-	}, Defaults(), New)
+	}, Defaults(), Open)
 }
 
 // Options tune rueidislock.
@@ -92,8 +88,8 @@ type Locker struct {
 	running sync.WaitGroup // calls of rueidislock's that may outlast their caller
 }
 
-// New returns a Locker on the first node, and connects to it.
-func New(config strategies.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node, and connects to it.
+func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
-	_ "github.com/lockbench/lockbench/strategies/peers/rueidislock"
 )
 
 func TestConformance(t *testing.T) {

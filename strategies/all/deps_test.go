@@ -1,0 +1,113 @@
+package all_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module  = "github.com/lockbench/lockbench/"
+	goRedis = "github.com/redis/go-redis/v9"
+)
+
+// goPackage is what go list tells of a package.
+type goPackage struct {
+	ImportPath string
+	Standard   bool
+	EmbedFiles []string
+	Deps       []string // all that is compiled for it
+}
+
+// listed are the packages of these patterns, and all that is compiled for them, by path.
+func listed(t *testing.T, patterns ...string) map[string]goPackage {
+	t.Helper()
+	var faults strings.Builder
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-json=ImportPath,Standard,EmbedFiles,Deps"}, patterns...)...)
+	list.Stderr = &faults
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, faults.String())
+	}
+	all := map[string]goPackage{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+}
+
+// isLock says whether a package is for services: a lock, or what locks share.
+func isLock(path string) bool {
+	below, ok := strings.CutPrefix(path, module+"strategies")
+	switch {
+	case !ok:
+		return false
+	case strings.HasPrefix(below, "/all"), strings.HasPrefix(below, "/peers/"), strings.HasPrefix(below, "/locktest"):
+		return false
+	}
+	return below != "/internal/trial"
+}
+
+// strange are the packages that a service would compile with a lock and does not expect: it
+// expects locks, the sleeps of those that poll, go-redis with its imports, and what of the
+// standard library is not for tools and tests.
+func strange(packages map[string]goPackage, lock string) []string {
+	expected := map[string]bool{module + "internal/pause": true}
+	for path, p := range packages {
+		if path == goRedis || strings.HasPrefix(path, goRedis+"/") {
+			expected[path] = true
+			for _, dep := range p.Deps {
+				expected[dep] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(packages[lock].Deps), func(dep string) bool {
+		tool := dep == "testing" || strings.HasPrefix(dep, "testing/") || strings.HasPrefix(dep, "go/")
+		return expected[dep] || isLock(dep) || packages[dep].Standard && !tool
+	})
+}
+
+// Importing a lock compiles what a service has anyway.
+func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
+	t.Parallel()
+	packages := listed(t, module+"strategies/...")
+	for _, lock := range []string{"handoff", "cohort", "spin", "pubsub", "fenced", "fair", "redlock", "semaphore"} {
+		if _, ok := packages[module+"strategies/"+lock]; !ok {
+			t.Errorf("there is no %s", lock)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(packages)) {
+		if !isLock(path) {
+			continue
+		}
+		if found := strange(packages, path); len(found) > 0 {
+			t.Errorf("importing %s compiles %s", path, strings.Join(found, ", "))
+		}
+		for _, file := range packages[path].EmbedFiles {
+			if strings.HasSuffix(file, ".go") {
+				t.Errorf("%s embeds its own source", path)
+			}
+		}
+	}
+	// What does bring more is found.
+	for path, brings := range map[string]string{
+		"strategies/peers/redsync":  "github.com/go-redsync/redsync/v4",
+		"strategies/locktest":       "testing",
+		"strategies/internal/trial": module + "internal/servers",
+	} {
+		if found := strange(packages, module+path); !slices.Contains(found, brings) {
+			t.Errorf("%s brings %s, and only %q were found", path, brings, found)
+		}
+	}
+}
