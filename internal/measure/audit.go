@@ -110,8 +110,7 @@ type Grant struct {
 // Acquire returned, while others got the lock and gave it up. What counts is the
 // leases' own instants.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
-	timed, _ := strategies.As[strategies.Timed](lease)
-	fenced, _ := strategies.As[strategies.Fenced](lease)
+	timed, fenced := capabilities(lease)
 	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed}
 
 	k.mu.Lock()
@@ -137,6 +136,18 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 		k.fence(h, fenced.FencingToken())
 	}
 	return grant
+}
+
+// capabilities are what the audit looks for in each lease. Few are wrappers, and an assertion
+// costs less than strategies.As.
+func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) {
+	timed, _ := lease.(strategies.Timed)
+	fenced, _ := lease.(strategies.Fenced)
+	if _, wraps := lease.(interface{ Unwrap() strategies.Lease }); wraps {
+		timed, _ = strategies.As[strategies.Timed](lease)
+		fenced, _ = strategies.As[strategies.Fenced](lease)
+	}
+	return timed, fenced
 }
 
 // admit takes a holder in and notes whether there is one too many with it.

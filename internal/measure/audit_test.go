@@ -21,6 +21,14 @@ func (lease) Release(context.Context) error { return nil }
 func (l lease) ValidUntil() time.Time       { return l.until }
 func (l lease) FencingToken() int64         { return l.token }
 
+// wrapper is a lease that is all that the one inside is.
+type wrapper struct {
+	plain
+	inside strategies.Lease
+}
+
+func (w wrapper) Unwrap() strategies.Lease { return w.inside }
+
 type plain struct{}
 
 func (plain) Release(context.Context) error { return nil }
@@ -98,6 +106,12 @@ func TestOverlaps(t *testing.T) {
 				k.Exit(w[client], int64(client))
 			}
 		}, results.Safety{MaxHolders: 1, FencedLeases: 5, FencingRegression: 2}},
+		{"leases in wrappers: a token goes back after a lease has run out", 1, func(k *Key, w []*Waiter) {
+			enter(k, w[1], 100, wrapper{inside: wrapper{inside: lease{until: clock.Time(110), token: 2}}})
+			enter(k, w[2], 200, wrapper{inside: lease{until: clock.Time(1 << 40), token: 1}})
+			k.Exit(w[1], 210)
+			k.Exit(w[2], 220)
+		}, results.Safety{MaxHolders: 2, Late: 1, LateNS: 10, FencedLeases: 2, FencingRegression: 1}},
 		{"a newcomer whose lease has run out on its way", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 100, plain{})
 			enter(k, w[2], 200, lease{until: clock.Time(90)})
