@@ -12,7 +12,6 @@ import (
 
 // die ends an instance as the death of its process would: leases stay behind.
 func (s *stage) die(i *instance) {
-	s.Helper()
 	if err := i.Close(); err != nil {
 		s.fatalf("close: %v", err)
 	}
@@ -36,10 +35,16 @@ func deadHolder(s *stage) {
 func lateRelease(s *stage) {
 	dead, alive, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	free, lease := s.fill(dead, "another")[0], s.fill(dead, "key")[0]
-	s.die(dead)
+	if s.info.Claims.Watchdog { // else they run out by themselves
+		s.die(dead)
+		if s.ownConnections(dead) {
+			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use the Config's clients or Options")
+		}
+	}
 	// Either may run out first: it may have been renewed once more than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
-		s.Skip("it does not free by itself")
+		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+		s.FailNow()
 	}
 	s.notHeld("the release of a lease that ran out", free)
 	next := s.fill(alive, "key")
@@ -67,7 +72,7 @@ func extend(s *stage) {
 		extender, ok := lease.(strategies.Extender)
 		if !ok {
 			s.release(lease)
-			s.Skip("its leases cannot be extended")
+			s.notApplicable("its leases cannot be extended")
 		}
 		leases := []strategies.Lease{lease}
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
@@ -103,12 +108,13 @@ func validity(s *stage) {
 	lease := s.fill(i, "key")[0]
 	timed, ok := lease.(strategies.Timed)
 	if !ok {
-		s.Skip("its leases do not say until when they are valid")
+		s.notApplicable("its leases do not say until when they are valid")
 	}
 	s.die(i)
 	next := s.waiterFor(alive, "key", alive.Acquire)
 	if !next.within(s.patience) {
-		s.Skip("it does not free by itself")
+		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+		s.FailNow()
 	}
 	if early := timed.ValidUntil().Sub(next.over); early > 0 {
 		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", early)
@@ -119,7 +125,6 @@ func validity(s *stage) {
 // believable compares a lease's validity with the moment in which the last command
 // was sent, where both can be seen: its TTL has begun then, or before.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
-	s.Helper()
 	timed, ok := lease.(strategies.Timed)
 	if !ok {
 		return

@@ -43,7 +43,6 @@ func watchdog(s *stage) {
 
 // keeps holds all permits for longer than their TTL. It returns what is wrong.
 func (s *stage) keeps(i, other *instance, ttl time.Duration, w *standstill) (fault string) {
-	s.Helper()
 	leases := s.fill(i, "key")
 	for end := time.Now().Add(ttl * 3 / 2); fault == "" && time.Now().Before(end); w.sleep(ttl/20, ttl/20) {
 		if !s.held(other, "key") {
