@@ -99,27 +99,45 @@ func extend(s *stage) {
 // validity checks that a lease says to be valid no longer than from the moment
 // before it was asked for, and that nobody else is granted the lock before its end.
 func validity(s *stage) {
-	i, alive := s.open(shortTTL), s.open(longTTL)
+	alive := s.open(longTTL)
 	for range 4 {
 		lease := s.acquire(alive, "key")
 		s.believable(alive, lease, longTTL)
 		s.release(lease)
 	}
-	lease := s.fill(i, "key")[0]
-	timed, ok := lease.(strategies.Timed)
+	for attempt, ttl := 1, shortTTL; ; attempt, ttl = attempt+1, 2*ttl {
+		late := s.outlived(alive, ttl)
+		if late < ttl/5 {
+			return
+		}
+		if attempt == attempts {
+			s.notJudged("a waiter gets the lock of one who died as much as %v after its TTL of %v: it may have been free before", late, ttl)
+		}
+		s.Logf("a waiter got the lock %v after a TTL of %v: once more", late, ttl)
+	}
+}
+
+// outlived is how long after a dead holder's lease had ceased to be valid another got
+// the lock.
+func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
+	dead := s.open(ttl)
+	timed, ok := s.fill(dead, "key")[0].(strategies.Timed)
 	if !ok {
 		s.notApplicable("its leases do not say until when they are valid")
 	}
-	s.die(i)
+	s.die(dead)
 	next := s.waiterFor(alive, "key", alive.Acquire)
 	if !next.within(s.patience) {
-		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl, s.patience)
 		s.FailNow()
 	}
-	if early := timed.ValidUntil().Sub(next.over); early > 0 {
-		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", early)
+	next.finish()
+	late := next.over.Sub(timed.ValidUntil())
+	if late < 0 {
+		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", -late)
 	}
 	s.release(next.lease)
+	return late
 }
 
 // believable compares a lease's validity with the moment in which the last command
