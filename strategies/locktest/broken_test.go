@@ -186,7 +186,7 @@ func (s subject) wrong(verdicts []locktest.Verdict) (wrong []string) {
 }
 
 func TestSuite(t *testing.T) {
-	const atATime = 12 // they mostly wait
+	const atATime = 20 // they mostly wait
 	subjects := append(correct(), broken()...)
 	if n := len(broken()); n < 15 {
 		t.Errorf("only %d broken lockers", n)

@@ -77,22 +77,20 @@ func extend(s *stage) {
 		leases := []strategies.Lease{lease}
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()
-		if err := extender.Extend(ctx, longTTL); err != nil {
-			fault = fmt.Sprintf("extend: %v", err)
-		} else {
-			s.believable(i, lease, longTTL)
-			if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
-				fault = fmt.Sprintf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
-			}
+		if err := extender.Extend(ctx, longTTL); err != nil { // too late, if the machine stood still
+			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(leases))
 		}
-		if fault == "" {
-			w.sleep(ttl*4/3, ttl/20)
-			leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
-			if !s.held(other, "key") {
-				fault = "an extended lease ran out with its first TTL"
-			}
+		s.believable(i, lease, longTTL)
+		if timed, ok := lease.(strategies.Timed); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
+			s.fatalf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
 		}
-		return cmp.Or(fault, s.releaseAll(leases))
+		w.sleep(ttl*4/3, ttl/20)
+		leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
+		if !s.held(other, "key") { // no machine stands still for so long
+			s.fatalf("an extended lease ran out with its first TTL")
+		}
+		s.release(leases...)
+		return ""
 	})
 }
 

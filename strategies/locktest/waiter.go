@@ -178,6 +178,17 @@ func (w *waiter) seen() bool {
 	return attempted && (w.s.info.Nodes == 0 || w.on.wire.lastWrite().After(w.began))
 }
 
+// tries waits for the waiter's instance to have made n attempts, where it says so, and
+// for a second at least: what cannot succeed may also end by itself.
+func (w *waiter) tries(n int64) {
+	for began := time.Now(); !w.isOver(); time.Sleep(time.Millisecond) {
+		enough := w.s.info.BlackBox || w.on.probe.Counts().Attempts >= w.attempts+n
+		if waited := time.Since(began); waited > time.Second && enough || waited > w.s.patience {
+			return
+		}
+	}
+}
+
 // finish waits for the waiter to have had its turn on a lock that is free.
 func (w *waiter) finish() {
 	w.overdue("a waiter waits on a lock that is free")
