@@ -39,7 +39,7 @@ type detection struct {
 
 const (
 	mostMisses   = 1 // of all looks at one broken locker
-	looksAtATime = 6
+	looksAtATime = 8
 )
 
 // TestDetection looks again and again at every broken locker, each time as a user does,
@@ -83,21 +83,30 @@ func TestDetection(t *testing.T) {
 // look takes looks in turn, so that all have had as many when time is over.
 func (d *detection) look(ctx context.Context, t *testing.T, looks int, books string) {
 	turn := make(chan struct{}, looksAtATime)
+	had := map[string]int{}
+	for _, s := range broken() {
+		had[s.name] = d.of(s.name).Looks
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
 	for n := range looks {
-		var all sync.WaitGroup
 		for _, s := range broken() {
-			if d.of(s.name).Looks > n || ctx.Err() != nil {
+			if had[s.name] > n {
 				continue
 			}
 			turn <- struct{}{}
+			if ctx.Err() != nil {
+				return
+			}
 			all.Go(func() {
 				defer func() { <-turn }()
-				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { d.add(ctx, s, s.lookedAt(ctx, t)) })
+				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) {
+					d.add(ctx, s, s.lookedAt(ctx, t))
+					if err := d.write(books); err != nil {
+						t.Error(err)
+					}
+				})
 			})
-		}
-		all.Wait()
-		if err := d.write(books); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
@@ -160,6 +169,8 @@ func readDetection(t *testing.T, file string) *detection {
 }
 
 func (d *detection) write(file string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the books: %w", err)
