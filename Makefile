@@ -4,6 +4,7 @@
 GO      ?= go
 EACH ?= 30s
 CHAOS ?= 5m
+LOOKS ?= 100
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
@@ -70,10 +71,11 @@ peers: redis ## docs/PEERS.md: our locks beside other libraries', in half an hou
 claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
 	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
 
-soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos
+soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
 	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
+	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code

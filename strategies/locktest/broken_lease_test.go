@@ -113,6 +113,8 @@ func (lease *redisLease) watch() {
 			}
 			switch {
 			case l.noRenewal:
+			case l.renewsBlindly:
+				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			case l.renewsForEver: // without a look whose it is
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)

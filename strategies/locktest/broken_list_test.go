@@ -62,6 +62,10 @@ func broken() []subject {
 			breaks("extend", extending, "ran out with its first TTL"),
 		polling(fault{noRenewal: true}, watchdog).called("a watchdog that sleeps").
 			breaks("watchdog", watching, "a living holder's lease ran out"),
+		polling(fault{renewsFirstOnly: true}, watchdog).called("a watchdog of an instance's first lease only").
+			breaks("watchdog", watching, "a living holder's lease ran out"),
+		polling(fault{renewsBlindly: true}, watchdog).waitingInVain().called("a watchdog that does not ask whose lock it renews").
+			breaks("watchdog", watching, "does not ask whose it is", recovering),
 		polling(fault{renewsForEver: true}, watchdog).waitingInVain().called("a watchdog that goes on after the release").
 			breaks("watchdog", watching, "and no other does: ", granting, recovering, late, extending, valid), // it takes the lock from the next
 		polling(fault{outlivesClose: true}, watchdog).waitingInVain().called("a watchdog that outlives its process").
@@ -85,11 +89,11 @@ func broken() []subject {
 		inProcess(localFault{swaps: true}, 1, fifo).called("every second waiter jumps the queue").
 			breaks("fifo", inOrder, "when it was waiter", notAgain),
 		inCohorts(cohortFault{forEver: true}).called("an instance passes the lock to its own newcomers for ever").
-			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
+			breaks("overtaking", notAgain, "before one who had asked earlier"),
 		inCohorts(cohortFault{barges: true}).called("an instance that has given the lock up is the next again").
-			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
+			breaks("overtaking", notAgain, "before one who had asked earlier"),
 		inProcess(localFault{lastFirst: true}, 1, bounded).called("who comes last is served first").
-			breaks("overtaking", notAgain, "before one who had asked earlier").atOnce(),
+			breaks("overtaking", notAgain, "before one who had asked earlier"),
 
 		// What is left.
 		onRedis(fault{registers: true}, 0).waitingInVain().called("who gave up stays registered").

@@ -40,6 +40,8 @@ type fault struct {
 	firstRelease    bool  // the first release of a re-entrant owner frees
 	noRenewal       bool  // the watchdog sleeps
 	renewsForEver   bool  // the watchdog goes on after Release
+	renewsBlindly   bool  // the watchdog does not ask whose lock it renews
+	renewsFirstOnly bool  // the watchdog knows an instance's first lease only
 	outlivesClose   bool  // the watchdog goes on after Close
 	evalsha         bool  // a release relies on the script cache
 	key             func(string) string
@@ -79,6 +81,7 @@ type redisLock struct {
 	watches                 bool
 
 	last, waits atomic.Int64
+	watching    atomic.Bool
 	closing     context.Context
 	close       context.CancelFunc
 	renewing    sync.WaitGroup
@@ -281,7 +284,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	}
 	lease.fence = reply[1]
 	lease.renewed(asked.Add(l.config.TTL))
-	if l.watches {
+	if l.watches && (!l.renewsFirstOnly || l.watching.CompareAndSwap(false, true)) {
 		lease.watch()
 	}
 	return true, 0, nil

@@ -21,14 +21,12 @@ type subject struct {
 	open func(strategies.Config) (strategies.Locker, error)
 	// impatient is for those whose fault is that something never happens.
 	impatient bool
-	// sure is for those whose fault must show at the first look.
-	sure bool
 
-	// What it must be rejected for: the test that is meant for it must say so, with
+	// What it must be rejected for: the check that is meant for it must say so, with
 	// those words, and no promise but this one may be found broken, and such as it
 	// cannot help breaking too. All are empty for a lock that is correct.
-	test, promise, seen string
-	also                []string
+	check, promise, seen string
+	also                 []string
 }
 
 const (
@@ -101,10 +99,8 @@ func (s subject) keeping(pattern string) subject {
 
 func (s subject) waitingInVain() subject { s.impatient = true; return s }
 
-func (s subject) atOnce() subject { s.sure = true; return s }
-
-func (s subject) breaks(test, promise, seen string, also ...string) subject {
-	s.test, s.promise, s.seen, s.also = test, promise, seen, also
+func (s subject) breaks(check, promise, seen string, also ...string) subject {
+	s.check, s.promise, s.seen, s.also = check, promise, seen, also
 	return s
 }
 
@@ -114,11 +110,12 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	for range s.info.Nodes {
 		servers = append(servers, redistest.Start(t))
 	}
-	each := func(do func(*redistest.Server)) func() {
-		return func() {
+	each := func(do func(*redistest.Server)) func() error { // which fail the test themselves
+		return func() error {
 			for _, server := range servers {
 				do(server)
 			}
+			return nil
 		}
 	}
 	f := locktest.Fixture{
@@ -133,63 +130,63 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 		Pause:    each((*redistest.Server).Pause),
 		Resume:   each((*redistest.Server).Resume),
 		Restart:  each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
-		Kill:     func(node int) { servers[node].Kill() },
-		Revive:   func(node int) { servers[node].Restart(t) },
+		Kill:     func(node int) error { servers[node].Kill(); return nil },
+		Revive:   func(node int) error { servers[node].Restart(t); return nil },
 		Rounds:   6,
 		Drawings: t.TempDir(),
 	}
 	return f
 }
 
-// judge runs the suite, and compares what it finds with what it should. On a busy
-// machine impatience may find too much of a broken locker, and a fault may hide: then
-// it looks again, with more patience. A correct lock has to pass at once.
+// judge runs the suite once, as its users do, and compares what it finds with what it
+// should.
 func (s subject) judge(t *testing.T) {
-	var wrong []string
-	for _, patience := range s.patience() {
-		fixture := s.fixture(t) // the last look may have left servers dead
-		fixture.Patience = patience
-		found := locktest.Check(t, func(*testing.T) locktest.Fixture { return fixture }, s.info)
-		for _, f := range found {
-			t.Logf("%s: %s", f.Test, f)
-		}
-		if wrong = s.wrong(found); len(wrong) == 0 {
-			return
-		}
+	fixture := s.fixture(t)
+	fixture.Patience = s.patience()
+	verdicts := locktest.Judge(t.Context(), fixture, s.info)
+	for _, v := range verdicts {
+		t.Log(v)
 	}
-	for _, w := range wrong {
-		t.Error(w)
+	for _, wrong := range s.wrong(verdicts) {
+		t.Error(wrong)
 	}
 }
 
-func (s subject) patience() []time.Duration {
-	const usual = 0
-	switch {
-	case s.impatient:
-		return []time.Duration{1500 * time.Millisecond, 3 * time.Second, 5 * time.Second, 8 * time.Second}
-	case s.test != "" && !s.sure:
-		return []time.Duration{usual, usual, usual, usual}
+// patience is short for those whose fault has to be waited for.
+func (s subject) patience() time.Duration {
+	if s.impatient {
+		return 4 * time.Second
 	}
-	return []time.Duration{usual}
+	return 0
+}
+
+// told says whether a check has named the fault.
+func (s subject) told(v locktest.Verdict) bool {
+	return slices.ContainsFunc(v.Failures, func(f locktest.Failure) bool {
+		return f.Check == s.check && f.Promise == s.promise && strings.Contains(f.String(), s.seen)
+	})
 }
 
 // wrong is what is wrong with the suite's findings.
-func (s subject) wrong(found []locktest.Failure) (wrong []string) {
-	var told bool
-	for _, f := range found {
-		if f.Promise != s.promise && !slices.Contains(s.also, f.Promise) {
-			wrong = append(wrong, fmt.Sprintf("%s finds broken what is not: %s", f.Test, f))
+func (s subject) wrong(verdicts []locktest.Verdict) (wrong []string) {
+	for _, v := range verdicts {
+		if v.Outcome == locktest.NotTried || v.Outcome == locktest.NotJudged {
+			wrong = append(wrong, v.String())
 		}
-		told = told || f.Test == s.test && f.Promise == s.promise && strings.Contains(f.String(), s.seen)
+		for _, f := range v.Failures {
+			if f.Promise != s.promise && !slices.Contains(s.also, f.Promise) {
+				wrong = append(wrong, fmt.Sprintf("%s finds broken what is not: %s", f.Check, f))
+			}
+		}
 	}
-	if s.test != "" && !told {
-		wrong = append(wrong, fmt.Sprintf("%q does not say %q of it", s.test, s.seen))
+	if s.check != "" && !slices.ContainsFunc(verdicts, s.told) {
+		wrong = append(wrong, fmt.Sprintf("%q does not say %q of it", s.check, s.seen))
 	}
 	return wrong
 }
 
 func TestSuite(t *testing.T) {
-	const atATime = 12 // they mostly wait
+	const atATime = 20 // they mostly wait
 	subjects := append(correct(), broken()...)
 	if n := len(broken()); n < 15 {
 		t.Errorf("only %d broken lockers", n)

@@ -4,14 +4,19 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
+// TB is what Calls needs of a testing.TB.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Calls returns how often each command ran on a server while do ran, also within
 // scripts, by INFO commandstats. The server must be nobody else's meanwhile.
-func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int {
+func Calls(t TB, server redis.UniversalClient, do func()) map[string]int {
 	t.Helper()
 	before := calls(t, server)
 	do()
@@ -25,7 +30,7 @@ func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int
 }
 
 // calls reads lines such as "cmdstat_set:calls=21,usec=175,…".
-func calls(t testing.TB, server redis.UniversalClient) map[string]int {
+func calls(t TB, server redis.UniversalClient) map[string]int {
 	t.Helper()
 	stats, err := server.Info(context.Background(), "commandstats").Result()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 
 // attempts are how often something is played that the machine can spoil by standing
 // still, such as a lease that must not run out.
-const attempts = 3
+const attempts = 5
 
 // calmly has play find no fault, with a lease of that TTL. A fault that is found when
 // the machine has stood still for a good part of the TTL may not be the lock's: then it
-// is played again, with twice the TTL.
+// is played again, with twice the TTL. A machine that stands still each time allows no
+// verdict.
 func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *standstill) (fault string)) {
-	s.Helper()
 	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
 		w := &standstill{last: time.Now()}
 		fault := play(ttl, w)
@@ -24,8 +24,11 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *stands
 		if fault == "" {
 			return
 		}
-		if w.longest < ttl/5 || attempt == attempts {
+		if w.longest < ttl/5 {
 			s.fatalf("%s", fault)
+		}
+		if attempt == attempts {
+			s.notJudged("%s, with a TTL of %v, but the machine stood still for %v", fault, ttl, w.longest)
 		}
 		s.Logf("%s, with a TTL of %v, but the machine stood still for %v: once more", fault, ttl, w.longest)
 	}

@@ -53,7 +53,6 @@ type fight struct {
 // watch waits for all clients, and ends their contexts when none has got anywhere
 // for too long.
 func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
-	f.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -136,7 +135,7 @@ func (f *fight) check() {
 	}
 	switch {
 	case errors.Is(err, ErrUndecided):
-		f.Logf("%v", err)
+		f.notJudged("%w", err)
 	case err != nil:
 		f.broken(promise, "%v", err)
 	}

@@ -1,49 +1,66 @@
-// Package locktest is the conformance suite: what a strategy claims of itself in
-// its Info is what it is tested for, against real servers.
+// Package locktest is the conformance suite: what a lock claims of itself in its
+// Info is what it is tested for, against real servers.
 //
-// Any strategy can run it from a test of its own, with servers that nobody else
-// uses meanwhile, since connections are killed and the script cache is flushed:
+// A test runs it with Run, one subtest for each check. Here of a lock on a Redis
+// that listens on addr, and that nobody else uses meanwhile, since connections are
+// killed and the script cache is flushed:
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
-//			return locktest.Fixture{Open: variant.Open, Nodes: func() []strategies.Node { … }}
-//		}, variant.Info())
+//			return locktest.Fixture{
+//				Open: func(c strategies.Config) (strategies.Locker, error) { return mylock.Open(c) },
+//				Nodes: func() []strategies.Node {
+//					return []strategies.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
+//				},
+//			}
+//		}, strategies.Info{
+//			Name: "mylock", Capacity: 1, Nodes: 1,
+//			Claims: strategies.Claims{Exclusion: true, Recovery: true},
+//		})
 //	}
 //
-// Every failure names the promise that was found broken. Check returns the
-// failures instead, for testing a suite or a locker that is meant to be rejected.
+// A command runs it with Judge, which needs no package testing and returns a Verdict
+// for each check: Checks lists them, with what each proves. Every failure names the
+// promise that was found broken and what was seen of it. What cannot be tried with
+// the Fixture, or does not come to a verdict, is said to be so and never passes.
 package locktest
 
 import (
-	"testing"
+	"context"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Factory makes what one of the suite's tests needs.
-type Factory func(t *testing.T) Fixture
-
-// Fixture is a strategy and the servers to try it on.
+// Fixture is a lock and the servers to try it on. Open alone is enough for a lock
+// that lives in the process; one on servers needs Nodes too. Each of the other
+// functions may be nil: what takes it is then not tried.
 type Fixture struct {
-	// Open opens the strategy as one application instance would.
+	// Open opens the lock as one application instance would. Its Config holds clients
+	// of the instance's own, which the suite closes; a client that Open makes itself
+	// is closed by the Locker's Close. A lock on the Config's clients, or that dials
+	// with their Options, is tested more sharply: its commands can be held up.
 	Open func(strategies.Config) (strategies.Locker, error)
-	// Nodes returns one Node a server, with Options to dial from; the suite opens
-	// each instance's own clients and closes them. It is not called when Info.Nodes
-	// is 0.
+	// Nodes returns one Node a server. Only their Options are used: the suite opens
+	// and closes clients of its own. It is not called when Info.Nodes is 0.
 	Nodes func() []strategies.Node
 
 	// Pause and Resume stop the servers for a while with their connections open, as
-	// SIGSTOP does; Restart ends them and starts them again, empty. Kill ends one
-	// server, by its index in Nodes, and Revive starts it again, empty. The tests
-	// that need what is nil are left out.
-	Pause, Resume, Restart func()
-	Kill, Revive           func(node int)
+	// SIGSTOP does; Restart ends them and starts them again, empty.
+	Pause, Resume, Restart func() error
+	// Kill ends one server, by its index in Nodes, and Revive starts it again, empty.
+	Kill, Revive func(node int) error
+
+	// Clients are those of the caller's own that Open's lockers use, if any: the
+	// connections in their pools may stay when a Locker is closed.
+	Clients []redis.UniversalClient
 
 	// Patience is how long anything may take that is not lost for good, 20 s when it
 	// is 0: far more than a loaded machine needs.
 	Patience time.Duration
-	// Rounds is how often a test plays what goes wrong only now and then, 30 times
+	// Rounds is how often a check plays what goes wrong only now and then, 30 times
 	// when it is 0.
 	Rounds int
 	// Drawings is the directory for the drawings of impossible histories; "" is the
@@ -51,34 +68,50 @@ type Fixture struct {
 	Drawings string
 }
 
-// Run tests what info claims.
-func Run(t *testing.T, factory Factory, info strategies.Info) {
-	for _, test := range tests() {
-		if test.applies(info) {
-			t.Run(test.name, func(t *testing.T) { play(onT{t}, factory(t), info, test) })
-		}
+// Judge runs all checks, one after the other on the same fixture, and returns their
+// verdicts in the order of Checks. Once ctx has ended the rest are NotJudged.
+func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Verdict {
+	var verdicts []Verdict
+	for _, check := range Checks() {
+		verdicts = append(verdicts, check.Judge(ctx, fixture, info))
 	}
+	return verdicts
 }
 
-// Check runs the same tests, but returns what they find: t fails only when the
-// servers cannot be had.
-func Check(t *testing.T, factory Factory, info strategies.Info) []Failure {
-	var all []Failure
-	for _, test := range tests() {
-		if !test.applies(info) {
-			continue
-		}
-		t.Run(test.name, func(t *testing.T) {
-			found := &collector{T: t}
-			fixture := factory(t)
-			done := make(chan struct{}) // found ends the goroutine that it fails in
-			go func() {
-				defer close(done)
-				play(found, fixture, info, test)
-			}()
-			<-done
-			all = append(all, found.failures...)
+// Test is what Run needs of a test: T is *testing.T.
+type Test[T any] interface {
+	Helper()
+	Context() context.Context
+	Log(args ...any)
+	Error(args ...any)
+	Skip(args ...any)
+	Run(name string, test func(t T)) bool
+}
+
+// Run tests what info claims: t is a *testing.T. Each check is a subtest on a fixture
+// of its own, which fails when the check's promise is broken or could not be judged,
+// and is skipped when it does not apply or cannot be tried.
+func Run[T Test[T]](t T, factory func(t T) Fixture, info strategies.Info) {
+	t.Helper()
+	for _, check := range Checks() {
+		t.Run(check.Name, func(t T) {
+			if why := check.Inapplicable(info); why != "" {
+				t.Skip("not applicable: " + why)
+			}
+			v := check.Judge(t.Context(), factory(t), info)
+			for _, line := range v.Log {
+				t.Log(line)
+			}
+			for _, f := range v.Failures {
+				t.Error(f)
+			}
+			switch v.Outcome {
+			case NotApplicable, NotTried:
+				t.Skip(v.Outcome.String() + ": " + v.Because)
+			case NotJudged:
+				t.Error("not judged: " + v.Because)
+			case Passed, Broken:
+			}
 		})
 	}
-	return all
 }

@@ -43,7 +43,6 @@ func fifo(s *stage) {
 func fencing(s *stage) {
 	var last int64
 	grows := func(lease strategies.Lease) {
-		s.Helper()
 		fenced, ok := strategies.As[strategies.Fenced](lease)
 		if !ok {
 			s.fatalf("its leases have no FencingToken")

@@ -58,7 +58,6 @@ func newRush(s *stage, hold time.Duration) *rush {
 // play has them all wait for one holder: the rush in two of the instances, so many who are
 // patient in the third.
 func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
-	r.Helper()
 	defer r.all.Wait()
 	defer r.end()
 	lease := r.acquire(holder, "key")
@@ -88,7 +87,6 @@ func (r *rush) stop() {
 
 // wait has one more wait, and returns when the servers have heard of him.
 func (r *rush) wait(on *instance) {
-	r.Helper()
 	p := &patient{waiter: r.newWaiter(on, "key"), before: map[int]int{}}
 	p.run(func(ctx context.Context) error {
 		lease, err := on.Acquire(ctx, "key")

@@ -2,79 +2,134 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
-	"testing"
 )
 
-// Failure is a promise that was found broken.
-type Failure struct {
-	Test    string // of the suite, that noticed
-	Promise string
-	Seen    string // what it was noticed by
-}
-
-// String names the promise first.
-func (f Failure) String() string { return fmt.Sprintf("broken promise: %s: %s", f.Promise, f.Seen) }
-
-// reporter is what the suite needs of a *testing.T, and where failures go.
-type reporter interface {
-	Helper()
-	Context() context.Context
-	Cleanup(func())
-	Logf(format string, args ...any)
-	Skip(args ...any)
-	Failed() bool
-	FailNow()
-	report(Failure)
-}
-
-// onT fails the test.
-type onT struct{ *testing.T }
-
-func (t onT) report(f Failure) { t.Helper(); t.Error(f) }
-
-// collector keeps failures to itself. What ends a test ends the goroutine that
-// it runs in.
-type collector struct {
-	*testing.T
+// report is what a check has to say, and how it ends. It may be written to by all
+// goroutines of the check, but ended only by the one that plays it.
+type report struct {
+	ctx context.Context
 
 	mu       sync.Mutex
 	failures []Failure
+	log      []string
+	end      Outcome // of an end that is none of the promise's: NotApplicable, NotTried, NotJudged
+	err      error   // why
+	cleanups []func()
 }
 
-func (c *collector) report(f Failure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failures = append(c.failures, f)
-}
-
-func (c *collector) Failed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.failures) > 0
-}
-
-func (c *collector) FailNow() { runtime.Goexit() }
-
-func (c *collector) Skip(args ...any) { c.Log(args...); runtime.Goexit() }
-
-// errorf says by what the test saw its promise broken.
+// errorf says by what the check saw its promise broken.
 func (s *stage) errorf(format string, args ...any) {
-	s.Helper()
-	s.broken(s.test.promise, format, args...)
+	s.broken(s.check.Promise, format, args...)
 }
 
-// fatalf is errorf, and ends the test.
+// fatalf is errorf, and ends the check.
 func (s *stage) fatalf(format string, args ...any) {
-	s.Helper()
 	s.errorf(format, args...)
 	s.FailNow()
 }
 
-// broken is errorf for a promise that another test is about.
+// broken is errorf for a promise that another check is about.
 func (s *stage) broken(promise, format string, args ...any) {
-	s.Helper()
-	s.report(Failure{s.test.name, promise, fmt.Sprintf(format, args...)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
+}
+
+// notApplicable ends the check: the lock has not what it is about.
+func (s *stage) notApplicable(format string, args ...any) {
+	s.stop(NotApplicable, fmt.Errorf(format, args...))
+}
+
+// notTried ends the check: the fixture cannot do what it takes.
+func (s *stage) notTried(format string, args ...any) {
+	s.stop(NotTried, fmt.Errorf(format, args...))
+}
+
+// notJudged ends the check: whether the promise is kept could not be found out. The
+// last argument is the error, where there is one, with %w.
+func (s *stage) notJudged(format string, args ...any) {
+	s.stop(NotJudged, fmt.Errorf(format, args...))
+}
+
+func (s *stage) stop(end Outcome, err error) {
+	s.mu.Lock()
+	if s.end == Passed {
+		s.end, s.err = end, err
+	}
+	s.mu.Unlock()
+	runtime.Goexit()
+}
+
+// alive ends the check if its context has ended.
+func (s *stage) alive() {
+	if err := s.ctx.Err(); err != nil {
+		s.notJudged("it was ended from outside: %w", err)
+	}
+}
+
+// Context ends with the check.
+func (r *report) Context() context.Context { return r.ctx }
+
+// Failed says whether a promise was found broken.
+func (r *report) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failures) > 0
+}
+
+// FailNow ends the check, whose failures have been told.
+func (r *report) FailNow() { runtime.Goexit() }
+
+// Logf notes what is worth knowing but breaks no promise.
+func (r *report) Logf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, fmt.Sprintf(format, args...))
+}
+
+// Cleanup has do called when the check is over, before what was asked for earlier.
+func (r *report) Cleanup(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, do)
+}
+
+func (r *report) cleanUp() {
+	r.mu.Lock()
+	all := slices.Clone(r.cleanups)
+	r.mu.Unlock()
+	for _, do := range slices.Backward(all) {
+		do()
+	}
+}
+
+var errEndedFromOutside = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
+
+// conclude fills in the outcome of a check that came to its own end, or not.
+func (r *report) conclude(v *Verdict, atItsEnd bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v.Failures, v.Log = slices.Clone(r.failures), slices.Clone(r.log)
+	err := r.err
+	switch {
+	case len(v.Failures) > 0:
+		v.Outcome = Broken
+		return
+	case r.end != Passed:
+		v.Outcome = r.end
+	case !atItsEnd:
+		v.Outcome, err = NotJudged, errEndedFromOutside
+	default:
+		v.Outcome = Passed
+		return
+	}
+	v.Because = err.Error()
+	if v.Outcome == NotJudged {
+		v.Err = err
+	}
 }

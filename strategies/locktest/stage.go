@@ -23,16 +23,17 @@ const (
 	shortTTL = 300 * time.Millisecond
 )
 
-// stage is what one test plays on.
+// stage is what one check plays on.
 type stage struct {
-	reporter
-	test      test
+	report
+	check     Check
 	fixture   Fixture
 	info      strategies.Info
 	patience  time.Duration
 	rounds    int
-	prefix    string          // marks all keys of the test
-	locks     map[string]bool // that have been asked for, as they are called in Redis
+	prefix    string            // marks all keys of the check
+	locks     map[string]bool   // that have been asked for, as they are called in Redis
+	nodes     []strategies.Node // the fixture's
 	instances []*instance
 	outside   []*outside // one a server
 }
@@ -45,33 +46,45 @@ type instance struct {
 	nodes []redis.UniversalClient
 }
 
-// play runs one test, and looks at what it leaves behind.
-func play(r reporter, fixture Fixture, info strategies.Info, test test) {
+func newStage(ctx context.Context, check Check, fixture Fixture, info strategies.Info) *stage {
 	s := &stage{
-		reporter: r, test: test, fixture: fixture, info: info,
+		report: report{ctx: ctx}, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		prefix: fmt.Sprintf("locktest-%016x:", rand.Uint64()),
 	}
 	s.locks = map[string]bool{s.prefix + "key": true}
-	// Goroutines inherit it, so that those left behind can be told from others.
-	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
-	defer pprof.SetGoroutineLabels(context.Background())
-	if info.Nodes > 0 {
-		for _, node := range fixture.Nodes() {
+	return s
+}
+
+// play runs the check, and looks at what it leaves behind. What it ends early is the
+// goroutine that calls it.
+func (s *stage) play() {
+	s.alive()
+	if s.info.Nodes > 0 {
+		if s.fixture.Nodes == nil {
+			s.notTried("the fixture has no servers")
+		}
+		// The clients that it may open are its own.
+		if s.nodes = s.fixture.Nodes(); len(s.nodes) < s.info.Nodes {
+			s.notTried("the fixture has %d servers, and the lock needs %d", len(s.nodes), s.info.Nodes)
+		}
+		for _, node := range s.nodes {
 			s.look(node)
 		}
 	}
-	test.run(s)
+	// Goroutines inherit it, so that those left behind can be told from others.
+	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
+	defer pprof.SetGoroutineLabels(context.Background())
+	s.check.run(s)
 	s.nothingLeft()
 }
 
 // open opens one more instance.
 func (s *stage) open(ttl time.Duration) *instance {
-	s.Helper()
 	i := &instance{probe: &strategies.Probe{}, wire: &wire{}}
 	config := strategies.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
 	if s.info.Nodes > 0 {
-		for _, node := range s.fixture.Nodes() {
+		for _, node := range s.nodes {
 			options := i.wire.options(*node.Options)
 			client := redis.NewUniversalClient(options)
 			s.Cleanup(func() { _ = client.Close() })
@@ -97,7 +110,6 @@ func (s *stage) open(ttl time.Duration) *instance {
 // several opens n instances, or as many as the strategy works across; it always
 // returns n, some of them the same then.
 func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam // tests say which they need
-	s.Helper()
 	var opened []*instance
 	for range n {
 		if most := s.info.MaxInstances; most > 0 && len(opened) >= most {
@@ -111,7 +123,6 @@ func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam
 
 // acquire must succeed.
 func (s *stage) acquire(i *instance, key string) strategies.Lease {
-	s.Helper()
 	w := s.waiterFor(i, key, i.Acquire)
 	if !w.within(s.patience) {
 		s.broken(granting, "a free lock was not granted within %v", s.patience)
@@ -125,13 +136,11 @@ func (s *stage) acquire(i *instance, key string) strategies.Lease {
 
 // fill takes all permits of a key.
 func (s *stage) fill(i *instance, key string) []strategies.Lease {
-	s.Helper()
 	return s.take(i, key, max(s.info.Capacity, 1))
 }
 
 // take takes n permits of a key.
 func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
-	s.Helper()
 	var leases []strategies.Lease
 	for range n {
 		leases = append(leases, s.acquire(i, key))
@@ -141,7 +150,6 @@ func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 
 // release must succeed.
 func (s *stage) release(leases ...strategies.Lease) {
-	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	for _, lease := range leases {
@@ -154,20 +162,17 @@ func (s *stage) release(leases ...strategies.Lease) {
 // held says whether a newcomer finds all permits taken. Where the strategy has no
 // try-lock it waits a moment, and what is free may seem held on a slow machine.
 func (s *stage) held(i *instance, key string) bool {
-	s.Helper()
 	return !s.obtains(i, key, 50*time.Millisecond)
 }
 
 // free says whether a newcomer finds a permit. Where the strategy has no try-lock
 // it waits as long as anything may take.
 func (s *stage) free(i *instance, key string) bool {
-	s.Helper()
 	return s.obtains(i, key, s.patience)
 }
 
 // obtains tries once, or else waits that long.
 func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
-	s.Helper()
 	var w *waiter
 	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
 		w = s.waiterFor(i, key, trier.TryAcquire)
@@ -189,7 +194,6 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 // full expects all permits to be taken, as they should be when they have just been
 // granted.
 func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neighbours
-	s.Helper()
 	if !s.held(i, key) {
 		s.broken(exclusive, "a lock was granted to one more than it has permits")
 		s.FailNow()
@@ -200,6 +204,7 @@ func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neigh
 func (s *stage) eventually(done func() bool) bool {
 	pause := time.Millisecond
 	for end := time.Now().Add(s.patience); ; time.Sleep(pause) {
+		s.alive()
 		if done() {
 			return true
 		}
@@ -210,9 +215,33 @@ func (s *stage) eventually(done func() bool) bool {
 	}
 }
 
+// ownConnections says whether the instance talks to its servers on connections that are
+// not made from the Options in its Config.
+func (s *stage) ownConnections(i *instance) bool {
+	return s.info.Nodes > 0 && i.wire.lastWrite().IsZero()
+}
+
+// forget has the servers forget the lock on key, with whatever belongs to it.
+func (s *stage) forget(key string) {
+	ctx := context.Background()
+	for _, o := range s.outside {
+		keys := o.Scan(ctx, 0, "*"+s.prefix+key+"*", 1000).Iterator()
+		for keys.Next(ctx) {
+			if err := o.Del(ctx, keys.Val()).Err(); err != nil {
+				s.notJudged("delete a key: %w", err)
+			}
+		}
+		if err := keys.Err(); err != nil {
+			s.notJudged("look for keys: %w", err)
+		}
+	}
+}
+
 // disturb calls one of the fixture's functions, whose goroutines are not ours.
-func (s *stage) disturb(do func()) {
+func (s *stage) disturb(what string, do func() error) {
 	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
 	pprof.SetGoroutineLabels(context.Background())
-	do()
+	if err := do(); err != nil {
+		s.notJudged("%s: %w", what, err)
+	}
 }

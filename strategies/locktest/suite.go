@@ -1,8 +1,13 @@
 package locktest
 
-import "github.com/lockbench/lockbench/strategies"
+import (
+	"context"
+	"time"
 
-// What a strategy promises, in the words of a failure.
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// What a lock promises, in the words of a failure.
 const (
 	granting   = "a free lock is granted, and given back once"
 	exclusive  = "never more holders than permits"
@@ -30,54 +35,126 @@ const (
 	majority   = "a majority of the nodes is enough, and needed"
 )
 
-// test is one of the suite's: of one promise, although it may see others broken.
-type test struct {
-	name    string
-	promise string
-	applies func(strategies.Info) bool
-	run     func(*stage)
+// Check is one of the suite's: of one promise, although it may see others broken.
+type Check struct {
+	Name    string
+	Promise string // as a Failure calls it
+	Proves  string // of a lock that passes, in a sentence
+
+	needs needs
+	run   func(*stage)
 }
 
-func excludes(i strategies.Info) bool { return i.Claims.Exclusion && i.Capacity > 0 }
-func shares(i strategies.Info) bool   { return excludes(i) && i.Capacity > 1 }
-func recovers(i strategies.Info) bool { return excludes(i) && i.Claims.Recovery }
-func onRedis(i strategies.Info) bool  { return excludes(i) && i.Nodes > 0 }
-func queues(i strategies.Info) bool   { return excludes(i) && i.Claims.FIFO }
-func bounds(i strategies.Info) bool {
-	return excludes(i) && i.Capacity == 1 && (i.Claims.Bounded || i.Claims.FIFO)
-}
-func fences(i strategies.Info) bool   { return excludes(i) && i.Claims.Fencing }
-func reenters(i strategies.Info) bool { return excludes(i) && i.Claims.Reentrant }
-func onNodes(i strategies.Info) bool  { return excludes(i) && i.Nodes > 1 }
-func watches(i strategies.Info) bool  { return excludes(i) && i.Claims.Watchdog }
+// needs are what a lock must claim, or be, for a check to apply.
+type needs []need
 
-func tests() []test {
-	return []test{
-		{"acquire and release", granting, func(strategies.Info) bool { return true }, acquireAndRelease},
-		{"closed", closing, excludes, closed},
-		{"strange keys", anyKey, excludes, strangeKeys},
-		{"exclusion", exclusive, excludes, exclusion},
-		{"permits", permitted, shares, permits},
-		{"stranger", ownersOnly, excludes, stranger},
-		{"try-lock", trying, excludes, tryLock},
-		{"cancelled wait", ending, excludes, cancelledWait},
-		{"cancelled at any moment", yielding, excludes, cancelledAnytime},
-		{"given-up waits", tidy, excludes, givenUpWaits},
-		{"fifo", inOrder, queues, fifo},
-		{"overtaking", bounded, bounds, overtaking},
-		{"fencing", growing, fences, fencing},
-		{"re-entrance", again, reenters, reentrance},
-		{"dead holder", recovering, recovers, deadHolder},
-		{"late release", late, recovers, lateRelease},
-		{"extend", extending, recovers, extend},
-		{"validity", valid, recovers, validity},
-		{"watchdog", watching, watches, watchdog},
-		{"release before the wait", waking, onRedis, releaseBeforeTheWait},
-		{"release during a reconnect", waking, onRedis, releaseDuringReconnect},
-		{"killed connections", waking, onRedis, killedConnections},
-		{"flushed scripts", scripting, onRedis, flushedScripts},
-		{"lost reply", ungranted, onRedis, lostReply},
-		{"restarted server", returning, onRedis, restartedServer},
-		{"dead nodes", majority, onNodes, deadNodes},
+// need returns why a lock has it not, or "".
+type need func(strategies.Info) string
+
+// unless is the need for something to hold, and what is said where it does not.
+func unless(holds func(strategies.Info) bool, why string) need {
+	return func(i strategies.Info) string {
+		if holds(i) {
+			return ""
+		}
+		return why
+	}
+}
+
+// claimed is the need for a guarantee.
+func claimed(what string, made func(strategies.Claims) bool) need {
+	return unless(func(i strategies.Info) bool { return made(i.Claims) }, "it does not claim "+what)
+}
+
+// What locks must be for most checks, and for some of them besides.
+var (
+	excludes = needs{
+		claimed("exclusion", func(c strategies.Claims) bool { return c.Exclusion }),
+		unless(func(i strategies.Info) bool { return i.Capacity > 0 }, "it does not limit its holders"),
+	}
+	shares   = excludes.and(unless(func(i strategies.Info) bool { return i.Capacity > 1 }, "it has one permit"))
+	recovers = excludes.and(claimed("recovery", func(c strategies.Claims) bool { return c.Recovery }))
+	onRedis  = excludes.and(unless(func(i strategies.Info) bool { return i.Nodes > 0 }, "it lives in the process, on no server"))
+	onNodes  = excludes.and(unless(func(i strategies.Info) bool { return i.Nodes > 1 }, "it is no quorum of several nodes"))
+	queues   = excludes.and(claimed("FIFO", func(c strategies.Claims) bool { return c.FIFO }))
+	bounds   = excludes.and(
+		claimed("bounded overtaking", func(c strategies.Claims) bool { return c.Bounded || c.FIFO }),
+		unless(func(i strategies.Info) bool { return i.Capacity == 1 }, "it has several permits"))
+	fences   = excludes.and(claimed("fencing", func(c strategies.Claims) bool { return c.Fencing }))
+	reenters = excludes.and(claimed("re-entrance", func(c strategies.Claims) bool { return c.Reentrant }))
+	watches  = excludes.and(claimed("a watchdog", func(c strategies.Claims) bool { return c.Watchdog }))
+)
+
+// missing is why a lock is not what is needed; "" if it is.
+func (n needs) missing(info strategies.Info) string {
+	for _, need := range n {
+		if why := need(info); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (n needs) and(more ...need) needs { return append(n[:len(n):len(n)], more...) }
+
+// Inapplicable is why the check says nothing of such a lock, as "it does not claim
+// fencing"; "" when it applies.
+func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missing(info) }
+
+// Judge runs the check on a fixture, until it is over or ctx has ended. Only calls
+// of the lock that never return are left behind.
+func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Verdict {
+	v := Verdict{Check: c.Name, Proves: c.Proves}
+	if why := c.Inapplicable(info); why != "" {
+		v.Outcome, v.Because = NotApplicable, why
+		return v
+	}
+	began := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := newStage(ctx, c, fixture, info)
+	defer s.cleanUp()
+	atItsEnd := false
+	played := make(chan struct{})
+	go func() { // what ends a check ends its goroutine
+		defer close(played)
+		s.play()
+		atItsEnd = true
+	}()
+	<-played
+	s.conclude(&v, atItsEnd)
+	v.Took = time.Since(began)
+	return v
+}
+
+// Checks returns all checks, in the order in which they are run.
+func Checks() []Check {
+	return []Check{
+		{"acquire and release", granting, "A free lock is granted and given back, and who gives it back twice is told that he did not hold it.", nil, acquireAndRelease},
+		{"closed", closing, "After Close nobody is granted a lock, and those who hold one can still give it back.", excludes, closed},
+		{"strange keys", anyKey, "Every string is a key of its own: with braces, spaces, zero bytes, letters of all scripts, a kilobyte of them, or empty.", excludes, strangeKeys},
+		{"exclusion", exclusive, "Clients of three instances that fight for one key are never inside at a time, and what they were answered is what one lock can have answered.", excludes, exclusion},
+		{"permits", permitted, "As many hold a semaphore as it has permits, and as many waiters get in as permits are given back.", shares, permits},
+		{"stranger", ownersOnly, "A lease that was given back cannot free the lock that somebody else holds by now.", excludes, stranger},
+		{"try-lock", trying, "A try-lock returns at once: refused while another holds the lock, granted when it is free.", excludes, tryLock},
+		{"cancelled wait", ending, "A wait ends with its context, by deadline or by cancel, with the context's error and without the lock.", excludes, cancelledWait},
+		{"cancelled at any moment", yielding, "Waits that are cancelled at any moment around a release keep neither the lock nor the wake-up from those behind them.", excludes, cancelledAnytime},
+		{"given-up waits", tidy, "Waits that were given up leave no key, channel, connection or goroutine behind.", excludes, givenUpWaits},
+		{"fifo", inOrder, "Waiters of three instances are served in the order in which they came.", queues, fifo},
+		{"overtaking", bounded, "No client is served again and again before one who asked earlier, however fast it comes back.", bounds, overtaking},
+		{"fencing", growing, "Each lease's token is larger than all before it, in all instances and after a holder's death.", fences, fencing},
+		{"re-entrance", again, "An owner acquires again what it holds, nobody else does, and the lock is free after as many releases.", reenters, reentrance},
+		{"dead holder", recovering, "The lock of a holder that died is granted to a waiter after the TTL.", recovers, deadHolder},
+		{"late release", late, "Who releases or extends a lease after it ran out is told so, and the next holder keeps the lock.", recovers, lateRelease},
+		{"extend", extending, "A lease that was extended outlasts its first TTL.", recovers, extend},
+		{"validity", valid, "A lease is said to be valid no longer than its TTL from before it was asked for, and nobody else gets the lock in that time.", recovers, validity},
+		{"watchdog", watching, "Each lease of a living holder is renewed beyond its TTL, that of a dead one is not, and a lock that was given back or taken by another is left alone.", watches, watchdog},
+		{"release before the wait", waking, "A release between any two commands of a waiter on its way to its wait reaches it.", onRedis, releaseBeforeTheWait},
+		{"release during a reconnect", waking, "A release while a waiter's connection is cut, or between any two commands with which it comes back, reaches it.", onRedis, releaseDuringReconnect},
+		{"killed connections", waking, "Waiters whose connections are killed just before a release get the lock.", onRedis, killedConnections},
+		{"flushed scripts", scripting, "Acquire, wait and release work after the servers have forgotten all scripts.", onRedis, flushedScripts},
+		{"lost reply", ungranted, "A lock that a server granted to somebody who had given up by then is freed, long before its TTL.", onRedis, lostReply},
+		{"restarted server", returning, "When a server comes back empty all waits end, and the same instances work on.", onRedis, restartedServer},
+		{"dead nodes", majority, "A quorum works on without a minority of its nodes, grants nothing without a majority, and recovers.", onNodes, deadNodes},
 	}
 }

@@ -24,7 +24,6 @@ type waiter struct {
 
 // waiter acquires on i and then releases.
 func (s *stage) waiter(i *instance, key string) *waiter {
-	s.Helper()
 	w := s.newWaiter(i, key)
 	w.run(func(ctx context.Context) error {
 		lease, err := i.Acquire(ctx, key)
@@ -38,7 +37,6 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 
 // waiterFor acquires in that way and keeps the lease.
 func (s *stage) waiterFor(i *instance, key string, acquire func(context.Context, string) (strategies.Lease, error)) *waiter {
-	s.Helper()
 	w := s.newWaiter(i, key)
 	w.run(func(ctx context.Context) (err error) {
 		w.lease, err = acquire(ctx, key)
@@ -65,8 +63,12 @@ func (w *waiter) run(do func(context.Context) error) {
 	}()
 	w.s.Cleanup(func() {
 		cancel()
-		if !w.s.Failed() { // else it may be stuck for good
-			w.within(w.s.patience)
+		if w.s.Failed() { // it may be stuck for good
+			return
+		}
+		select {
+		case <-w.done:
+		case <-time.After(w.s.patience):
 		}
 	})
 }
@@ -92,12 +94,14 @@ func (w *waiter) within(limit time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
+	case <-w.s.Context().Done():
+		w.s.alive()
+		return false
 	}
 }
 
 // parked returns when the waiter has found all permits taken and waits.
 func (w *waiter) parked() {
-	w.s.Helper()
 	w.settle()
 	switch {
 	case !w.isOver():
@@ -174,9 +178,19 @@ func (w *waiter) seen() bool {
 	return attempted && (w.s.info.Nodes == 0 || w.on.wire.lastWrite().After(w.began))
 }
 
+// tries waits for the waiter's instance to have made n attempts, where it says so, and
+// for a second at least: what cannot succeed may also end by itself.
+func (w *waiter) tries(n int64) {
+	for began := time.Now(); !w.isOver(); time.Sleep(time.Millisecond) {
+		enough := w.s.info.BlackBox || w.on.probe.Counts().Attempts >= w.attempts+n
+		if waited := time.Since(began); waited > time.Second && enough || waited > w.s.patience {
+			return
+		}
+	}
+}
+
 // finish waits for the waiter to have had its turn on a lock that is free.
 func (w *waiter) finish() {
-	w.s.Helper()
 	w.overdue("a waiter waits on a lock that is free")
 	if w.err != nil {
 		w.s.fatalf("a waiter got: %v", w.err)
@@ -186,7 +200,6 @@ func (w *waiter) finish() {
 // overdue ends the test when the waiter is not over: seen tells what that means if
 // the lock is free, as it ought to be.
 func (w *waiter) overdue(seen string, args ...any) {
-	w.s.Helper()
 	if w.within(w.s.patience) {
 		return
 	}
@@ -200,7 +213,6 @@ func (w *waiter) overdue(seen string, args ...any) {
 
 // end cancels the waiter and expects it to return for that.
 func (w *waiter) end() {
-	w.s.Helper()
 	w.cancel()
 	if !w.within(w.s.patience) {
 		w.s.broken(ending, "a waiter goes on although its context has ended")

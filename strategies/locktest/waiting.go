@@ -46,7 +46,6 @@ func cancelledWait(s *stage) {
 
 // refused expects the waiter to end with that error.
 func (w *waiter) refused(what string, want error) {
-	w.s.Helper()
 	switch {
 	case !w.within(w.s.patience):
 		w.s.fatalf("%s goes on although its context has ended", what)

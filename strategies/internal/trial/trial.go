@@ -31,11 +31,12 @@ func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
 	for range nodes {
 		servers = append(servers, redistest.Start(t))
 	}
-	each := func(do func(*redistest.Server)) func() {
-		return func() {
+	each := func(do func(*redistest.Server)) func() error { // which fail the test themselves
+		return func() error {
 			for _, server := range servers {
 				do(server)
 			}
+			return nil
 		}
 	}
 	return locktest.Fixture{
@@ -50,8 +51,8 @@ func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
 		Pause:   each((*redistest.Server).Pause),
 		Resume:  each((*redistest.Server).Resume),
 		Restart: each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
-		Kill:    func(node int) { servers[node].Kill() },
-		Revive:  func(node int) { servers[node].Restart(t) },
+		Kill:    func(node int) error { servers[node].Kill(); return nil },
+		Revive:  func(node int) error { servers[node].Restart(t); return nil },
 	}
 }
 

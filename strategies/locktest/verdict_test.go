@@ -1,0 +1,132 @@
+package locktest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+func TestChecksSayWhatTheyProve(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range locktest.Checks() {
+		if names[c.Name] {
+			t.Errorf("two checks are called %q", c.Name)
+		}
+		names[c.Name] = true
+		if c.Promise == "" || !strings.HasSuffix(c.Proves, ".") || strings.Count(c.Proves, ".") != 1 {
+			t.Errorf("%s: promise %q, proves %q: want one sentence", c.Name, c.Promise, c.Proves)
+		}
+	}
+}
+
+func outcomes(verdicts []locktest.Verdict) map[string]locktest.Outcome {
+	all := map[string]locktest.Outcome{}
+	for _, v := range verdicts {
+		all[v.Check] = v.Outcome
+	}
+	return all
+}
+
+// A lock in the process needs no more than Open.
+func TestJudgeWithoutServers(t *testing.T) {
+	s := inProcess(localFault{}, 1, fifo)
+	verdicts := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
+	if len(verdicts) != len(locktest.Checks()) {
+		t.Errorf("%d verdicts of %d checks", len(verdicts), len(locktest.Checks()))
+	}
+	got := outcomes(verdicts)
+	for check, want := range map[string]locktest.Outcome{
+		"acquire and release": locktest.Passed, "fifo": locktest.Passed, "fencing": locktest.NotApplicable,
+		"permits": locktest.NotApplicable, "lost reply": locktest.NotApplicable, "dead nodes": locktest.NotApplicable,
+	} {
+		if got[check] != want {
+			t.Errorf("%s: %v, want %v", check, got[check], want)
+		}
+	}
+	for _, v := range verdicts {
+		if (v.Because == "") != (v.Outcome == locktest.Passed) || len(v.Failures) > 0 || v.Proves == "" {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// What the fixture cannot do is said, and does not pass.
+func TestWhatIsNotTried(t *testing.T) {
+	s := polling(fault{}, 0)
+	node := redistest.Start(t).Node(t)
+	bare := locktest.Fixture{Open: s.open, Nodes: func() []strategies.Node { return []strategies.Node{node} }}
+	broken := errors.New("no such process")
+	failing := bare
+	failing.Pause = func() error { return broken }
+	failing.Resume = failing.Pause
+	failing.Restart = failing.Pause
+	ending := bare
+	ending.Restart = func() error { runtime.Goexit(); return nil }
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, test := range []struct {
+		what, check string
+		ctx         context.Context
+		fixture     locktest.Fixture
+		want        locktest.Outcome
+		err         error
+		because     string
+	}{
+		{"no servers", "exclusion", t.Context(), locktest.Fixture{Open: s.open}, locktest.NotTried, nil, "has no servers"},
+		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
+		{"no Restart", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot restart"},
+		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{"Restart fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{"Restart ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil, "outside the suite"},
+		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "from outside"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			v := check(t, test.check).Judge(test.ctx, test.fixture, s.info)
+			if v.Outcome != test.want || !strings.Contains(v.Because, test.because) || test.err != nil && !errors.Is(v.Err, test.err) {
+				t.Errorf("%+v, want %v because %q", v, test.want, test.because)
+			}
+		})
+	}
+}
+
+func TestVerdictIsData(t *testing.T) {
+	verdict := locktest.Verdict{
+		Check: "a", Proves: "b.", Outcome: locktest.Broken, Took: 5,
+		Failures: []locktest.Failure{{Check: "a", Promise: "p", Seen: "s"}}, Log: []string{"l"},
+	}
+	text, err := json.Marshal(verdict)
+	if err != nil || !strings.Contains(string(text), `"outcome":"broken"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	var read locktest.Verdict
+	if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, verdict) {
+		t.Errorf("%+v, %v", read, err)
+	}
+	if err := json.Unmarshal([]byte(`{"outcome":"fine"}`), &read); err == nil {
+		t.Error("an unknown outcome is read")
+	}
+	if got, want := verdict.String(), "a: broken\n    broken promise: p: s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A command that runs the suite is none of package testing's.
+func TestWithoutPackageTesting(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	if slices.Contains(strings.Fields(string(out)), "testing") {
+		t.Error("the suite imports package testing")
+	}
+}
