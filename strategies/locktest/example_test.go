@@ -12,7 +12,7 @@ import (
 // A command judges a lock without package testing.
 func ExampleJudge() {
 	fixture := locktest.Fixture{
-		Open: func(c strategies.Config) (strategies.Locker, error) { return local.New(c, local.Options{}) },
+		Open: func(c strategies.Config) (strategies.Locker, error) { return local.Open(c, local.Options{}) },
 	}
 	info := strategies.Info{
 		Name: "local", Capacity: 1, MaxInstances: 1,
