@@ -34,6 +34,8 @@ type Info struct {
 	// Persistent names the keys it leaves behind on purpose, as patterns in which
 	// {key} stands for the lock's key. Anything else left is a leftover.
 	Persistent []string
+	// Limits are the checks of the conformance suite that it does not pass, by design.
+	Limits []Limit
 	// Rights are what its Redis user needs; none for a strategy that lives in the process.
 	Rights Rights
 	// Connections beside the instance's pool, so that limits can be checked
@@ -42,6 +44,12 @@ type Info struct {
 	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as
 	// somebody else's library; those figures then print as unknown.
 	BlackBox bool
+}
+
+// Limit is a check of the conformance suite, locktest, that a strategy does not pass.
+type Limit struct {
+	Check   string // its name
+	Because string // why not, to follow "since"
 }
 
 // Connections is what an instance opens beside its command pool.

@@ -19,9 +19,11 @@ type redisLease struct {
 	planted     bool // it was never granted
 	released    bool
 	stop        context.CancelFunc // of the watchdog
+	lost        chan struct{}      // closed when the watchdog finds it lost
 
 	mu    sync.Mutex
 	until time.Time
+	over  bool // it has been released, or that is under way
 }
 
 func (lease *redisLease) FencingToken() int64 { return lease.fence }
@@ -40,7 +42,11 @@ func (lease *redisLease) renewed(until time.Time) {
 
 func (lease *redisLease) Release(ctx context.Context) error {
 	l := lease.lock
-	if lease.stop != nil && !l.renewsForEver {
+	if l.asksOnce && lease.isOver() {
+		return nil
+	}
+	lease.ends()
+	if lease.stop != nil && !l.renewsForEver && !l.stopsAfter {
 		lease.stop()
 	}
 	if lease.planted || l.ownRecord && lease.released {
@@ -52,6 +58,10 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	}
 	lease.released = true
 	given, err := lease.give(ctx)
+	given, err = lease.insists(ctx, given, err)
+	if lease.stop != nil && l.stopsAfter && err == nil {
+		lease.stop()
+	}
 	if l.blind && !given && err == nil {
 		n, _ := l.client.Del(ctx, lease.name).Result()
 		l.client.Publish(ctx, lease.name+":freed", "")
@@ -73,6 +83,9 @@ func (lease *redisLease) Release(ctx context.Context) error {
 }
 
 func (lease *redisLease) give(ctx context.Context) (bool, error) {
+	if lease.lock.looksFirst {
+		return lease.lookAndDelete(ctx)
+	}
 	run := lease.lock.release.Run
 	if lease.lock.evalsha {
 		run = lease.lock.release.EvalSha
@@ -97,6 +110,7 @@ func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 // watch renews the lease until Release or Close.
 func (lease *redisLease) watch() {
 	l := lease.lock
+	lease.lost = make(chan struct{})
 	ctx, stop := context.WithCancel(l.closing)
 	if l.outlivesClose {
 		ctx, stop = context.WithCancel(context.Background())
@@ -119,7 +133,9 @@ func (lease *redisLease) watch() {
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:
-				_ = lease.Extend(ctx, l.config.TTL)
+				if lease.find(lease.Extend(ctx, l.config.TTL)) {
+					return
+				}
 			}
 		}
 	})

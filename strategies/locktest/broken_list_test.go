@@ -32,7 +32,7 @@ func broken() []subject {
 	)
 	script := func(from, to string) fault { return fault{script: [2]string{from, to}} }
 	const expire = "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1"
-	return []subject{
+	return append([]subject{
 		// Exclusion.
 		polling(fault{everyNth: 5}, 0).called("every fifth wait is granted what another holds").
 			breaks("exclusion", exclusive, "it is drawn in "),
@@ -130,7 +130,7 @@ func broken() []subject {
 			breaks("flushed scripts", scripting, "NOSCRIPT", returning),
 		ofNodes(quorumFault{half: true}).called("half of the nodes is enough").
 			breaks("dead nodes", majority, "was granted by 2 of 5 nodes", exclusive),
-	}
+	}, brokenByServers()...)
 }
 
 // hashTag is what a cluster hashes of a key.

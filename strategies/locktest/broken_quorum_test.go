@@ -64,12 +64,12 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 		l.config.Probe.Attempt()
 		// A token of its own for each round, since what is late of one could else count
 		// in another.
-		lease.token = fmt.Sprint(l.instance, l.last.Add(1))
+		lease.token, lease.freed, lease.released = fmt.Sprint(l.instance, l.last.Add(1)), 0, false
 		lease.until = time.Now().Add(l.config.TTL)
 		votes := l.each(func(client redis.UniversalClient) bool {
 			return client.SetNX(ctx, lease.name, lease.token, l.config.TTL).Val()
 		})
-		if votes >= l.needed() {
+		if votes >= l.needed() && time.Now().Before(lease.until) {
 			return lease, nil
 		}
 		_ = lease.Release(context.WithoutCancel(ctx))
@@ -92,17 +92,28 @@ type quorumLease struct {
 	lock        *quorumLock
 	name, token string
 	until       time.Time
+	freed       int // nodes
+	released    bool
 }
 
 func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
 
+// Release may be repeated: what it has freed before counts.
 func (lease *quorumLease) Release(ctx context.Context) error {
-	freed := lease.lock.each(func(client redis.UniversalClient) bool {
-		n, _ := quorumRelease.Run(ctx, client, []string{lease.name}, lease.token).Int()
+	var failed atomic.Int64
+	lease.freed += lease.lock.each(func(client redis.UniversalClient) bool {
+		n, err := quorumRelease.Run(ctx, client, []string{lease.name}, lease.token).Int()
+		if err != nil {
+			failed.Add(1)
+		}
 		return n == 1
 	})
-	if freed < lease.lock.needed() {
+	switch needed := lease.lock.needed(); {
+	case lease.freed+int(failed.Load()) < needed || lease.released:
 		return strategies.ErrNotHeld
+	case lease.freed < needed:
+		return fmt.Errorf("%d of %d nodes freed it, and %d failed", lease.freed, len(lease.lock.config.Nodes), failed.Load())
 	}
+	lease.released = true
 	return nil
 }

@@ -45,6 +45,8 @@ type fault struct {
 	outlivesClose   bool  // the watchdog goes on after Close
 	evalsha         bool  // a release relies on the script cache
 	key             func(string) string
+
+	serverFault
 }
 
 const (
@@ -96,6 +98,7 @@ func newRedisLock(f fault, watches bool, config strategies.Config) (*redisLock, 
 	}
 	l := &redisLock{fault: f, config: config, client: config.Nodes[0].Client, instance: uuid.NewString(), watches: watches}
 	l.closing, l.close = context.WithCancel(context.Background())
+	l.connect()
 	edited := f.script == [2]string{}
 	script := func(text string) *redis.Script {
 		if from := f.script[0]; from != "" && strings.Contains(text, from) {
@@ -117,6 +120,9 @@ func (l *redisLock) Prepare(ctx context.Context, _ []string) error {
 func (l *redisLock) name(key string) string {
 	if l.key != nil {
 		key = l.key(key)
+	}
+	if l.tags {
+		return "{" + l.config.Key(key) + "}"
 	}
 	return l.config.Key(key)
 }
@@ -161,6 +167,7 @@ func (l *redisLock) Close() error {
 	}
 	l.kept = nil
 	l.close()
+	l.forget()
 	return nil
 }
 
@@ -268,8 +275,15 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	}
 	reply, err := l.acquire.Run(ctx, l.client, []string{lease.name, lease.name + ":fence"},
 		lease.token, l.config.TTL.Milliseconds(), mode).Int64Slice()
+	if l.isYes(err) {
+		reply, err = []int64{1, 0}, nil
+	}
 	if err != nil {
-		if doubt.MayHaveRun(err) && !l.noSettling {
+		switch {
+		case !doubt.MayHaveRun(err):
+		case l.watchesDoubt:
+			lease.watch()
+		case !l.noSettling:
 			settle, done := doubt.Settle(ctx)
 			defer done()
 			_, _ = lease.give(settle)
@@ -282,10 +296,14 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if l.validFromReply {
 		asked = time.Now()
 	}
+	if !l.handsOutLate && !time.Now().Before(asked.Add(l.config.TTL)) {
+		return false, time.Millisecond, nil
+	}
 	lease.fence = reply[1]
 	lease.renewed(asked.Add(l.config.TTL))
 	if l.watches && (!l.renewsFirstOnly || l.watching.CompareAndSwap(false, true)) {
 		lease.watch()
 	}
+	l.remember(ctx, lease.name)
 	return true, 0, nil
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -52,6 +52,11 @@ func onRedis(f fault, claimed int) subject {
 	info := strategies.Info{
 		Name: "redis", Claims: claims(exclusion | recovery | claimed), Capacity: 1, Nodes: 1,
 		Persistent: []string{"{key}:fence"},
+		NoCluster:  "its keys are in several slots",
+		Limits:     []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}},
+	}
+	if !f.polls {
+		info.Connections.PerWaiter = 1
 	}
 	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
 		return newRedisLock(f, info.Claims.Watchdog, c)
@@ -83,7 +88,10 @@ func inCohorts(f cohortFault) subject {
 
 // ofNodes is a quorumLock with a fault.
 func ofNodes(f quorumFault) subject {
-	info := strategies.Info{Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5}
+	info := strategies.Info{
+		Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5, NoCluster: "its nodes are independent",
+		Limits: []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}},
+	}
 	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
 		return newQuorumLock(f, c), nil
 	}}
@@ -97,6 +105,15 @@ func (s subject) keeping(pattern string) subject {
 	return s
 }
 
+// onCluster is for one whose keys share a slot.
+func (s subject) onCluster() subject { s.info.NoCluster = ""; return s }
+
+// withoutLimits does not say what the lock does not stand.
+func (s subject) withoutLimits() subject { s.info.Limits = nil; return s }
+
+// declaring no connections.
+func (s subject) declaringNone() subject { s.info.Connections = strategies.Connections{}; return s }
+
 func (s subject) waitingInVain() subject { s.impatient = true; return s }
 
 func (s subject) breaks(check, promise, seen string, also ...string) subject {
@@ -106,34 +123,14 @@ func (s subject) breaks(check, promise, seen string, also ...string) subject {
 
 // fixture is for all tests of one subject: they come one after the other.
 func (s subject) fixture(t *testing.T) locktest.Fixture {
-	var servers []*redistest.Server
-	for range s.info.Nodes {
-		servers = append(servers, redistest.Start(t))
+	t.Helper()
+	f := trial.On(t, s.info.Nodes, s.open)
+	f.Rounds, f.Drawings = 6, t.TempDir()
+	if s.check == "" || s.check == "moving slot" || strings.HasPrefix(s.check, "clock set") {
+		f = trial.Everything(t, f, s.info.Nodes)
 	}
-	each := func(do func(*redistest.Server)) func() error { // which fail the test themselves
-		return func() error {
-			for _, server := range servers {
-				do(server)
-			}
-			return nil
-		}
-	}
-	f := locktest.Fixture{
-		Open: s.open,
-		Nodes: func() []strategies.Node {
-			var nodes []strategies.Node
-			for _, server := range servers {
-				nodes = append(nodes, server.Node(t))
-			}
-			return nodes
-		},
-		Pause:    each((*redistest.Server).Pause),
-		Resume:   each((*redistest.Server).Resume),
-		Restart:  each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
-		Kill:     func(node int) error { servers[node].Kill(); return nil },
-		Revive:   func(node int) error { servers[node].Restart(t); return nil },
-		Rounds:   6,
-		Drawings: t.TempDir(),
+	if s.check != "" && s.check != "failover" {
+		f.Failover = nil
 	}
 	return f
 }
@@ -143,13 +140,28 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 func (s subject) judge(t *testing.T) {
 	fixture := s.fixture(t)
 	fixture.Patience = s.patience()
-	verdicts := locktest.Judge(t.Context(), fixture, s.info)
-	for _, v := range verdicts {
-		t.Log(v)
+	var verdicts []locktest.Verdict
+	for _, check := range locktest.Checks() {
+		if s.concerns(check.Name) {
+			v := check.Judge(t.Context(), fixture, s.info)
+			verdicts = append(verdicts, v)
+			t.Log(v, v.Took)
+		}
 	}
 	for _, wrong := range s.wrong(verdicts) {
 		t.Error(wrong)
 	}
+}
+
+// concerns leaves out what takes time and has nothing to do with a locker's fault.
+func (s subject) concerns(check string) bool {
+	switch {
+	case s.check == "" || s.check == check:
+		return true
+	case slices.Contains(faultChecks, s.check):
+		return false
+	}
+	return !slices.Contains(faultChecks, check)
 }
 
 // patience is short for those whose fault has to be waited for.
@@ -221,5 +233,6 @@ func correct() []subject {
 		inCohorts(cohortFault{}).called("a correct lock that goes round in an instance"),
 		inProcess(localFault{}, 1, bounded).called("a correct lock in the process, that claims less"),
 		ofNodes(quorumFault{}).called("a correct quorum"),
+		polling(fault{serverFault: serverFault{tags: true}}, 0).onCluster().called("a correct lock for clusters"),
 	}
 }

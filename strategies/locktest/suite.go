@@ -123,13 +123,14 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	}()
 	<-played
 	s.conclude(&v, atItsEnd)
+	v.admit(c.Promise, info)
 	v.Took = time.Since(began)
 	return v
 }
 
 // Checks returns all checks, in the order in which they are run.
 func Checks() []Check {
-	return []Check{
+	return append([]Check{
 		{"acquire and release", granting, "A free lock is granted and given back, and who gives it back twice is told that he did not hold it.", nil, acquireAndRelease},
 		{"closed", closing, "After Close nobody is granted a lock, and those who hold one can still give it back.", excludes, closed},
 		{"strange keys", anyKey, "Every string is a key of its own: with braces, spaces, zero bytes, letters of all scripts, a kilobyte of them, or empty.", excludes, strangeKeys},
@@ -156,5 +157,5 @@ func Checks() []Check {
 		{"lost reply", ungranted, "A lock that a server granted to somebody who had given up by then is freed, long before its TTL.", onRedis, lostReply},
 		{"restarted server", returning, "When a server comes back empty all waits end, and the same instances work on.", onRedis, restartedServer},
 		{"dead nodes", majority, "A quorum works on without a minority of its nodes, grants nothing without a majority, and recovers.", onNodes, deadNodes},
-	}
+	}, faultChecks()...)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Outcome is how a check ended.
@@ -15,12 +17,13 @@ type Outcome int
 const (
 	Passed        Outcome = iota // the promise was kept, whatever was tried
 	Broken                       // Failures say what was seen
+	Admitted                     // so, and the lock's Info says it in its Limits
 	NotApplicable                // the lock does not claim it, or has no such thing
 	NotTried                     // the Fixture cannot do what it takes
 	NotJudged                    // nothing is known, for Err: a server that cannot be had, a machine that stood still
 )
 
-var outcomes = []string{"passed", "broken", "not applicable", "not tried", "not judged"}
+var outcomes = []string{"passed", "broken", "admitted", "not applicable", "not tried", "not judged"}
 
 // String is the outcome in lower case: "not tried".
 func (o Outcome) String() string {
@@ -50,11 +53,12 @@ type Verdict struct {
 	Check   string  `json:"check"`  // its name
 	Proves  string  `json:"proves"` // by a lock that passes
 	Outcome Outcome `json:"outcome"`
-	// Because is why the outcome is neither Passed nor Broken.
+	// Because is why the outcome is neither Passed nor Broken; of Admitted, what the
+	// lock's Info says.
 	Because string `json:"because,omitempty"`
 	// Err is what Because says of NotJudged, for errors.Is.
 	Err error `json:"-"`
-	// Failures are the evidence for Broken, in the order in which they were seen.
+	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
 	Failures []Failure `json:"failures,omitempty"`
 	// Log is what the check noticed besides.
 	Log  []string      `json:"log,omitempty"`
@@ -72,6 +76,19 @@ func (v Verdict) String() string {
 		fmt.Fprintf(&b, "\n    %s", f)
 	}
 	return b.String()
+}
+
+// admit makes Admitted of Broken, where that promise alone is broken and the lock says that
+// it does not pass the check.
+func (v *Verdict) admit(promise string, info strategies.Info) {
+	if v.Outcome != Broken || slices.ContainsFunc(v.Failures, func(f Failure) bool { return f.Promise != promise }) {
+		return
+	}
+	for _, limit := range info.Limits {
+		if limit.Check == v.Check {
+			v.Outcome, v.Because = Admitted, limit.Because
+		}
+	}
 }
 
 // Failure is a promise that was found broken.

@@ -19,15 +19,20 @@ type wire struct {
 	moved   time.Time // when bytes last went either way
 	wrote   time.Time // when bytes last went to a server
 	gate    *gate
+	late    *keptBack
+	open    int // connections
 }
 
-// gate holds up one write, or all dials.
+// gate holds up one write, all dials, or all answers.
 type gate struct {
-	wire   *wire
-	dials  bool
-	pass   int // writes that go through before
-	caught chan struct{}
-	opened chan struct{}
+	wire    *wire
+	dials   bool
+	answers bool
+	loses   bool  // it is one answer that is held up, and then lost
+	on      *conn // whose answer is lost
+	pass    int   // writes, or answers, that go through before
+	caught  chan struct{}
+	opened  chan struct{}
 }
 
 // options dial through the wire.
@@ -54,6 +59,7 @@ func (w *wire) options(o redis.UniversalOptions) *redis.UniversalOptions {
 		if err != nil {
 			return nil, err
 		}
+		w.opened(1)
 		return w.watch(c), nil
 	}
 	return &o
@@ -125,15 +131,19 @@ func (w *wire) dialled() {
 }
 
 // toWrite is the gate that a write has come to, if any.
-func (w *wire) toWrite() *gate {
+func (w *wire) toWrite(c *conn) *gate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := w.gate
-	if g == nil || g.dials {
+	if g == nil || g.dials || g.answers || g.on != nil {
 		return nil
 	}
 	if g.pass > 0 {
 		g.pass--
+		return nil
+	}
+	if g.loses {
+		g.on = c
 		return nil
 	}
 	w.gate = nil // the others go through
@@ -164,35 +174,78 @@ func (w *wire) last() (time.Time, bool) {
 	return w.moved, w.dialing > 0
 }
 
+// opened counts a connection, or that it has closed.
+func (w *wire) opened(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open += n
+}
+
+// connections are those that are open.
+func (w *wire) connections() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open
+}
+
 // conn is a connection on the wire.
 type conn struct {
 	net.Conn
-	wire *wire
+	wire   *wire
+	kept   []byte // what arrives late
+	broken bool   // for the client
+	closed bool   // by it
 }
 
 // socket is a conn that go-redis can ask whether it is dead.
 type socket struct {
-	conn
+	*conn
 	syscall.Conn
 }
 
 func (w *wire) watch(c net.Conn) net.Conn {
+	one := &conn{Conn: c, wire: w}
 	if s, ok := c.(syscall.Conn); ok {
-		return &socket{conn{c, w}, s}
+		return &socket{one, s}
 	}
-	return &conn{c, w}
+	return one
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	if g := c.wire.toWrite(); g != nil {
+	if g := c.wire.toWrite(c); g != nil {
 		<-g.opened
 	}
 	c.wire.note(true)
+	if kept, err := c.wire.keeps(c, b); kept {
+		return len(b), err
+	}
 	return c.Conn.Write(b)
 }
 
 func (c *conn) Read(b []byte) (int, error) {
+	if c.wire.isBroken(c) {
+		return 0, errBroken
+	}
 	n, err := c.Conn.Read(b)
+	if g := c.wire.toRead(c, n); g != nil {
+		<-g.opened
+		if g.loses {
+			c.wire.breaks(c)
+			_ = c.Conn.Close()
+		}
+	}
 	c.wire.note(false)
+	if c.wire.isBroken(c) {
+		return 0, errBroken
+	}
 	return n, err
+}
+
+// Close is the client's. What is to arrive late still does.
+func (c *conn) Close() error {
+	if c.wire.closes(c) {
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+		return nil
+	}
+	return c.Conn.Close()
 }

@@ -48,10 +48,13 @@ type Move struct {
 func (m *Move) From() *redis.Client { return m.Nodes[m.from] }
 
 // SlotInUse is that of the only lock that is held.
-func (c *Cluster) SlotInUse() int64 {
+func (c *Cluster) SlotInUse() int64 { c.t.Helper(); return c.SlotOf("*") }
+
+// SlotOf is that of the only lock that is held whose keys fit a pattern.
+func (c *Cluster) SlotOf(pattern string) int64 {
 	c.t.Helper()
 	for _, node := range c.Nodes {
-		for _, key := range node.Keys(c.t.Context(), "*").Val() {
+		for _, key := range node.Keys(c.t.Context(), pattern).Val() {
 			return node.ClusterKeySlot(c.t.Context(), key).Val()
 		}
 	}

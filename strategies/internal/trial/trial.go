@@ -20,42 +20,6 @@ func Conform(t *testing.T, variants ...string) {
 	}
 }
 
-// Fixture is a variant on servers of its own: for a quorum two nodes more than it
-// needs.
-func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
-	nodes := variant.Info().Nodes
-	if nodes > 1 {
-		nodes += 2
-	}
-	var servers []*redistest.Server
-	for range nodes {
-		servers = append(servers, redistest.Start(t))
-	}
-	each := func(do func(*redistest.Server)) func() error { // which fail the test themselves
-		return func() error {
-			for _, server := range servers {
-				do(server)
-			}
-			return nil
-		}
-	}
-	return locktest.Fixture{
-		Open: variant.Open,
-		Nodes: func() []strategies.Node {
-			var nodes []strategies.Node
-			for _, server := range servers {
-				nodes = append(nodes, server.Node(t))
-			}
-			return nodes
-		},
-		Pause:   each((*redistest.Server).Pause),
-		Resume:  each((*redistest.Server).Resume),
-		Restart: each(func(server *redistest.Server) { server.Kill(); server.Restart(t) }),
-		Kill:    func(node int) error { servers[node].Kill(); return nil },
-		Revive:  func(node int) error { servers[node].Restart(t); return nil },
-	}
-}
-
 // Variant is the one of that name.
 func Variant(t testing.TB, name string) strategies.Variant {
 	t.Helper()

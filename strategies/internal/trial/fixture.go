@@ -1,0 +1,161 @@
+package trial
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// Fixture is a variant on servers of its own: for a quorum two nodes more than it
+// needs. It cannot do what takes seconds; see Everything.
+func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
+	t.Helper()
+	nodes := variant.Info().Nodes
+	if nodes > 1 {
+		nodes += 2
+	}
+	return On(t, nodes, variant.Open)
+}
+
+// On is a fixture of so many servers, for what is opened in that way.
+func On(t *testing.T, nodes int, open func(strategies.Config) (strategies.Locker, error)) locktest.Fixture {
+	t.Helper()
+	var all []*replicated
+	for range nodes {
+		all = append(all, &replicated{t: t, server: redistest.Start(t)})
+	}
+	each := func(do func(*replicated)) func() error { // which fail the test themselves
+		return func() error {
+			for _, one := range all {
+				do(one)
+			}
+			return nil
+		}
+	}
+	return locktest.Fixture{
+		Open: open,
+		Nodes: func() []strategies.Node {
+			var nodes []strategies.Node
+			for _, one := range all {
+				nodes = append(nodes, one.node())
+			}
+			return nodes
+		},
+		Pause:   each(func(one *replicated) { one.server.Pause() }),
+		Resume:  each(func(one *replicated) { one.server.Resume() }),
+		Restart: each(func(one *replicated) { one.server.Kill(); one.server.Restart(t) }),
+		Kill:    func(node int) error { all[node].server.Kill(); return nil },
+		Revive:  func(node int) error { all[node].server.Restart(t); return nil },
+
+		Failover: each((*replicated).failOver),
+	}
+}
+
+// Everything adds what takes seconds to a fixture: clusters, and clocks that can be set.
+func Everything(t *testing.T, f locktest.Fixture, nodes int) locktest.Fixture {
+	f.Cluster = func() (locktest.Cluster, error) { return cluster(t), nil }
+	if _, err := exec.LookPath("cc"); err == nil {
+		f.Clock = func() (locktest.Clock, error) { return settable(t, nodes), nil }
+	}
+	return f
+}
+
+// replicated is a server that may come to have a replica.
+type replicated struct {
+	t      testing.TB
+	server *redistest.Server
+	pair   atomic.Pointer[Pair] // nil until it first fails over
+}
+
+// node dials whichever is the primary.
+func (r *replicated) node() strategies.Node {
+	r.t.Helper()
+	node := r.server.Node(r.t)
+	options := *node.Options
+	simple := options.Simple()
+	simple.DialTimeout = 5 * time.Second
+	dial := redis.NewDialer(simple)
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if pair := r.pair.Load(); pair != nil {
+			address = pair.Primary().Options().Addr
+		}
+		return dial(ctx, network, address)
+	}
+	client := redis.NewUniversalClient(&options)
+	r.t.Cleanup(func() { _ = client.Close() })
+	return strategies.Node{Client: client, Options: &options}
+}
+
+// failOver makes the replica the primary. There is one from the first time on.
+func (r *replicated) failOver() {
+	r.t.Helper()
+	if r.pair.Load() == nil {
+		soon := r.server.Client(r.t).ConfigSet(r.t.Context(), "repl-diskless-sync-delay", "0")
+		if err := soon.Err(); err != nil {
+			r.t.Fatal(err)
+		}
+		pair := NewPair(r.t, r.server, redistest.Start(r.t, "--repl-diskless-sync-delay", "0"))
+		pair.Replicate()
+		r.pair.Store(pair)
+	}
+	r.pair.Load().FailOver("FAILOVER")
+}
+
+func cluster(t *testing.T) locktest.Cluster {
+	t.Helper()
+	c := StartCluster(t)
+	connect := func(o redis.UniversalOptions) strategies.Node {
+		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		client := redis.NewUniversalClient(&o)
+		t.Cleanup(func() { _ = client.Close() })
+		return strategies.Node{Client: client, Options: &o}
+	}
+	found := locktest.Cluster{
+		Node: connect(redis.UniversalOptions{Addrs: c.Addrs, IsClusterMode: true}),
+		Move: func(pattern string) (finish func() error, err error) {
+			m := c.Migrate(c.SlotOf(pattern))
+			m.Carry(1)
+			return func() error { m.Finish(); return nil }, nil
+		},
+	}
+	for _, addr := range c.Addrs {
+		found.Primaries = append(found.Primaries, connect(redis.UniversalOptions{Addrs: []string{addr}}))
+	}
+	return found
+}
+
+func settable(t *testing.T, nodes int) locktest.Clock {
+	t.Helper()
+	var all []*redistest.Server
+	var clocks []*Clock
+	for range nodes {
+		server, clock := StartSettable(t)
+		all, clocks = append(all, server), append(clocks, clock)
+	}
+	return locktest.Clock{
+		Nodes: func() []strategies.Node {
+			var nodes []strategies.Node
+			for _, server := range all {
+				nodes = append(nodes, server.Node(t))
+			}
+			return nodes
+		},
+		Set: func(ahead time.Duration) error {
+			for _, clock := range clocks {
+				clock.Set(ahead)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,117 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// book notes who holds a lock while servers fail, and says when too many do, or when a
+// token does not grow.
+type book struct {
+	*stage
+
+	mu      sync.Mutex
+	holders map[strategies.Lease]time.Time // until when each may rely on it
+	token   int64                          // the largest
+	served  int
+}
+
+func (s *stage) book() *book { return &book{stage: s, holders: map[strategies.Lease]time.Time{}} }
+
+// enter notes a lease that has been granted, of those that last for ttl.
+func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.served++
+	now := time.Now()
+	until := validUntil(lease, asked, ttl)
+	if !now.Before(until) { // then it is not relied on
+		return
+	}
+	others := 0
+	for _, end := range b.holders {
+		if now.Before(end) {
+			others++
+		}
+	}
+	if others >= b.info.Capacity {
+		b.errorf("a lock was granted while %d held it, and it has %d permits", others, b.info.Capacity)
+	}
+	b.holders[lease] = until
+	if fenced, ok := lease.(strategies.Fenced); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
+		if token := fenced.FencingToken(); token <= b.token {
+			b.broken(growing, "token %d came after %d", token, b.token)
+		} else {
+			b.token = token
+		}
+	}
+}
+
+// leave notes that a lease is about to be released.
+func (b *book) leave(lease strategies.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.holders, lease)
+}
+
+func (b *book) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.served
+}
+
+// fill takes all permits, and notes them.
+func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
+	asked := time.Now()
+	leases := b.stage.fill(i, "key")
+	for _, lease := range leases {
+		b.enter(lease, asked, ttl)
+	}
+	return leases
+}
+
+// free releases, again and again while that ends with an error.
+func (b *book) free(leases ...strategies.Lease) {
+	for _, lease := range leases {
+		b.leave(lease)
+		_ = b.again(lease)
+	}
+}
+
+// client asks for the lock, again and again while that ends with an error, holds it for a
+// while and releases it.
+func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
+	return b.background(i, "key", func(ctx context.Context) error {
+		for {
+			asked := time.Now()
+			lease, err := i.Acquire(ctx, "key")
+			switch {
+			case err == nil:
+				b.enter(lease, asked, ttl)
+				time.Sleep(hold)
+				b.free(lease)
+				return nil
+			case ctx.Err() != nil, errors.Is(err, strategies.ErrClosed):
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+// all waits until each has been served.
+func (b *book) all(waiting []*waiter, after string) {
+	stranded := 0
+	for _, w := range waiting {
+		if !w.within(b.patience) {
+			stranded++
+		}
+	}
+	if stranded > 0 {
+		b.fatalf("%v after %s %d of %d clients that ask for the lock again and again have not had it", b.patience, after, stranded, len(waiting))
+	}
+}

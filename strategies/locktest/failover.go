@@ -1,0 +1,54 @@
+package locktest
+
+import (
+	"sync"
+	"time"
+)
+
+// failover has the servers change roles with their replicas, which have all that they had,
+// while a lock is passed on: before its release, and during it. All who wait are still
+// connected to what is a replica then.
+func failover(s *stage) {
+	if s.fixture.Failover == nil {
+		s.notTried("the fixture's servers cannot fail over")
+	}
+	const hold = 10 * time.Millisecond
+	b, all := s.book(), s.several(4, longTTL)
+	swapped := false
+	swap := func() {
+		s.disturb("fail over", s.fixture.Failover)
+		swapped = !swapped
+	}
+	defer func() {
+		if swapped { // the servers are as they were
+			swap()
+		}
+	}()
+	for _, during := range []bool{false, true} {
+		leases := b.fill(all[0], longTTL)
+		var waiting []*waiter
+		for n := range 6 {
+			waiting = append(waiting, b.client(all[1+n%3], hold, longTTL))
+		}
+		for _, w := range waiting {
+			w.settle()
+		}
+		if during {
+			var releasing sync.WaitGroup
+			releasing.Go(func() {
+				time.Sleep(hold / 2)
+				b.free(leases...)
+			})
+			swap()
+			releasing.Wait()
+		} else {
+			swap()
+			b.free(leases...)
+		}
+		b.all(waiting, "a failover")
+	}
+	s.moveTo(s.nodes, s.nodes) // connections to what was a replica are new to us
+	for _, i := range all {
+		s.recovers(i)
+	}
+}

@@ -1,0 +1,110 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// What a strategy promises of faults, in the words of a failure.
+const (
+	alive      = "no lease is handed out that has already run out"
+	failing    = "a failover that loses nothing makes no second holder and strands nobody"
+	refusing   = "refused writes make no second holder, and their end is the end of it"
+	belated    = "a stale holder's late commands harm nobody"
+	unanswered = "an answer that is lost makes no second holder, and no lock that nobody holds"
+	cancelling = "a release that is cancelled can be repeated, and strands nobody"
+	abandoning = "no watchdog keeps a lock whose release was cancelled"
+	quietly    = "a renewal that races with a release tells of no loss"
+	sparing    = "idle locks leave no keys but those declared"
+	few        = "idle locks keep no connections, and waits only those declared"
+	moving     = "a slot that moves makes no second holder and strands nobody"
+	forward    = "a clock of the server that is set forward ends no lease"
+	back       = "a clock of the server that is set back strands nobody, and repeats no token"
+)
+
+// staleTTL is that of leases that must run out soon, whenever the machine stands still.
+const staleTTL = 100 * time.Millisecond
+
+// What locks must be for some of these checks.
+var (
+	onServers = unless(func(i strategies.Info) bool { return i.Nodes > 0 }, "it lives in the process, on no server")
+	expires   = recovers.and(onServers)
+	renews    = watches.and(onServers)
+	clusters  = onRedis.and(func(i strategies.Info) string {
+		if i.NoCluster != "" {
+			return "it cannot run on a cluster: " + i.NoCluster
+		}
+		return ""
+	})
+)
+
+// faultChecks are the suite's that break servers, networks or calls on purpose.
+func faultChecks() []Check {
+	return []Check{
+		{"slow answer", alive, "An acquire whose answer takes longer than the TTL does not return the lease, which another may have by then.", expires, slowAnswer},
+		{"late commands", belated, "Commands of a release, an extension or an acquire that reach the servers when another holds the lock take nothing from it.", expires, lateCommands},
+		{"lost answers", unanswered, "When the answer to a command of an acquire, a release or an extension is lost after it was carried out, nobody else is let in, and no lock stays held by nobody.", expires, lostAnswers},
+		{"cancelled release", cancelling, "A release that is cancelled at any of its commands can be repeated, and then who waits is served.", onRedis, cancelledRelease},
+		{"abandoned release", abandoning, "A lock whose release was cancelled at any of its commands is free after its TTL, whatever renews it.", renews, abandonedRelease},
+		{"renewal and release", quietly, "A release while a renewal is on its way, there or back, succeeds, and the lease is not told to be lost.", renews, renewalAndRelease},
+		{"refused writes", refusing, "While servers refuse writes nobody gets a lock that another holds, and when they take them again all who wait are served.", onRedis, refusedWrites},
+		{"failover", failing, "When a replica that has everything takes its server's place while a lock is passed on, there is one holder at a time, tokens grow and all who wait are served.", onRedis, failover},
+		{"idle keys", sparing, "Locks that were used and are idle leave no keys and channels, while the instances live on, but those declared.", onRedis, idleKeys},
+		{"connections", few, "Beside its clients' pools an instance has no more connections than it declares, however many locks it has used.", onRedis, connections},
+		{"moving slot", moving, "When a cluster's slot moves while a lock in it is held and waited for, there is one holder at a time and all who wait are served.", clusters, movingSlot},
+		{"clock set forward", forward, "When the servers' clocks are set forward nobody gets a lock whose holder's lease is valid.", expires, clockSetForward},
+		{"clock set back", back, "When the servers' clocks are set back a lock is passed on, and tokens grow.", expires, clockSetBack},
+	}
+}
+
+// background does something with a lease in the background.
+func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
+	w := s.newWaiter(i, key)
+	w.run(do)
+	return w
+}
+
+// returned waits for what was begun in the background.
+func (w *waiter) returned(what string) {
+	if !w.within(w.s.patience) {
+		w.s.fatalf("%s does not return within %v", what, w.s.patience)
+	}
+}
+
+// asked has the lock be asked for at once, by try-lock where there is one, and keeps what
+// is granted. It returns nil when the lock is held.
+func (s *stage) asked(i *instance, key string) strategies.Lease {
+	if trier, ok := i.Locker.(strategies.Trier); ok {
+		w := s.waiterFor(i, key, trier.TryAcquire)
+		w.returned("a try-lock")
+		return w.lease
+	}
+	w := s.waiterFor(i, key, i.Acquire)
+	w.within(50 * time.Millisecond)
+	w.end()
+	return w.lease
+}
+
+// validUntil is until when a lease that was asked for at that time may be relied on.
+func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
+	if timed, ok := lease.(strategies.Timed); ok {
+		return timed.ValidUntil()
+	}
+	return asked.Add(ttl)
+}
+
+// again releases until the answer is plain: nil, or ErrNotHeld.
+func (s *stage) again(lease strategies.Lease) (err error) {
+	for end := time.Now().Add(s.patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		err = lease.Release(ctx)
+		cancel()
+		if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package locktest
+
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// idleLocks are how many locks a service has used and uses no more.
+const idleLocks = 60
+
+// used has each of many locks be held, waited for and passed on once, some at a time.
+func (s *stage) used(from, to *instance) {
+	const atOnce = 10
+	for first := 0; first < idleLocks; first += atOnce {
+		s.pass(from, to, first, atOnce, func() {})
+	}
+}
+
+// pass has locks be held by one instance and waited for in another, does something
+// meanwhile, and has them be passed on.
+func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
+	var leases []strategies.Lease
+	var waiting []*waiter
+	for k := first; k < first+n; k++ {
+		leases = append(leases, s.fill(from, fmt.Sprint("idle ", k))...)
+	}
+	for k := first; k < first+n; k++ {
+		waiting = append(waiting, s.waiter(to, fmt.Sprint("idle ", k)))
+	}
+	waiting[n-1].parked()
+	meanwhile()
+	s.release(leases...)
+	for _, w := range waiting {
+		w.finish()
+	}
+}
+
+// idleKeys counts the keys that locks leave which nobody uses any more, while the
+// instances live on. What all locks share may stay.
+func idleKeys(s *stage) {
+	both := s.several(2, longTTL)
+	s.used(both[0], both[1])
+	var left []string
+	if !s.eventually(func() bool { left = s.leftovers(); return len(left) < idleLocks/2 }) {
+		s.fatalf("%d locks are not used any more, and %d keys and channels are left of them, such as %q", idleLocks, len(left), left[0])
+	}
+}
+
+// connections counts what an instance has open beside its clients' pools: when all locks
+// are idle, and while some wait.
+func connections(s *stage) {
+	const waiters = 8
+	both := s.several(2, longTTL)
+	s.used(both[0], both[1])
+	for _, i := range both {
+		s.opens(i, 0)
+	}
+	s.pass(both[0], both[1], 0, waiters, func() { s.opens(both[1], waiters) })
+}
+
+// opens compares what an instance has open with what is declared, while so many wait.
+func (s *stage) opens(i *instance, waiters int) {
+	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*waiters
+	var open int
+	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
+		s.fatalf("an instance that has used %d locks, of which %d are waited for, has %d connections beside its pool, and declares %d",
+			idleLocks, waiters, open, declared)
+	}
+}
+
+// besidePool is how many connections it has open that are not in its clients' pools.
+func (i *instance) besidePool() int {
+	pooled := 0
+	for _, client := range i.nodes {
+		pooled += int(client.PoolStats().TotalConns)
+	}
+	return i.wire.connections() - pooled
+}

@@ -1,0 +1,52 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// movingSlot moves the slot of a lock that is held and waited for, as a cluster does that
+// grows, and has the lock be released in the middle of it.
+func movingSlot(s *stage) {
+	if s.fixture.Cluster == nil {
+		s.notTried("the fixture has no cluster")
+	}
+	var cluster Cluster
+	s.disturb("start a cluster", func() (err error) { cluster, err = s.fixture.Cluster(); return err })
+	s.moveTo([]strategies.Node{cluster.Node}, cluster.Primaries)
+
+	b, all := s.book(), s.several(3, longTTL)
+	leases := b.fill(all[0], longTTL)
+	var waiting []*waiter
+	for n := range 4 {
+		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
+	}
+	for _, w := range waiting {
+		w.settle()
+	}
+	var finish func() error
+	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.prefix + "*"); return err })
+	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
+	w.within(100 * time.Millisecond) // of several keys one is elsewhere: it may have to wait
+	s.disturb("finish a slot's move", finish)
+	w.returned("a release during a slot's move")
+	b.all(waiting, "a slot's move")
+	s.moveTo(s.nodes, cluster.Primaries) // the primaries have connected to each other
+	for _, i := range all {
+		s.recovers(i)
+	}
+}
+
+// moveTo has the check play on other servers than before.
+func (s *stage) moveTo(nodes, look []strategies.Node) {
+	s.nodes = nodes
+	for _, o := range s.outside {
+		_ = o.Close()
+	}
+	s.outside = nil
+	for _, node := range look {
+		s.look(node)
+	}
+}

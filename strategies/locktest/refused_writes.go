@@ -1,0 +1,87 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// refusal is a setting under which a server refuses writes.
+type refusal struct {
+	setting, value string
+	every          bool // write, not those alone that take memory
+}
+
+// refusedWrites has the servers refuse writes while a lock is passed on, as without enough
+// replicas and as without memory.
+func refusedWrites(s *stage) {
+	b, all := s.book(), s.several(3, longTTL)
+	s.release(s.acquire(all[0], "key"))
+	for _, r := range []refusal{{"min-replicas-to-write", "9", true}, {"maxmemory", "1", false}} {
+		s.refuse(b, all, r)
+	}
+	for _, i := range all {
+		s.recovers(i)
+	}
+}
+
+func (s *stage) refuse(b *book, all []*instance, r refusal) {
+	leases := b.fill(all[0], longTTL)
+	var waiting []*waiter
+	for n := range 4 {
+		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
+	}
+	for _, w := range waiting {
+		w.settle()
+	}
+	relieve := s.set(r.setting, r.value)
+	defer relieve()
+	before := b.count()
+	b.leave(leases[0])
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	err := leases[0].Release(ctx)
+	cancel()
+	time.Sleep(50 * time.Millisecond)
+	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		s.broken(exclusive, "servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
+	}
+	relieve()
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		b.free(leases[0])
+	}
+	b.free(leases[1:]...)
+	b.all(waiting, "writes are no longer refused")
+}
+
+// set has the servers have another setting until it is undone.
+func (s *stage) set(setting, value string) (undo func()) {
+	type usual struct {
+		redis.UniversalClient
+		value string
+	}
+	var changed []usual
+	undo = func() {
+		for _, c := range changed {
+			if err := c.ConfigSet(context.Background(), setting, c.value).Err(); err != nil {
+				s.notJudged("set %s back: %w", setting, err)
+			}
+		}
+		changed = nil
+	}
+	for _, o := range s.outside {
+		was, err := o.ConfigGet(context.Background(), setting).Result()
+		if err == nil {
+			err = o.ConfigSet(context.Background(), setting, value).Err()
+		}
+		if err != nil {
+			undo()
+			s.notTried("the servers' settings cannot be changed: %v", err)
+		}
+		changed = append(changed, usual{o.UniversalClient, was[setting]})
+	}
+	return undo
+}

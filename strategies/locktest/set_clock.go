@@ -1,0 +1,64 @@
+package locktest
+
+import "time"
+
+// clockStep is how far the servers' clocks are set: further than any lease lasts.
+const clockStep = time.Hour
+
+// clockSetForward has a holder hold while the servers' clocks are set forward. A lock whose
+// leases Redis ends by its clock says in its Limits that it does not stand this.
+func clockSetForward(s *stage) {
+	set := s.settable()
+	defer set(0)
+	i, other := s.open(longTTL), s.open(longTTL)
+	asked := time.Now()
+	leases := s.fill(i, "key")
+	set(clockStep)
+	got := s.asked(other, "key")
+	if got != nil && time.Now().Before(validUntil(leases[0], asked, longTTL)) {
+		s.errorf("the servers' clocks were set forward by %v, and a second holder got the lock while the first one's lease was valid", clockStep)
+	}
+	for _, lease := range append(leases, got) {
+		if lease != nil {
+			_ = s.again(lease)
+		}
+	}
+	if !s.eventually(func() bool { return s.free(other, "key") }) {
+		s.broken(waking, "the servers' clocks were set forward, and a lock that was released is not free")
+	}
+}
+
+// clockSetBack has a lock that is held and waited for be passed on after the servers'
+// clocks were set back.
+func clockSetBack(s *stage) {
+	set := s.settable()
+	defer set(0)
+	b, all := s.book(), s.several(3, longTTL)
+	for _, ahead := range []time.Duration{-clockStep, -2 * clockStep} {
+		leases := b.fill(all[0], longTTL)
+		var waiting []*waiter
+		for n := range 4 {
+			waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
+		}
+		for _, w := range waiting {
+			w.settle()
+		}
+		set(ahead)
+		b.free(leases...)
+		b.all(waiting, "the servers' clocks were set back")
+	}
+}
+
+// settable has the check play on servers whose clock can be set, and returns what does so.
+func (s *stage) settable() (set func(ahead time.Duration)) {
+	if s.fixture.Clock == nil {
+		s.notTried("the fixture has no servers whose clock can be set")
+	}
+	var clock Clock
+	s.disturb("start servers whose clock can be set", func() (err error) { clock, err = s.fixture.Clock(); return err })
+	nodes := clock.Nodes()
+	s.moveTo(nodes, nodes)
+	return func(ahead time.Duration) {
+		s.disturb("set the servers' clocks", func() error { return clock.Set(ahead) })
+	}
+}

@@ -1,0 +1,69 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// slowAnswer keeps the servers' answers to an acquire back for longer than the TTL, until
+// another has the lock: of a free lock, and of one that is released to who waits.
+func slowAnswer(s *stage) {
+	holder, other := s.open(longTTL), s.open(longTTL)
+	late := s.open(staleTTL)
+	s.release(s.acquire(late, "key")) // its connections are open
+	for _, waits := range []bool{false, true} {
+		for step := range steps {
+			if !s.answeredLate(late, holder, other, waits, step) {
+				break
+			}
+		}
+	}
+}
+
+// answeredLate keeps back all answers but the first so many. It says whether there was one.
+func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) bool {
+	var held []strategies.Lease
+	var gate *gate
+	if waits {
+		held = s.fill(holder, "key")
+	} else {
+		gate = late.wire.holdAnswers(step)
+	}
+	began := time.Now()
+	w := s.waiterFor(late, "key", late.Acquire)
+	if waits {
+		w.parked()
+		gate = late.wire.holdAnswers(step)
+		s.release(held...)
+	}
+	caught := gate.catchesBefore(w)
+	if !caught {
+		gate.open()
+		w.returned("an acquire")
+		if w.err != nil {
+			s.fatalf("acquire: %v", w.err)
+		}
+		_ = s.again(w.lease) // it may have run out
+		return false
+	}
+	next := s.fill(other, "key") // once what was granted to nobody has run out
+	gate.open()
+	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	w.quiet()
+	if w.isOver() && w.err == nil {
+		s.fatalf("an acquire whose answer took %v returned a lease of %v, and another has the lock",
+			w.over.Sub(began).Round(time.Millisecond), staleTTL)
+	}
+	s.release(next...)
+	if w.returned("an acquire whose answer was slow"); w.err != nil {
+		return true
+	}
+	if until := validUntil(w.lease, w.over, staleTTL); !until.After(w.over) {
+		s.fatalf("an acquire returned a lease %v after its end", w.over.Sub(until))
+	}
+	_ = s.again(w.lease)
+	return true
+}
