@@ -60,7 +60,8 @@ func brokenByServers() []subject {
 		polling(with(serverFault{tellsLoss: true}), watchdog).called("a release is taken for a loss").
 			breaks("renewal and release", quietly, "was told to be lost"),
 
-		polling(with(serverFault{refusalIsYes: true}), 0).called("a refusal is taken for a grant").
+		polling(fault{script: [2]string{"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, serverFault: serverFault{refusalIsYes: true}}, 0).
+			called("a refusal is taken for a grant").
 			breaks("refused writes", exclusive, "were granted the lock", refusing, returning, granting),
 		polling(with(serverFault{givesUp: true}), 0).waitingInVain().called("a release that was refused is forgotten").
 			breaks("refused writes", refusing, "have not had it", returning),

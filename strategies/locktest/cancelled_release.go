@@ -3,53 +3,68 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// interruption is how a release is cancelled: before a command of it is sent, or before the
+// interruption is how a call is held up: before a command of it is sent, or before the
 // answer to it is read.
 type interruption struct {
 	what string
 	hold func(w *wire, step int) *gate
 }
 
-func interruptions() []interruption {
+// timeouts are how a release that has its time runs out of it: what it has not sent by then
+// is not sent, and what it has not heard is not heard.
+func timeouts() []interruption {
 	return []interruption{
-		{"before its command", (*wire).holdWrite},
-		{"before the answer to its command", (*wire).holdAnswers},
+		{"before its command", (*wire).loseWrite},
+		{"before the answer to its command", (*wire).loseAnswer},
 	}
 }
 
-// cancel begins a release, cancels it at that step and waits for its end.
-func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step int) (err error, caught bool) { //nolint:revive // that order reads
+// cancel begins a release whose time is over at that step, and waits for its end. It says
+// whether there was such a step.
+func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step int) (there bool, err error) {
+	const enough = 50 * time.Millisecond
 	gate := n.hold(i.wire, step)
-	w := s.background(i, "key", lease.Release)
-	caught = gate.catchesBefore(w)
-	w.cancel()
-	time.Sleep(time.Millisecond)
+	var over <-chan struct{}
+	begun := make(chan struct{})
+	w := s.background(i, "key", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, enough)
+		defer cancel()
+		over = ctx.Done()
+		close(begun)
+		return lease.Release(ctx)
+	})
+	<-begun
+	caught := gate.catchesBefore(w)
+	if caught {
+		<-over
+	}
 	gate.open()
-	w.returned("a release that was cancelled")
-	return w.err, caught
+	w.returned("a release whose context has ended")
+	return caught || w.err != nil, w.err // or its time was over before it sent anything
 }
 
 // cancelledRelease cancels a release at each of its steps, and releases again: whoever
 // waits must be served, long before the TTL is over.
 func cancelledRelease(s *stage) {
-	both := s.several(2, longTTL)
+	both := s.several(2, s.lasting())
 	s.release(s.acquire(both[0], "key")) // its connections are open
-	for _, n := range interruptions() {
+	for _, n := range timeouts() {
 		for step := range steps {
 			leases := s.fill(both[0], "key")
 			w := s.waiter(both[1], "key")
 			w.parked()
-			err, caught := n.cancel(s, both[0], leases[0], step)
+			there, err := n.cancel(s, both[0], leases[0], step)
 			s.repeat(leases[0], err, "was cancelled "+n.what)
 			w.overdue("a waiter waits on a lock whose release was cancelled %s number %d, and then repeated", n.what, step+1)
 			w.finish()
 			s.release(leases[1:]...)
-			if !caught {
+			if !there {
 				break
 			}
 		}
@@ -82,16 +97,16 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 func abandonedRelease(s *stage) {
 	i, other := s.open(shortTTL), s.open(longTTL)
 	s.release(s.acquire(i, "key")) // its connections are open
-	for _, n := range interruptions() {
+	for _, n := range timeouts() {
 		for step := range steps {
 			leases := s.fill(i, "key")
-			_, caught := n.cancel(s, i, leases[0], step)
+			there, _ := n.cancel(s, i, leases[0], step)
 			if !s.eventually(func() bool { return !s.held(other, "key") }) {
 				s.fatalf("a release was cancelled %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
 					n.what, step+1, s.patience, shortTTL)
 			}
 			_ = s.releaseAll(leases[1:])
-			if !caught {
+			if !there {
 				break
 			}
 		}
@@ -102,9 +117,17 @@ func abandonedRelease(s *stage) {
 func renewalAndRelease(s *stage) {
 	const ttl = 2 * shortTTL
 	i, other := s.open(ttl), s.open(longTTL)
-	s.release(s.acquire(i, "key")) // its connections are open
-	for _, n := range interruptions() {
-		for range 3 {
+	renewed := s.acquire(i, "key") // so that the script is known that renews
+	gate := i.wire.holdWrite(0)
+	gate.catches(2 * time.Second)
+	gate.open()
+	time.Sleep(20 * time.Millisecond)
+	_ = s.again(renewed)
+	for _, n := range []interruption{
+		{"on its way to the server", (*wire).holdWrite},
+		{"on its way back", (*wire).holdAnswers},
+	} {
+		for range 2 {
 			s.calmly(ttl, func(ttl time.Duration, still *standstill) string {
 				on := i
 				if ttl > 2*shortTTL {
@@ -134,17 +157,17 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *
 	case !caught:
 		s.Logf("no renewal was seen")
 	case w.err != nil:
-		return "a release while a renewal was under way returned " + w.err.Error()
+		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
 	if watched, ok := lease.(strategies.Watched); ok {
 		select {
 		case <-watched.Lost():
-			fault = "a lease that was released while a renewal was under way was told to be lost"
+			fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	if fault == "" && !s.free(other, "key") {
-		fault = "a lock that was released while a renewal was under way is not free"
+		fault = fmt.Sprintf("a lock that was released while a renewal was %s is not free", n.what)
 	}
 	return fault
 }

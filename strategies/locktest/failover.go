@@ -13,7 +13,7 @@ func failover(s *stage) {
 		s.notTried("the fixture's servers cannot fail over")
 	}
 	const hold = 10 * time.Millisecond
-	b, all := s.book(), s.several(4, longTTL)
+	b, all := s.book(), s.several(4, s.lasting())
 	swapped := false
 	swap := func() {
 		s.disturb("fail over", s.fixture.Failover)
@@ -25,10 +25,10 @@ func failover(s *stage) {
 		}
 	}()
 	for _, during := range []bool{false, true} {
-		leases := b.fill(all[0], longTTL)
+		leases := b.fill(all[0], s.lasting())
 		var waiting []*waiter
 		for n := range 6 {
-			waiting = append(waiting, b.client(all[1+n%3], hold, longTTL))
+			waiting = append(waiting, b.client(all[1+n%3], hold, s.lasting()))
 		}
 		for _, w := range waiting {
 			w.settle()

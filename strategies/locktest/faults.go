@@ -60,6 +60,15 @@ func faultChecks() []Check {
 	}
 }
 
+// lasting is the TTL of leases that should not help anybody by running out. A quorum's may
+// stay on a minority of the nodes until then, so that they do.
+func (s *stage) lasting() time.Duration {
+	if s.info.Nodes > 1 {
+		return 3 * time.Second
+	}
+	return longTTL
+}
+
 // background does something with a lease in the background.
 func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
 	w := s.newWaiter(i, key)

@@ -19,7 +19,7 @@ type refusal struct {
 // refusedWrites has the servers refuse writes while a lock is passed on, as without enough
 // replicas and as without memory.
 func refusedWrites(s *stage) {
-	b, all := s.book(), s.several(3, longTTL)
+	b, all := s.book(), s.several(3, s.lasting())
 	s.release(s.acquire(all[0], "key"))
 	for _, r := range []refusal{{"min-replicas-to-write", "9", true}, {"maxmemory", "1", false}} {
 		s.refuse(b, all, r)
@@ -30,10 +30,10 @@ func refusedWrites(s *stage) {
 }
 
 func (s *stage) refuse(b *book, all []*instance, r refusal) {
-	leases := b.fill(all[0], longTTL)
+	leases := b.fill(all[0], s.lasting())
 	var waiting []*waiter
 	for n := range 4 {
-		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
+		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, s.lasting()))
 	}
 	for _, w := range waiting {
 		w.settle()

@@ -29,6 +29,7 @@ type gate struct {
 	dials   bool
 	answers bool
 	loses   bool  // it is one answer that is held up, and then lost
+	drops   bool  // the write that is held up is lost
 	on      *conn // whose answer is lost
 	pass    int   // writes, or answers, that go through before
 	caught  chan struct{}
@@ -214,6 +215,11 @@ func (w *wire) watch(c net.Conn) net.Conn {
 func (c *conn) Write(b []byte) (int, error) {
 	if g := c.wire.toWrite(c); g != nil {
 		<-g.opened
+		if g.drops {
+			c.wire.breaks(c)
+			_ = c.Conn.Close()
+			return 0, errBroken
+		}
 	}
 	c.wire.note(true)
 	if kept, err := c.wire.keeps(c, b); kept {

@@ -13,6 +13,10 @@ var errBroken = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 // holdAnswers makes a gate for what the servers send, once they have sent pass times.
 func (w *wire) holdAnswers(pass int) *gate { return w.close(&gate{answers: true, pass: pass}) }
 
+// loseWrite makes a gate for the write that comes after pass others. When it is opened
+// that connection breaks instead.
+func (w *wire) loseWrite(pass int) *gate { return w.close(&gate{drops: true, pass: pass}) }
+
 // loseAnswer makes a gate for the answer to the write that comes after pass others. When
 // it is opened that connection breaks instead.
 func (w *wire) loseAnswer(pass int) *gate { return w.close(&gate{loses: true, pass: pass}) }
