@@ -52,6 +52,11 @@ type Limit struct {
 	Because string // why not, to follow "since"
 }
 
+// ByRedisClock is the limit of a lock whose leases Redis ends by its own clock.
+func ByRedisClock() Limit {
+	return Limit{Check: "clock set forward", Because: "Redis ends its leases by Redis's own clock"}
+}
+
 // Connections is what an instance opens beside its command pool.
 type Connections struct {
 	PerInstance int // for example one subscription connection

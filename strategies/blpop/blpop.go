@@ -54,6 +54,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerWaiter: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},

@@ -49,6 +49,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights:      rights(),
 	}), Defaults(), Open)
 }

@@ -42,6 +42,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		Persistent:  []string{tokenPrefix + ":{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights:      rights(),
 	}), Defaults(), Open)
 }

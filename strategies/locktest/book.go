@@ -105,9 +105,9 @@ func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 
 // all waits until each has been served.
 func (b *book) all(waiting []*waiter, after string) {
-	stranded := 0
+	stranded, end := 0, time.Now().Add(b.patience)
 	for _, w := range waiting {
-		if !w.within(b.patience) {
+		if !w.within(time.Until(end)) {
 			stranded++
 		}
 	}

@@ -54,7 +54,7 @@ func brokenByServers() []subject {
 			breaks("lost answers", unanswered, "is not free", ungranted, waking, watching, granting, returning, tidy),
 
 		polling(with(serverFault{asksOnce: true}), 0).waitingInVain().called("a release that is repeated asks nothing").
-			breaks("cancelled release", cancelling, "", granting, waking, ungranted, late),
+			breaks("cancelled release", cancelling, "who waits has not got the lock"),
 		polling(with(serverFault{stopsAfter: true}), watchdog).waitingInVain().called("a watchdog that stops after the release").
 			breaks("abandoned release", abandoning, "its watchdog goes on", granting),
 		polling(with(serverFault{tellsLoss: true}), watchdog).called("a release is taken for a loss").

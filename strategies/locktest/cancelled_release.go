@@ -60,8 +60,10 @@ func cancelledRelease(s *stage) {
 			w := s.waiter(both[1], "key")
 			w.parked()
 			there, err := n.cancel(s, both[0], leases[0], step)
-			s.repeat(leases[0], err, "was cancelled "+n.what)
-			w.overdue("a waiter waits on a lock whose release was cancelled %s number %d, and then repeated", n.what, step+1)
+			s.repeat(leases[0], err, "ran out of time "+n.what)
+			if !w.within(s.patience) {
+				s.fatalf("a release ran out of time %s number %d and was repeated, and %v later who waits has not got the lock", n.what, step+1, s.patience)
+			}
 			w.finish()
 			s.release(leases[1:]...)
 			if !there {
@@ -102,7 +104,7 @@ func abandonedRelease(s *stage) {
 			leases := s.fill(i, "key")
 			there, _ := n.cancel(s, i, leases[0], step)
 			if !s.eventually(func() bool { return !s.held(other, "key") }) {
-				s.fatalf("a release was cancelled %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
+				s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
 					n.what, step+1, s.patience, shortTTL)
 			}
 			_ = s.releaseAll(leases[1:])
@@ -144,10 +146,11 @@ func renewalAndRelease(s *stage) {
 func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *standstill) (fault string) {
 	lease := s.acquire(i, "key")
 	time.Sleep(5 * time.Millisecond) // all that belongs to the acquire is over
-	still.look()
 	gate := n.hold(i.wire, 0)
-	caught := gate.catches(2 * time.Second)
-	still.look()
+	caught := false
+	for end := time.Now().Add(2 * time.Second); !caught && time.Now().Before(end); still.look() {
+		caught = gate.catches(5 * time.Millisecond)
+	}
 	w := s.background(i, "key", lease.Release)
 	w.within(30 * time.Millisecond) // it may wait for the renewal to end
 	gate.open()

@@ -48,6 +48,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights:      redisson.LockRights(),
 	}), Defaults(), Open)
 }

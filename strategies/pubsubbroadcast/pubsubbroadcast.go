@@ -33,6 +33,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerWaiter: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights:      redisson.LockRights(),
 	}), Defaults(), Open)
 }

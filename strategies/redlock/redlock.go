@@ -68,6 +68,7 @@ func Strategy() strategies.Strategy {
 		Nodes:    fewest,
 
 		NoCluster: "it needs nodes that are independent of one another",
+		Limits:    []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},

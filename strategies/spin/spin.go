@@ -45,6 +45,7 @@ func Strategy() strategies.Strategy {
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
+		Limits:   []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "eval", "evalsha", "get", "del", "pexpire", "script|load"},

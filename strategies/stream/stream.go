@@ -60,6 +60,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerInstance: 1},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "sadd", "srem", "xadd", "xread", "xrevrange", "exists", "pttl", "client|id", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},

@@ -55,6 +55,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		NoCluster:   noCluster,
 		Connections: strategies.Connections{PerInstance: 2},
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Channels: []string{"__redis__:invalidate"},

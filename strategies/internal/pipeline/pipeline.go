@@ -75,6 +75,9 @@ func send[C redis.Cmder](ctx context.Context, c *Client, command func() C) C {
 		sent = command()
 		sent.SetErr(err)
 	}
+	if err := sent.Err(); redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN") {
+		c.Redial() // a primary no more: its name may lead to another
+	}
 	return sent
 }
 

@@ -20,11 +20,15 @@ import (
 // needs. It cannot do what takes seconds; see Everything.
 func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
+	return On(t, nodesOf(variant), variant.Open)
+}
+
+func nodesOf(variant strategies.Variant) int {
 	nodes := variant.Info().Nodes
 	if nodes > 1 {
 		nodes += 2
 	}
-	return On(t, nodes, variant.Open)
+	return nodes
 }
 
 // On is a fixture of so many servers, for what is opened in that way.

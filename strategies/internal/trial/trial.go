@@ -2,6 +2,7 @@
 package trial
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -14,10 +15,27 @@ import (
 func Conform(t *testing.T, variants ...string) {
 	for _, name := range variants {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			variant := Variant(t, name)
-			locktest.Run(t, func(t *testing.T) locktest.Fixture { return Fixture(t, variant) }, variant.Info())
+			locktest.Run(t, func(t *testing.T) locktest.Fixture {
+				if !thorough(variant) {
+					return Fixture(t, variant)
+				}
+				return Everything(t, Fixture(t, variant), nodesOf(variant))
+			}, variant.Info())
 		})
 	}
+}
+
+// thorough says whether a variant is tried on clusters and with other clocks too: three
+// strategies, which wait by polling, by subscriptions and in Redis, and all with
+// LOCKBENCH_CONFORM=all.
+func thorough(v strategies.Variant) bool {
+	switch v.Name() {
+	case "spin", "pubsub", "handoff":
+		return true
+	}
+	return os.Getenv("LOCKBENCH_CONFORM") == "all"
 }
 
 // Variant is the one of that name.

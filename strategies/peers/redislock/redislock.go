@@ -47,6 +47,7 @@ func Strategy() strategies.Strategy {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Limits:   []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},

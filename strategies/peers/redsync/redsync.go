@@ -52,6 +52,7 @@ func Strategy() strategies.Strategy {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Limits:   []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},

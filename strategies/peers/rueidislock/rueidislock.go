@@ -48,6 +48,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
+		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"rueidislock:?:{key}"},
 			Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
