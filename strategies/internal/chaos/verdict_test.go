@@ -111,23 +111,30 @@ func (c *chaos) judge(strict bool) *tally {
 			}
 		}
 		if slices.ContainsFunc(waited, func(wait time.Duration) bool { return wait > limit }) {
-			c.tell(key, h)
+			c.tell(key, fmt.Sprintf("somebody waited for a free lock for more than %v: %v", limit, slices.Max(waited)), h, history)
 		}
 		switch err := locktest.CheckHistory(model, history, ""); {
 		case errors.Is(err, locktest.ErrUndecided):
 			sum.undecided++
 		case err != nil:
 			sum.impossible = append(sum.impossible, fmt.Sprintf("key %s: %v", key, err))
-			c.tell(key, h)
+			c.tell(key, err.Error(), h, history)
 		}
 	}
 	return sum
 }
 
-// tell logs an impossible history's leases, with the faults that bear on them.
-func (c *chaos) tell(key string, holds []hold) {
+// tell logs what is wrong with a history: its leases, how else its operations ended, and
+// the faults that bear on them.
+func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operation) {
+	c.Logf("key %s: %s", key, wrong)
 	for _, h := range holds {
 		c.Logf("key %s: client %d asked at %v, had token %d from %v to %v, valid until %v", key, h.Client, h.Call, h.Token, h.from, h.to, h.Until)
+	}
+	for _, o := range history {
+		if o.Event != locktest.Acquired && o.Event != locktest.Released {
+			c.Logf("key %s: client %d asked at %v, and at %v it was: %v", key, o.Client, o.Call, o.Return, o.Event)
+		}
 	}
 	c.Logf("data was lost, or the clock set forward: %v; the clock was set back: %v; Redis did not serve: %v", c.gone, c.back, c.down)
 }
