@@ -82,7 +82,7 @@ func strange(packages map[string]goPackage, lock string) []string {
 func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
-	for _, lock := range []string{"handoff", "cohort", "spin", "pubsub", "fenced", "fair", "redlock", "semaphore"} {
+	for _, lock := range []string{"handoff", "cohort", "spin", "pubsub", "fenced", "fair", "redlock", "semaphore", "lock"} {
 		if _, ok := packages[module+"strategies/"+lock]; !ok {
 			t.Errorf("there is no %s", lock)
 		}
@@ -101,13 +101,14 @@ func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
 		}
 	}
 	// What does bring more is found.
-	for path, brings := range map[string]string{
-		"strategies/peers/redsync":  "github.com/go-redsync/redsync/v4",
-		"strategies/locktest":       "testing",
-		"strategies/internal/trial": module + "internal/servers",
+	for _, test := range []struct{ path, brings string }{
+		{"strategies/peers/redsync", "github.com/go-redsync/redsync/v4"},
+		{"strategies/locktest", "github.com/anishathalye/porcupine"},
+		{"strategies/internal/trial", module + "internal/servers"},
+		{"strategies/internal/trial", "testing"},
 	} {
-		if found := strange(packages, module+path); !slices.Contains(found, brings) {
-			t.Errorf("%s brings %s, and only %q were found", path, brings, found)
+		if found := strange(packages, module+test.path); !slices.Contains(found, test.brings) {
+			t.Errorf("%s brings %s, and only %q were found", test.path, test.brings, found)
 		}
 	}
 }

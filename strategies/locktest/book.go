@@ -42,7 +42,7 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 		b.errorf("a lock was granted while %d held it, and it has %d permits", others, b.info.Capacity)
 	}
 	b.holders[lease] = until
-	if fenced, ok := lease.(strategies.Fenced); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
+	if fenced, ok := strategies.As[strategies.Fenced](lease); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
 		if token := fenced.FencingToken(); token <= b.token {
 			b.broken(growing, "token %d came after %d", token, b.token)
 		} else {

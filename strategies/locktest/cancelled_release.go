@@ -162,7 +162,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *
 	case w.err != nil:
 		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
-	if watched, ok := lease.(strategies.Watched); ok {
+	if watched, ok := strategies.As[strategies.Watched](lease); ok {
 		select {
 		case <-watched.Lost():
 			fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)

@@ -86,7 +86,7 @@ func (w *waiter) returned(what string) {
 // asked has the lock be asked for at once, by try-lock where there is one, and keeps what
 // is granted. It returns nil when the lock is held.
 func (s *stage) asked(i *instance, key string) strategies.Lease {
-	if trier, ok := i.Locker.(strategies.Trier); ok {
+	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
 		w := s.waiterFor(i, key, trier.TryAcquire)
 		w.returned("a try-lock")
 		return w.lease
@@ -99,7 +99,7 @@ func (s *stage) asked(i *instance, key string) strategies.Lease {
 
 // validUntil is until when a lease that was asked for at that time may be relied on.
 func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
-	if timed, ok := lease.(strategies.Timed); ok {
+	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 		return timed.ValidUntil()
 	}
 	return asked.Add(ttl)

@@ -22,7 +22,7 @@ func lateCommands(s *stage) {
 	}{
 		{"release", held(func(lease strategies.Lease) func(context.Context) error { return lease.Release })},
 		{"extension", held(func(lease strategies.Lease) func(context.Context) error {
-			extender, ok := lease.(strategies.Extender)
+			extender, ok := strategies.As[strategies.Extender](lease)
 			if !ok {
 				return lease.Release
 			}

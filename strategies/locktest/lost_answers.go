@@ -119,7 +119,7 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) bool {
 func (s *stage) extendUnanswered(holder, third *instance, step int) bool {
 	leases := s.fill(holder, "key")
 	defer s.release(leases[1:]...)
-	extender, ok := leases[0].(strategies.Extender)
+	extender, ok := strategies.As[strategies.Extender](leases[0])
 	if !ok {
 		s.release(leases[0])
 		return false
