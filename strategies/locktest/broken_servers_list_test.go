@@ -1,11 +1,5 @@
 package locktest_test
 
-// faultChecks are the checks that break servers, networks or calls on purpose.
-var faultChecks = []string{
-	"slow answer", "late commands", "lost answers", "cancelled release", "abandoned release", "renewal and release",
-	"refused writes", "failover", "idle keys", "connections", "moving slot", "clock set forward", "clock set back",
-}
-
 // brokenByServers are correct locks with one fault each, which shows when servers or
 // networks fail.
 func brokenByServers() []subject {

@@ -34,6 +34,45 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *stands
 	}
 }
 
+// awake has play look whether a watchdog that should be still goes on, with leases of
+// that TTL. If the machine stands still for a good part of it they run out whatever the
+// watchdog does: then it is played again, with twice the TTL.
+func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
+	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
+		longest := meanwhile(func() { play(ttl) })
+		if !s.info.Claims.Watchdog || longest < ttl/3 {
+			return
+		}
+		if attempt == attempts {
+			s.notJudged("the machine stood still for %v of a TTL of %v: a watchdog that went on might not have kept the lease", longest, ttl)
+		}
+		s.Logf("the machine stood still for %v of a TTL of %v: once more", longest, ttl)
+	}
+}
+
+// meanwhile is the longest standstill while do runs.
+func meanwhile(do func()) time.Duration {
+	w := &standstill{last: time.Now()}
+	ended, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for {
+			select {
+			case <-time.After(5 * time.Millisecond):
+				w.look()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	func() {
+		defer func() { close(ended); <-looked }() // do may end the check
+		do()
+	}()
+	w.look()
+	return w.longest
+}
+
 // standstill is the longest time from one look at the clock to the next.
 type standstill struct {
 	last    time.Time

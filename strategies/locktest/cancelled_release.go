@@ -97,22 +97,30 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 // abandonedRelease cancels a release at each of its steps and leaves it at that: the lock
 // has to become free by its TTL.
 func abandonedRelease(s *stage) {
-	i, other := s.open(shortTTL), s.open(longTTL)
-	s.release(s.acquire(i, "key")) // its connections are open
-	for _, n := range timeouts() {
-		for step := range steps {
-			leases := s.fill(i, "key")
-			there, _ := n.cancel(s, i, leases[0], step)
-			if !s.eventually(func() bool { return !s.held(other, "key") }) {
-				s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
-					n.what, step+1, s.patience, shortTTL)
-			}
-			_ = s.releaseAll(leases[1:])
-			if !there {
-				break
+	other := s.open(longTTL)
+	s.awake(2*shortTTL, func(ttl time.Duration) {
+		i := s.open(ttl)
+		s.release(s.acquire(i, "key")) // its connections are open
+		for _, n := range timeouts() {
+			for step := range steps {
+				if !s.abandon(i, other, n, step, ttl) {
+					break
+				}
 			}
 		}
+	})
+}
+
+// abandon says whether there was such a step.
+func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
+	leases := s.fill(i, "key")
+	there, _ = n.cancel(s, i, leases[0], step)
+	if !s.eventually(func() bool { return !s.held(other, "key") }) {
+		s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
+			n.what, step+1, s.patience, ttl)
 	}
+	_ = s.releaseAll(leases[1:])
+	return there
 }
 
 // renewalAndRelease releases while a renewal is on its way, to the server or back.
@@ -157,16 +165,20 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *
 	w.returned("a release during a renewal")
 	still.look()
 	switch {
+	case !caught && s.ownConnections(i):
+		s.notTried("its renewals cannot be held up: it does not dial with the Options in its Config")
 	case !caught:
-		s.Logf("no renewal was seen")
+		s.notJudged("no renewal was seen on its way")
 	case w.err != nil:
 		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
 	if watched, ok := strategies.As[strategies.Watched](lease); ok {
-		select {
-		case <-watched.Lost():
-			fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)
-		case <-time.After(20 * time.Millisecond):
+		for look := 0; look < 20 && fault == ""; look++ { // what stops the test stops the watchdog too
+			select {
+			case <-watched.Lost():
+				fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)
+			case <-time.After(5 * time.Millisecond):
+			}
 		}
 	}
 	if fault == "" && !s.free(other, "key") {

@@ -12,12 +12,18 @@ import (
 // extension, once the server has carried it out.
 func lostAnswers(s *stage) {
 	holder, third := s.open(longTTL), s.open(longTTL)
-	short := s.open(shortTTL)
-	for _, i := range []*instance{holder, short} {
-		s.release(s.acquire(i, "key")) // its connections are open
-	}
+	var short *instance
+	s.awake(2*shortTTL, func(ttl time.Duration) {
+		short = s.open(ttl)
+		s.release(s.acquire(short, "key")) // its connections are open
+		for step := range steps {
+			if !s.acquireUnanswered(short, third, step, ttl) {
+				break
+			}
+		}
+	})
+	s.release(s.acquire(holder, "key"))
 	for _, lose := range []func(step int) bool{
-		func(step int) bool { return s.acquireUnanswered(short, third, step) },
 		func(step int) bool { return s.acquireHeldUnanswered(short, holder, step) },
 		func(step int) bool { return s.releaseUnanswered(holder, third, step) },
 		func(step int) bool { return s.extendUnanswered(holder, third, step) },
@@ -32,7 +38,7 @@ func lostAnswers(s *stage) {
 
 // acquireUnanswered asks for a free lock. It says whether an answer was lost, as its
 // neighbours do.
-func (s *stage) acquireUnanswered(i, third *instance, step int) bool {
+func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) bool {
 	gate := i.wire.loseAnswer(step)
 	asked := time.Now()
 	w := s.waiterFor(i, "key", i.Acquire)
@@ -40,7 +46,7 @@ func (s *stage) acquireUnanswered(i, third *instance, step int) bool {
 	gate.open()
 	w.returned("an acquire whose answer was lost")
 	if w.err == nil {
-		until := validUntil(w.lease, asked, shortTTL)
+		until := validUntil(w.lease, asked, ttl)
 		now := time.Now()
 		if got := s.asked(third, "key"); got != nil {
 			if s.info.Capacity == 1 && time.Now().Before(until) {

@@ -53,13 +53,14 @@ func (l *plainLock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 		ttl = 0
 	}
 	for {
+		asked := time.Now()
 		got, err := l.client.SetNX(ctx, lease.key, lease.token, ttl).Result()
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("acquire %q: %w", key, err)
-		case got:
+		case got && time.Since(asked) < l.config.TTL*9/10:
 			return lease, nil
-		}
+		} // else somebody has it, or it may have run out on the way
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():

@@ -66,13 +66,8 @@ func cancelledAnytime(s *stage) {
 	both := s.several(2, longTTL)
 	for round := range s.rounds {
 		leases := s.fill(both[0], "key")
-		var waiting []*waiter
-		for range impatient {
-			waiting = append(waiting, s.waiter(both[1], "key"))
-		}
-		time.Sleep(4 * time.Millisecond)
-		patient := s.waiter(both[1], "key")
-		time.Sleep(2 * time.Millisecond)
+		waiting := s.crowd(both[1], "key", impatient)
+		patient := s.crowd(both[1], "key", 1)[0]
 
 		var all sync.WaitGroup
 		anytime := func(end func()) {
@@ -110,7 +105,28 @@ func cancelledAnytime(s *stage) {
 		patient.overdue("a waiter waits on a lock that is free, behind others who gave up")
 		patient.finish()
 		s.release(leases[1:]...)
+		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
+			s.broken(ungranted, "everybody has released the lock or given up, and it is not free")
+			s.FailNow()
+		}
 	}
+}
+
+// crowd is waiters who came at a time. It returns when all have asked and wait, as far as
+// that can be seen soon.
+func (s *stage) crowd(i *instance, key string, n int) []*waiter {
+	asked := i.probe.Counts().Attempts
+	var waiting []*waiter
+	for range n {
+		waiting = append(waiting, s.waiter(i, key))
+	}
+	for range 20 {
+		if time.Sleep(time.Millisecond); i.probe.Counts().Attempts >= asked+int64(n) {
+			break
+		}
+	}
+	waiting[n-1].quiet()
+	return waiting
 }
 
 // shortly sleeps for less than the system's timers can.
