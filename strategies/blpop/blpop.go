@@ -207,6 +207,12 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 	held.until.Set(time.Now().Add(l.config.TTL))
 	ms, err := acquireScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds(), mode).Int64()
 	switch {
+	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
+		l.abandon(ctx, held)
+		if mode == "try" {
+			return false, 0, fmt.Errorf("acquire %q: %w", held.keys[0], validity.ErrLate)
+		}
+		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil
 	case err == nil && ms < 0: // it has no TTL: somebody else's doing

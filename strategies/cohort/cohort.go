@@ -30,7 +30,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
-		Limits:      []strategies.Limit{strategies.ByRedisClock()},
+		Limits:      handoff.Limits(),
 		Rights:      handoff.Rights(),
 	}, Defaults(), Open)
 }

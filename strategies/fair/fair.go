@@ -49,8 +49,11 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
-		Limits:      []strategies.Limit{strategies.ByRedisClock()},
-		Rights:      rights(),
+		Limits: []strategies.Limit{
+			strategies.ByRedisClock(),
+			{Check: "late commands", Because: "an acquire that comes late waits at the head of the queue for nobody, until wait-timeout is over"},
+		},
+		Rights: rights(),
 	}), Defaults(), Open)
 }
 

@@ -45,9 +45,17 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 2},
-		Limits:      []strategies.Limit{strategies.ByRedisClock()},
+		Limits:      Limits(),
 		Rights:      Rights(),
 	}, Defaults(), Open)
+}
+
+// Limits are the lock's, of which each way of Redis's clock is one.
+func Limits() []strategies.Limit {
+	return []strategies.Limit{
+		strategies.ByRedisClock(),
+		{Check: "clock set back", Because: "its tokens follow Redis's clock while nobody has the lock"},
+	}
 }
 
 // Rights are what a user of Redis needs for this lock, and for cohort. In a cluster keys and

@@ -13,6 +13,7 @@ import (
 // token does not grow.
 type book struct {
 	*stage
+	tokens string // the promise that they grow
 
 	mu      sync.Mutex
 	holders map[strategies.Lease]time.Time // until when each may rely on it
@@ -20,7 +21,9 @@ type book struct {
 	served  int
 }
 
-func (s *stage) book() *book { return &book{stage: s, holders: map[strategies.Lease]time.Time{}} }
+func (s *stage) book() *book {
+	return &book{stage: s, tokens: growing, holders: map[strategies.Lease]time.Time{}}
+}
 
 // enter notes a lease that has been granted, of those that last for ttl.
 func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
@@ -44,7 +47,7 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 	b.holders[lease] = until
 	if fenced, ok := strategies.As[strategies.Fenced](lease); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
 		if token := fenced.FencingToken(); token <= b.token {
-			b.broken(growing, "token %d came after %d", token, b.token)
+			b.broken(b.tokens, "token %d came after %d", token, b.token)
 		} else {
 			b.token = token
 		}

@@ -79,6 +79,6 @@ func brokenByServers() []subject {
 			breaks("clock set forward", forward, "got the lock while"),
 		polling(script("redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"), fencing).
 			called("tokens are the time").
-			breaks("clock set back", growing, "came after"),
+			breaks("clock set back", back, "came after"),
 	}
 }

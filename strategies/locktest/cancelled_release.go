@@ -52,6 +52,7 @@ func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step
 // cancelledRelease cancels a release at each of its steps, and releases again: whoever
 // waits must be served, long before the TTL is over.
 func cancelledRelease(s *stage) {
+	s.expiring = true
 	both := s.several(2, s.lasting())
 	s.release(s.acquire(both[0], "key")) // its connections are open
 	for _, n := range timeouts() {
@@ -87,9 +88,7 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	if second := lease.Release(ctx); second != nil && !errors.Is(second, strategies.ErrNotHeld) {
+	if second := s.again(lease); second != nil && !errors.Is(second, strategies.ErrNotHeld) {
 		s.errorf("a release %s and returned %q; when repeated it returned %q", how, err, second)
 	}
 }

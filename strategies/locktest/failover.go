@@ -12,6 +12,7 @@ func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")
 	}
+	s.expiring = true
 	const hold = 10 * time.Millisecond
 	b, all := s.book(), s.several(4, s.lasting())
 	swapped := false

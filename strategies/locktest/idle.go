@@ -9,9 +9,11 @@ import (
 // idleLocks are how many locks a service has used and uses no more.
 const idleLocks = 60
 
+// atOnce are how many of them are waited for at a time.
+const atOnce = 10
+
 // used has each of many locks be held, waited for and passed on once, some at a time.
 func (s *stage) used(from, to *instance) {
-	const atOnce = 10
 	for first := 0; first < idleLocks; first += atOnce {
 		s.pass(from, to, first, atOnce, func() {})
 	}
@@ -50,18 +52,18 @@ func idleKeys(s *stage) {
 // connections counts what an instance has open beside its clients' pools: when all locks
 // are idle, and while some wait.
 func connections(s *stage) {
-	const waiters = 8
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
 	for _, i := range both {
 		s.opens(i, 0)
 	}
-	s.pass(both[0], both[1], 0, waiters, func() { s.opens(both[1], waiters) })
+	s.pass(both[0], both[1], 0, atOnce, func() { s.opens(both[1], atOnce) })
 }
 
-// opens compares what an instance has open with what is declared, while so many wait.
+// opens compares what an instance has open with what is declared, while so many wait. What
+// a waiter has may be kept for the next.
 func (s *stage) opens(i *instance, waiters int) {
-	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*waiters
+	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
 	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
 		s.fatalf("an instance that has used %d locks, of which %d are waited for, has %d connections beside its pool, and declares %d",

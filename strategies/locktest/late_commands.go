@@ -12,6 +12,7 @@ import (
 // run out and another has the lock, and then deliver it: each command of a release, of an
 // extension and of an acquire.
 func lateCommands(s *stage) {
+	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
 	held := func(do func(strategies.Lease) func(context.Context) error) func() func(context.Context) error {
 		return func() func(context.Context) error { return do(s.fill(l.stale, "key")[0]) }

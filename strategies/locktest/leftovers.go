@@ -86,9 +86,10 @@ func (s *stage) leftovers() []string {
 	for _, o := range s.outside {
 		keys := o.Scan(ctx, 0, "*"+s.prefix+"*", 1000).Iterator()
 		for keys.Next(ctx) {
-			if !s.declared(keys.Val()) {
-				left = append(left, keys.Val())
+			if s.declared(keys.Val()) || s.expiring && o.PTTL(ctx, keys.Val()).Val() != -1 {
+				continue
 			}
+			left = append(left, keys.Val())
 		}
 		if err := keys.Err(); err != nil {
 			s.notJudged("look for keys: %w", err)

@@ -11,6 +11,7 @@ import (
 // lostAnswers loses the answer to each command of an acquire, of a release and of an
 // extension, once the server has carried it out.
 func lostAnswers(s *stage) {
+	s.expiring = true
 	holder, third := s.open(longTTL), s.open(longTTL)
 	var short *instance
 	s.awake(2*shortTTL, func(ttl time.Duration) {

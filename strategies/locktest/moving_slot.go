@@ -13,6 +13,7 @@ func movingSlot(s *stage) {
 	if s.fixture.Cluster == nil {
 		s.notTried("the fixture has no cluster")
 	}
+	s.expiring = true
 	var cluster Cluster
 	s.disturb("start a cluster", func() (err error) { cluster, err = s.fixture.Cluster(); return err })
 	s.moveTo([]strategies.Node{cluster.Node}, cluster.Primaries)

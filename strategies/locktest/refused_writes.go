@@ -19,6 +19,7 @@ type refusal struct {
 // refusedWrites has the servers refuse writes while a lock is passed on, as without enough
 // replicas and as without memory.
 func refusedWrites(s *stage) {
+	s.expiring = true
 	b, all := s.book(), s.several(3, s.lasting())
 	s.release(s.acquire(all[0], "key"))
 	for _, r := range []refusal{{"min-replicas-to-write", "9", true}, {"maxmemory", "1", false}} {

@@ -34,6 +34,7 @@ func clockSetBack(s *stage) {
 	set := s.settable()
 	defer set(0)
 	b, all := s.book(), s.several(3, longTTL)
+	b.tokens = back
 	for _, ahead := range []time.Duration{-clockStep, -2 * clockStep} {
 		leases := b.fill(all[0], longTTL)
 		var waiting []*waiter

@@ -48,12 +48,13 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 		return false
 	}
 	next := s.fill(other, "key") // once what was granted to nobody has run out
+	taken := time.Now()
 	gate.open()
 	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	w.quiet()
-	if w.isOver() && w.err == nil {
+	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had answers enough
 		s.fatalf("an acquire whose answer took %v returned a lease of %v, and another has the lock",
 			w.over.Sub(began).Round(time.Millisecond), staleTTL)
 	}

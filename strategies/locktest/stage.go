@@ -36,6 +36,7 @@ type stage struct {
 	nodes     []strategies.Node // the fixture's
 	instances []*instance
 	outside   []*outside // one a server
+	expiring  bool       // keys may be left that expire, of who could not clean up
 }
 
 // instance is one application instance: a Locker and its connections.

@@ -123,7 +123,7 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	}()
 	<-played
 	s.conclude(&v, atItsEnd)
-	v.admit(c.Promise, info)
+	v.admit(info)
 	v.Took = time.Since(began)
 	return v
 }

@@ -78,14 +78,10 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// admit makes Admitted of Broken, where that promise alone is broken and the lock says that
-// it does not pass the check.
-func (v *Verdict) admit(promise string, info strategies.Info) {
-	if v.Outcome != Broken || slices.ContainsFunc(v.Failures, func(f Failure) bool { return f.Promise != promise }) {
-		return
-	}
+// admit makes Admitted of Broken, where the lock says that it does not pass the check.
+func (v *Verdict) admit(info strategies.Info) {
 	for _, limit := range info.Limits {
-		if limit.Check == v.Check {
+		if v.Outcome == Broken && limit.Check == v.Check {
 			v.Outcome, v.Because = Admitted, limit.Because
 		}
 	}

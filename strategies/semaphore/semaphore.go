@@ -89,8 +89,13 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	}
 	info.Rights = redisson.Rights(commands...)
 	info.Rights.Channels = []string{"redisson_sc:*{key}"}
+	info.Limits = nil
 	if !o.Expirable {
 		info.Caveat = "a holder that crashes never gives its permit back"
+		info.Limits = []strategies.Limit{{
+			Check:   "cancelled release",
+			Because: "a release without an answer may have been carried out, and one more would be a permit too many",
+		}}
 	}
 	return info
 }

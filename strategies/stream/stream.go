@@ -48,6 +48,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -215,9 +216,17 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (finding, er
 	held.until.Set(time.Now().Add(l.config.TTL))
 	reply, err := acquireScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds(), mode).Slice()
 	if err == nil {
-		return l.understand(reply), nil
+		found := l.understand(reply)
+		if !found.taken || time.Now().Before(held.ValidUntil()) {
+			return found, nil
+		}
+		err = validity.ErrLate
+		if mode != "try" { // who waits looks again
+			l.abandon(ctx, held)
+			return l.try(ctx, held, "first")
+		}
 	}
-	if doubt.MayHaveRun(err) || mode == "again" {
+	if errors.Is(err, validity.ErrLate) || doubt.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
 	return finding{}, fmt.Errorf("acquire %q: %w", held.keys[0], doubt.Because(ctx, err))

@@ -43,6 +43,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -105,7 +106,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	taken, err := l.try(ctx, held)
+	taken, err := l.tryAgain(ctx, held)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 			l.tracker.tried(w, true)
 			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
-		taken, err := l.try(ctx, held)
+		taken, err := l.tryAgain(ctx, held)
 		l.config.Probe.Wake(taken)
 		over := taken || err != nil
 		l.tracker.tried(w, over)
@@ -172,11 +173,23 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 	}
 }
 
+// tryAgain makes one attempt of somebody who makes more.
+func (l *Locker) tryAgain(ctx context.Context, held *token.Lease) (bool, error) {
+	taken, err := l.try(ctx, held)
+	if errors.Is(err, validity.ErrLate) {
+		return false, nil
+	}
+	return taken, err
+}
+
 // try makes one attempt. After an error the lock is not held.
 func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
 	l.config.Probe.Attempt()
 	held.Until.Set(time.Now().Add(l.config.TTL))
 	taken, err := l.client.SetNX(ctx, held.Name, held.Token, l.config.TTL).Result()
+	if taken && !time.Now().Before(held.ValidUntil()) {
+		err = validity.ErrLate
+	}
 	if err == nil {
 		return taken, nil
 	}

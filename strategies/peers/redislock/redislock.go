@@ -47,7 +47,10 @@ func Strategy() strategies.Strategy {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
-		Limits:   []strategies.Limit{strategies.ByRedisClock()},
+		Limits: []strategies.Limit{
+			strategies.ByRedisClock(),
+			{Check: "slow answer", Because: "it does not look whether the lease had run out when the answer came"},
+		},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},

@@ -48,7 +48,13 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
-		Limits:      []strategies.Limit{strategies.ByRedisClock()},
+		Limits: []strategies.Limit{
+			strategies.ByRedisClock(),
+			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
+			{Check: "renewal and release", Because: "the context that tells of a loss ends at each release too"},
+			{Check: "refused writes", Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL"},
+			{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
+		},
 		Rights: strategies.Rights{
 			Keys:     []string{"rueidislock:?:{key}"},
 			Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
