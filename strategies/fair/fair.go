@@ -5,9 +5,10 @@
 // An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
 // PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one
 // round trip each. A waiter's first try puts it in the queue; it subscribes to its
-// channel, tries again, and parks for at most the holder's PTTL. A release then
-// wakes one waiter in all processes together, which costs one try. All channels
-// of a process share one connection.
+// channel, tries again, and parks for at most the holder's PTTL, and the Locker's own TTL.
+// A release then wakes one waiter in all processes together, which costs one try. A lease
+// shorter than its Locker's TTL costs a message and a try more: the next in the queue may
+// be parked for longer. All channels of a process share one connection.
 //
 // A waiter that dies is noticed by its deadline, a score in a sorted set: that of
 // the waiter before it (or the holder's PTTL) plus wait-timeout, 5 minutes as in
@@ -20,7 +21,7 @@
 // It guarantees exclusion while a lease is valid, leases in the order in which they
 // were asked for as long as nobody waits beyond its deadline, the recovery of a dead
 // holder's lock after the TTL, an owner's acquiring again (AcquireAs) and, with the
-// watchdog, renewal until the release.
+// watchdog, renewal until the release, unless a TTL of its own was asked for (AcquireFor).
 //
 // What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
 // until its deadline, although the lock is free. Those who wait then poll, since

@@ -101,6 +101,12 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return fenced(l.lock.Acquire(ctx, key))
 }
 
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms, which the watchdog does not
+// renew.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return fenced(l.lock.AcquireFor(ctx, key, ttl))
+}
+
 // AcquireAs is Acquire for somebody who may hold the lock already: all that one
 // Locker acquires in the same owner's name is one holder.
 func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
@@ -110,6 +116,11 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return fenced(l.lock.TryAcquire(ctx, key))
+}
+
+// TryAcquireFor tries once for a lease as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return fenced(l.lock.TryAcquireFor(ctx, key, ttl))
 }
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.

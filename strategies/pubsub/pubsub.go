@@ -4,7 +4,8 @@
 // An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 // another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
 // subscribes and tries again, since the release may have come in between; then
-// it parks for at most the holder's PTTL, and pays one EVALSHA for each wake-up.
+// it parks for at most the holder's PTTL, and the Locker's own TTL, and pays one EVALSHA
+// for each wake-up.
 //
 // All waiters of a Locker for one lock share one subscription, all its locks one
 // connection. A release wakes one waiter of each Locker, the longest parked; one
@@ -21,7 +22,8 @@
 //
 // It guarantees exclusion while a lease is valid, frees a dead holder's lock
 // after the TTL, lets the same owner acquire again (AcquireAs), and, with the
-// watchdog, renews a lease every TTL/3 until it is released.
+// watchdog, renews a lease every TTL/3 until it is released, unless a TTL of its own was
+// asked for (AcquireFor).
 //
 // What breaks it: a holder that works on after Lost or ValidUntil; a failover to a
 // replica that had not seen the hash; a subscription connection that is dead

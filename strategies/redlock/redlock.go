@@ -89,8 +89,6 @@ var (
 type Locker struct {
 	config  strategies.Config
 	options Options
-	ttl     time.Duration // in whole milliseconds, as the nodes count it
-	timeout time.Duration // of one node
 	nodes   []*node
 	turns   [][]*node // the nodes that a round asks at the same time, in order
 	owners  *owner.Names
@@ -103,14 +101,14 @@ type Locker struct {
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {
-	ttl := config.TTL.Truncate(time.Millisecond)
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	if err := options.suits(ttl); err != nil {
+	config.TTL = config.TTL.Truncate(time.Millisecond) // as the nodes count it
+	if err := options.suits(config.TTL); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	l := &Locker{config: config, options: options, ttl: ttl, timeout: options.timeout(ttl), owners: owner.New()}
+	l := &Locker{config: config, options: options, owners: owner.New()}
 	l.undoing, l.stopUndo = context.WithCancel(context.Background())
 	for i, n := range config.Nodes {
 		l.nodes = append(l.nodes, newNode(n, i))
@@ -128,7 +126,7 @@ func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 // error: a release sends the script with it where it is missing.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
-	p := l.ask(ctx, l.nodes, all, func(ctx context.Context, n *node) (bool, error) {
+	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
 		return true, errors.Join(releaseScript.Load(ctx, n.client).Err(), extendScript.Load(ctx, n.client).Err())
 	}, nil)
 	if p.tally.yes < l.quorum() {
@@ -142,17 +140,23 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 // middle of a round, the nodes already asked are waited for, each at most for the
 // node timeout, so that what they grant can be given back.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.background.closed() {
-		return nil, strategies.ErrClosed
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a lease of ttl, of which more than min-validity must remain
+// after drift. The node timeout is at most a quarter of it.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	name, ttl, err := l.begin(key, ttl)
+	if err != nil {
+		return nil, err
 	}
-	name := l.config.Key(key)
 	var kept []*claim // failed and not given back
 	defer func() { l.giveAllBack(ctx, kept) }()
 	for lonely, woken := 0, false; ; woken = true {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("ask for %q: %w", name, err)
 		}
-		c := l.round(ctx, name)
+		c := l.round(ctx, name, ttl)
 		if woken {
 			l.config.Probe.Wake(c.won)
 		}
@@ -176,14 +180,19 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 // TryAcquire plays one round. It returns ErrNoQuorum when too few nodes answered it
 // in time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.background.closed() {
-		return nil, strategies.ErrClosed
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor plays one round for a lease as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	name, ttl, err := l.begin(key, ttl)
+	if err != nil {
+		return nil, err
 	}
-	name := l.config.Key(key)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ask for %q: %w", name, err)
 	}
-	c := l.round(ctx, name)
+	c := l.round(ctx, name, ttl)
 	if c.won {
 		return newLease(l, c), nil
 	}
@@ -199,6 +208,18 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrHeld
 	}
 	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes, len(l.nodes))
+}
+
+// begin is what comes before the first round.
+func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.Duration, err error) {
+	if l.background.closed() {
+		return "", 0, strategies.ErrClosed
+	}
+	name, whole = l.config.Key(key), ttl.Truncate(time.Millisecond)
+	if err := l.options.suits(whole); err != nil {
+		return "", 0, fmt.Errorf("ask for %q: %w", name, err)
+	}
+	return name, whole, nil
 }
 
 // Close waits for the calls that have run into the node timeout and for what they

@@ -43,6 +43,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Strategy describes the semaphore, to be registered and opened by name.
@@ -98,9 +99,11 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // permits is a kind of them.
 type permits interface {
 	scripts() []*redis.Script
+	// term is how long a permit lasts of which that is asked, or why it cannot.
+	term(ttl time.Duration) (time.Duration, error)
 	// take returns nil when there is none, and how long to park at most then. What it
-	// frees, and its lease, is told to the topic.
-	take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error)
+	// frees, and its lease, is told to the topic. After validity.ErrLate it may be tried again.
+	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration, error)
 	// close waits for what is still under way.
 	close()
 }
@@ -121,6 +124,7 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
+	config.TTL = config.TTL.Truncate(time.Millisecond)
 	client := config.Nodes[0].Client
 	l := &Locker{
 		config: config, options: options, client: client,
@@ -172,41 +176,54 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // Acquire waits until a permit is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a permit that lasts ttl, at least 1 ms. Permits that are not
+// expirable do not run out; for them the ttl is ignored.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name := l.config.Key(key)
-	if err := l.herald.Learn(ctx); err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
-	}
-	topic := l.topic(name)
-	var held strategies.Lease
-	try := func() (taken bool, left time.Duration, err error) {
-		held, left, err = l.permits.take(ctx, name, topic)
-		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
-		return held != nil, left, err
-	}
-	taken, _, err := try()
-	if err == nil && !taken {
-		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, try)
-	}
+	held, err := l.acquire(ctx, name, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
 	}
 	return held, nil
 }
 
+func (l *Locker) acquire(ctx context.Context, name string, ttl time.Duration) (held strategies.Lease, err error) {
+	topic, term, err := l.begin(ctx, name, ttl)
+	if err != nil {
+		return nil, err
+	}
+	try := func() (taken bool, left time.Duration, err error) {
+		held, left, err = l.permits.take(ctx, name, topic, term)
+		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+		if errors.Is(err, validity.ErrLate) {
+			left, err = time.Millisecond, nil
+		}
+		return held != nil, left, err
+	}
+	taken, _, err := try()
+	if err == nil && !taken {
+		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, l.options.Expirable && term < l.config.TTL, try)
+	}
+	return held, err
+}
+
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor tries once for a permit as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name := l.config.Key(key)
-	if err := l.herald.Learn(ctx); err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	topic, term, err := l.begin(ctx, name, ttl)
+	var held strategies.Lease
+	if err == nil {
+		held, _, err = l.permits.take(ctx, name, topic, term)
+		l.config.Probe.Attempt()
 	}
-	held, _, err := l.permits.take(ctx, name, l.topic(name))
-	l.config.Probe.Attempt()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
@@ -214,6 +231,20 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrHeld
 	}
 	return held, nil
+}
+
+// begin is what comes before the first try.
+func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration, err error) {
+	if l.closed.Load() {
+		return topic, 0, strategies.ErrClosed
+	}
+	if term, err = l.permits.term(ttl); err != nil {
+		return topic, 0, err
+	}
+	if err := l.herald.Learn(ctx); err != nil {
+		return topic, 0, err
+	}
+	return l.topic(name), term, nil
 }
 
 // Close ends the subscriptions. Permits can still be released.

@@ -35,6 +35,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -97,36 +98,44 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	a, err := l.begin(key, ttl)
 	if err != nil {
 		return nil, err
 	}
-	got, err := l.try(ctx, held)
+	got, err := l.tryAgain(ctx, a)
+	if err == nil && !got {
+		err = l.wait(ctx, a)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !got {
-		if err := l.wait(ctx, held); err != nil {
-			return nil, err
-		}
-	}
-	return held, nil
+	return a.lease, nil
 }
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor tries once for a lease of ttl, at least 1 ms.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	a, err := l.begin(key, ttl)
 	if err != nil {
 		return nil, err
 	}
-	got, err := l.try(ctx, held)
+	got, err := l.try(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if !got {
 		return nil, strategies.ErrHeld
 	}
-	return held, nil
+	return a.lease, nil
 }
 
 // Close refuses further calls; leases can still be released.
@@ -136,25 +145,36 @@ func (l *Locker) Close() error {
 	return l.hangUp()
 }
 
-func (l *Locker) begin(key string) (*token.Lease, error) {
+// acquisition is what a caller asks for.
+type acquisition struct {
+	lease *token.Lease
+	ttl   time.Duration // in whole milliseconds
+}
+
+func (l *Locker) begin(key string, ttl time.Duration) (acquisition, error) {
 	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+		return acquisition{}, strategies.ErrClosed
 	}
-	return &token.Lease{Client: l.client, Name: l.config.Key(key), Token: l.owners.Next()}, nil
+	name := l.config.Key(key)
+	ttl, err := validity.TTL(ttl)
+	if err != nil {
+		return acquisition{}, fmt.Errorf("set %q: %w", name, err)
+	}
+	return acquisition{&token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}, ttl}, nil
 }
 
 // wait polls until the lock is the caller's.
-func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
+func (l *Locker) wait(ctx context.Context, a acquisition) error {
 	sleep := l.options.Sleeps(rand.Int64N)
 	for {
 		d := sleep()
 		if d > 0 {
 			l.sleepers.Sleep(ctx.Done(), d)
 			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("poll %q: %w", held.Name, err)
+				return fmt.Errorf("poll %q: %w", a.lease.Name, err)
 			}
 		}
-		got, err := l.try(ctx, held)
+		got, err := l.tryAgain(ctx, a)
 		if d > 0 {
 			l.config.Probe.Wake(got)
 		}
@@ -164,11 +184,24 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 	}
 }
 
+// tryAgain makes one attempt of somebody who makes more.
+func (l *Locker) tryAgain(ctx context.Context, a acquisition) (bool, error) {
+	got, err := l.try(ctx, a)
+	if errors.Is(err, validity.ErrLate) {
+		return false, nil
+	}
+	return got, err
+}
+
 // try makes one attempt. After an error the lock is not held.
-func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
+func (l *Locker) try(ctx context.Context, a acquisition) (bool, error) {
+	held := a.lease
 	l.config.Probe.Attempt()
-	held.Until.Set(time.Now().Add(l.config.TTL))
-	got, err := l.set(ctx, held)
+	held.Until.Set(time.Now().Add(a.ttl))
+	got, err := l.set(ctx, a)
+	if got && !time.Now().Before(held.ValidUntil()) {
+		err = validity.ErrLate
+	}
 	if err == nil {
 		return got, nil
 	}

@@ -3,9 +3,23 @@
 package validity
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
+
+// ErrLate says that Redis granted a lock, and that its answer came when the lease had
+// run out.
+var ErrLate = errors.New("granted too late: the lease had run out when the answer came")
+
+// TTL is a lease's in whole milliseconds, as Redis counts it, or what is wrong with it.
+func TTL(ttl time.Duration) (time.Duration, error) {
+	if ttl < time.Millisecond {
+		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
+	}
+	return ttl.Truncate(time.Millisecond), nil
+}
 
 // start is what instants are counted from, so that they keep the monotonic clock.
 var start = time.Now()
