@@ -37,8 +37,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -88,14 +91,30 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// lock has the methods that all locks of the family share.
-type lock = redisson.Lock
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
 
 // Locker is one process's side of the lock. It is a strategies.Locker, Trier,
 // Reentrant and Preparer.
 type Locker struct {
-	*lock
+	*rlock
 	kind *kind
+}
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
@@ -111,7 +130,7 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.
 func (l *Locker) Close() error {
-	err := l.lock.Close()
+	err := l.rlock.Close()
 	l.kind.leaving.close()
 	return err
 }

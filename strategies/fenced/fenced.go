@@ -30,6 +30,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -82,6 +83,22 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // Locker is one process's side of the lock: the waiters, who share a
 // subscription, and the holders, who share a watchdog.
 type Locker struct{ lock *redisson.Lock }
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.FencedLocker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.OpenFenced([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
+}
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {

@@ -36,9 +36,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -73,15 +76,31 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return pipeline.Refine(info, o.Pipeline)
 }
 
-// lock has the methods that all locks of the family share.
-type lock = redisson.Lock
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
 
 // Locker is one process's side of the lock: the waiters, who share a
 // subscription, and the holders, who share a watchdog. It is a strategies.Locker,
 // Trier, Reentrant and Preparer.
 type Locker struct {
-	*lock
+	*rlock
 	hangUp func() error // ends the pipeline
+}
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
@@ -100,4 +119,4 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 
 // Close ends the subscriptions, the watchdog and the pipeline. Leases can still be
 // released.
-func (l *Locker) Close() error { return errors.Join(l.lock.Close(), l.hangUp()) }
+func (l *Locker) Close() error { return errors.Join(l.rlock.Close(), l.hangUp()) }

@@ -53,6 +53,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // fewest is the least number of nodes of which a majority survives the loss of one.
@@ -97,6 +98,20 @@ type Locker struct {
 	background background
 	undoing    context.Context // of what is taken back in the background
 	stopUndo   context.CancelFunc
+}
+
+// New makes a lock for a service, on three independent Redis nodes or more, with
+// Defaults. It does not talk to them yet. Its error joins every fault of the options. The
+// clients stay the caller's, to be closed after the Locker.
+func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(clients, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults.
+func NewWith(clients []redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open(clients, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.

@@ -44,6 +44,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the semaphore, to be registered and opened by name.
@@ -117,6 +118,24 @@ type Locker struct {
 	line    redisson.Line
 	herald  *redisson.Herald
 	closed  atomic.Bool
+}
+
+// New makes a semaphore of so many permits for a service, on one Redis or Redis Cluster.
+// A permit runs out after its TTL (Expirable). It does not talk to Redis yet. Its error
+// joins every fault of the options. The client stays the caller's, to be closed after the
+// Locker.
+func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
+	with := Defaults()
+	with.Permits, with.Expirable = permits, true
+	return NewWith(client, with, options...)
+}
+
+// NewWith is New with any Options. Permits that are not Expirable have no end: no TTL
+// counts for them, and their ValidUntil is the zero time.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
