@@ -1,35 +1,30 @@
-// Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package
-// pubsub with a queue in Redis, a list of owners. Only its head may take the lock,
-// and a release is published to the head alone, on a channel of its own.
+// Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package pubsub
+// with a queue in Redis. Only its head may take the lock, and a release is told to the head
+// alone.
+//
+//	locker, err := fair.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while a lease is valid, leases in the order in which they were
+// asked for as long as nobody waits beyond its deadline, and the recovery of a dead
+// holder's lock after the TTL. Through Open it has AcquireAs and a watchdog, as package
+// pubsub has.
+//
+// What breaks it, all of it Redisson's: a waiter that dies at the head holds up everybody
+// until its deadline (see Options), although the lock is free; those who wait then poll,
+// Redisson as fast as it can, this every millisecond. A living waiter beyond its deadline
+// is taken for dead, and queues anew at the end when it next looks. A clock that is ahead
+// makes its process drop living heads. The rest is as in package pubsub.
 //
 // An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
-// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one
-// round trip each. A waiter's first try puts it in the queue; it subscribes to its
-// channel, tries again, and parks for at most the holder's PTTL, and the Locker's own TTL.
-// A release then wakes one waiter in all processes together, which costs one try. A lease
-// shorter than its Locker's TTL costs a message and a try more: the next in the queue may
-// be parked for longer. All channels of a process share one connection.
-//
-// A waiter that dies is noticed by its deadline, a score in a sorted set: that of
-// the waiter before it (or the holder's PTTL) plus wait-timeout, 5 minutes as in
-// Redisson. Overdue heads are dropped by whoever next takes or releases the lock.
-// Whoever gets the lock or gives up shifts the deadlines behind it: that
-// makes an acquisition cost Redis a ZINCRBY for each waiter. The times
-// are those of the processes' clocks. Who gives up while Redis is out of reach leaves
-// the queue as soon as it answers again, for as long as its process lives.
-//
-// It guarantees exclusion while a lease is valid, leases in the order in which they
-// were asked for as long as nobody waits beyond its deadline, the recovery of a dead
-// holder's lock after the TTL, an owner's acquiring again (AcquireAs) and, with the
-// watchdog, renewal until the release, unless a TTL of its own was asked for (AcquireFor).
-//
-// What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
-// until its deadline, although the lock is free. Those who wait then poll, since
-// the PTTL of a free lock is nothing to park for: Redisson as fast as it can, this
-// every millisecond, and in both also whoever happens to look in the moment between a
-// release and the head's try. A living waiter beyond its deadline is taken for dead, and
-// queues anew at the end when it next looks. A clock that is ahead makes its process
-// drop living heads. The rest is as in package pubsub.
+// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one round
+// trip each. A waiter's first try puts it in the queue; it subscribes to a channel of its
+// own, tries again, and parks for at most the holder's PTTL and its Locker's TTL. A
+// release wakes one waiter in all processes together, which costs one try, and a ZINCRBY
+// for each who waits behind it. A lease shorter than its Locker's TTL has the next waiter
+// look once more, which may be parked for longer. A process has one connection for all
+// channels.
 package fair
 
 import (
@@ -65,7 +60,12 @@ func rights() strategies.Rights {
 
 // Options of the lock.
 type Options struct {
-	Watchdog    bool          `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	// A waiter that dies is noticed by its deadline: that of the waiter before it (or the
+	// holder's PTTL) plus WaitTimeout, or how long it would wait itself if that is less.
+	// Overdue heads are dropped by whoever next takes or releases the lock. Whoever gets the
+	// lock or gives up shifts the deadlines behind it. Who gives up while Redis is out of
+	// reach leaves the queue as soon as it answers again, for as long as its process lives.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }

@@ -1,22 +1,24 @@
-// Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of
-// package pubsub, and with each acquisition a token that only grows, by which a
-// resource can refuse a writer whose lease has run out unnoticed.
+// Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of package
+// pubsub, and with each acquisition a token that only grows, by which a resource can
+// refuse a writer whose lease has run out unnoticed.
 //
-// The token is a counter in a key of its own, redisson_lock_token:{key}, without a
-// TTL, drawn in the script that takes the lock. An uncontended acquire is one
-// EVALSHA (EXISTS, HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS,
-// HINCRBY, DEL, PUBLISH): one round trip each. Waiting is as in package pubsub: one
-// waiter of each process is woken by a release, the longest parked, and tries.
+//	locker, err := fenced.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// As in Redisson an owner that acquires again gets a new token too: from then on
-// the resource refuses the owner's earlier one.
+// It guarantees what package pubsub does, and that every lease's token is larger than all
+// earlier ones of the same key. As in Redisson an owner that acquires again gets a new
+// token too: from then on the resource refuses the owner's earlier one.
 //
-// It guarantees what package pubsub does, and that every lease's token is larger
-// than all earlier ones of the same key.
+// What breaks it: as in package pubsub, but a late holder does harm only at resources that
+// do not look at tokens. The counter must live: where it is lost, with Redis's data or in
+// a failover, tokens start over.
 //
-// What breaks it: as in package pubsub, but a late holder does harm only at
-// resources that do not look at tokens. The counter must live: where it is lost, with
-// Redis's data or in a failover, tokens start over.
+// The token is a counter in a key of its own, redisson_lock_token:{key}, without a TTL,
+// drawn in the script that takes the lock. An uncontended acquire is one EVALSHA (EXISTS,
+// HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH): one
+// round trip each. Waiting is as in package pubsub: a release wakes one waiter of each
+// process, the longest parked, which tries.
 package fenced
 
 import (

@@ -1,35 +1,27 @@
-// Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner
-// and how often it holds, a channel on which a release is told.
+// Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner and how
+// often it holds, and a channel on which a release is told.
+//
+//	locker, err := pubsub.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
+// TTL. Newcomers may barge in; turns are even among the waiters of a process, not between
+// processes. Through Open the same owner may acquire again (AcquireAs), and the watchdog
+// renews a lease every TTL/3 until it is released, unless a TTL of its own was asked for.
+//
+// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
+// that had not seen the hash; a subscription connection that is dead without being closed,
+// which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
+// Sharded differently, which hear of each other's releases only when the PTTL is over.
 //
 // An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 // another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
-// subscribes and tries again, since the release may have come in between; then
-// it parks for at most the holder's PTTL, and the Locker's own TTL, and pays one EVALSHA
-// for each wake-up.
-//
-// All waiters of a Locker for one lock share one subscription, all its locks one
-// connection. A release wakes one waiter of each Locker, the longest parked; one
-// that tried in vain parks anew, behind the others. So P processes make P attempts
-// for each release, of which one succeeds. Newcomers may barge in between. Redis
-// tells processes always in the same order, and the first has an edge: turns are
-// even among the waiters of a process, not between processes. An expired lock is
-// told to nobody: every waiter looks for itself when its PTTL is over.
-//
-// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by
-// SSUBSCRIBE, as Redisson does it: only the node that has the lock's slot hears of it.
-// A process then has a connection for each slot on which it waits, and keeps up to 64
-// idle ones. On older clusters, or with sharded=off, PUBLISH goes to every node.
-//
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock
-// after the TTL, lets the same owner acquire again (AcquireAs), and, with the
-// watchdog, renews a lease every TTL/3 until it is released, unless a TTL of its own was
-// asked for (AcquireFor).
-//
-// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a
-// replica that had not seen the hash; a subscription connection that is dead
-// without being closed, which costs a PTTL for each wake-up until TCP notices; on a
-// cluster processes that set sharded differently, which hear of each other's releases
-// only when the PTTL is over.
+// subscribes, tries again, since the release may have come in between, and parks for at
+// most the holder's PTTL and its Locker's TTL. A release wakes one waiter of each process,
+// which pays one EVALSHA: P processes make P attempts, of which one succeeds. All waiters
+// of a process share one connection. An expired lock is told to nobody: waiters look for
+// themselves.
 package pubsub
 
 import (
@@ -59,7 +51,11 @@ func Strategy() strategies.Strategy {
 
 // Options of the lock.
 type Options struct {
-	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
+	// as Redisson does it: only the node that has the lock's slot hears of it. A process then
+	// has a connection for each slot on which it waits, and keeps up to 64 idle ones. On
+	// older clusters, or with off, PUBLISH goes to every node. All processes need the same.
 	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }

@@ -1,42 +1,29 @@
-// Package redlock is Redlock: a lock that is held when a majority of N independent
-// Redis nodes say so. It follows "Distributed Locks with Redis" on redis.io.
+// Package redlock is Redlock: a lock that is held when a majority of N independent Redis
+// nodes say so. It follows "Distributed Locks with Redis" on redis.io.
 //
-// A round sends SET NX PX with a token of its own to every node, at the same time
-// or one after the other, and waits for each no longer than the node timeout. With
-// a quorum of N/2+1 nodes, and enough validity left, the lock is held. Else the
-// round has failed, is given back at once on every node that it reached, and the
-// next one comes after a random delay. Validity is TTL − elapsed − (1 % + 2 ms), by
-// the monotonic clock, counted from before the first SET.
+//	locker, err := redlock.New(clients, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// An uncontended acquire is a SET, a release an EVALSHA (GET and DEL inside), on
-// every node: N commands and, in parallel, one round trip each; sequential pays N
-// round trips for the acquire. A failed round costs both on the nodes it reached; it
-// ends as soon as too many have said no, which spares sequential the nodes not yet asked.
-// Nobody is woken: waiters poll at random, and may starve. Several that try at the
-// same moment can split the nodes among them so that none has a quorum: with a
-// thousand waiters that is nearly every round, least so in sequential mode, where
-// all but one already fail at the first node.
+// It guarantees exclusion while a lease is valid and clocks behave, survives a minority of
+// the nodes, frees a dead holder's lock after the TTL, and lets nobody but the owner
+// release or extend. It is not fair: waiters poll at random, and may starve.
 //
-// A node that is down or hangs does no harm while a majority works. One that
-// accepts and never answers costs each round its node timeout, not the TTL, and
-// the release nothing. A command that got no answer may be carried out later: it
-// is taken back in the background as soon as the node answers again.
+// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts without
+// its data while a lease is valid, and so votes twice (keep it away for a TTL, or have it
+// fsync every write); a holder that works on past ValidUntil, paused by its GC or its host,
+// since there is no fencing token; nodes that replicate one another. With a thousand
+// waiters nearly every round splits the nodes among them, so that nobody has a quorum.
 //
-// Acquire gives up with ErrNoQuorum after give-up rounds in a row in which too few
-// nodes could be reached for a quorum. Unreachable is a node whose call failed
-// outright (refused, reset, answered by an error), or that has left all of this
-// Locker's calls without an answer for a second: one late answer may be our own
-// machine's fault. That somebody else holds the lock is an answer.
+// A round sends SET NX PX with a token of its own to every node, and waits for each no
+// longer than the node timeout. With N/2+1 nodes, and enough validity left, the lock is
+// held. Else the round is given back, and the next comes after a random delay. Validity is
+// TTL − elapsed − (1 % + 2 ms), counted from before the first SET.
 //
-// It guarantees exclusion while a lease is valid and clocks behave, survives a
-// minority of the nodes, frees a dead holder's lock after the TTL, and lets nobody
-// but the owner release or extend.
-//
-// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts
-// without its data while a lease is valid, and so votes twice (keep it away for a
-// TTL, or have it fsync every write); a holder that works on past ValidUntil, paused
-// by its GC or its host, since there is no fencing token; nodes that replicate one
-// another.
+// An uncontended acquire is a SET, a release an EVALSHA (GET, DEL inside), on every node:
+// N commands each and, with Mode parallel, one round trip; a failed round costs both.
+// A node that is down or hangs does no harm while a majority works: it costs each round
+// its node timeout, and the release nothing. What it carries out late is taken back.
 package redlock
 
 import (
@@ -151,7 +138,11 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 }
 
 // Acquire plays rounds, with random sleeps between them, until the lock is held,
-// ctx ends, or no majority of the nodes can be reached. When ctx ends in the
+// ctx ends, or no majority of the nodes can be reached: ErrNoQuorum comes after GiveUp rounds
+// in a row without one. Unreachable is a node whose call failed outright (refused, reset,
+// answered by an error), or that has left all of this Locker's calls without an answer for a
+// second: one late answer may be our own machine's fault. That somebody else holds the lock
+// is an answer. When ctx ends in the
 // middle of a round, the nodes already asked are waited for, each at most for the
 // node timeout, so that what they grant can be given back.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {

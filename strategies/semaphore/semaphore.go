@@ -1,32 +1,27 @@
-// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that
-// says how many permits are free, and a channel on which their number is told
-// when one is given back.
+// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that says
+// how many permits are free, and a channel on which their number is told when one is given
+// back. With Expirable each permit runs out by itself.
+//
+//	permits, err := semaphore.New(client, 10, lock.TTL(time.Minute))
+//	lease, err := permits.Acquire(ctx, "reports", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees that no more hold a permit than there are, and with Expirable that a dead
+// holder's permit comes back after its TTL. Newcomers may barge in. The semaphore is set up
+// by whoever uses it first, and stays; where there is one, its own number counts.
+//
+// What breaks it: when Redis loses its data all permits are free again, and those held are
+// given back on top. With Expirable deadlines are by the clocks of the processes: one that
+// is ahead gives others' permits back too early. Without, nothing in Redis says whose a
+// permit is: a holder that crashes never gives its own back, nor does an acquire or release
+// whose reply is lost with its connection.
 //
 // An uncontended acquire is one EVALSHA (GET, DECR inside), a release another (EXISTS,
-// INCRBY, PUBLISH): one round trip each. A waiter tries, subscribes and tries
-// again; then it parks, and pays one EVALSHA for each wake-up. The message says how
-// many permits are free, and wakes that many waiters of each process, the longest
-// parked first. Newcomers may barge in.
-//
-// The semaphore is set up with its permits by whoever uses it first and is not set
-// up, and stays; where there is one, its own number counts. It has no TTL.
-//
-// It guarantees that no more hold a permit than there are.
-//
-// What breaks it: a holder that crashes never gives its permit back, nor does an
-// acquire or release whose reply is lost with its connection, for nothing in Redis
-// says whose a permit is. When Redis loses its data all permits are free again, and
-// those held are given back on top. On a
-// cluster a release is told as in package pubsub.
-//
-// With expirable it is laid out like RPermitExpirableSemaphore: each permit has an
-// id with a deadline in a sorted set, {key}:timeout. Permits that are overdue are
-// given back by whoever next acquires, and waiters look for themselves at
-// the next deadline. An acquire then is EVALSHA (GET, ZREMRANGEBYSCORE, DECR, ZADD
-// inside), a release EVALSHA (ZSCORE, ZREM, INCRBY, PUBLISH). Deadlines are by the
-// clocks of the processes: one that is ahead gives other's permits back too early.
-// This layout is that of Redisson 3's public sources; it has not been tried against
-// Redisson 4, and is not claimed to be compatible.
+// INCRBY, PUBLISH): one round trip each. With Expirable they are GET, ZREMRANGEBYSCORE,
+// DECR, ZADD and ZSCORE, ZREM, INCRBY, PUBLISH. A waiter tries, subscribes, tries again,
+// and parks, with Expirable for at most until the next deadline and for its Locker's TTL.
+// It pays one EVALSHA for each wake-up. A release says how many permits are free, and
+// wakes that many waiters of each process, the longest parked first.
 package semaphore
 
 import (
@@ -61,7 +56,11 @@ func Strategy() strategies.Strategy {
 
 // Options of the semaphore.
 type Options struct {
-	Permits   int    `opt:"permits" help:"how many may hold one key at a time"`
+	Permits int `opt:"permits" help:"how many may hold one key at a time"`
+	// Expirable permits are laid out like those of RPermitExpirableSemaphore: each has an id
+	// with a deadline in a sorted set, {key}:timeout. Whoever next acquires gives back those
+	// that are overdue. The layout is that of Redisson 3's public sources; it has not been
+	// tried against Redisson 4, and is not claimed to be compatible.
 	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
 	Sharded   string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }

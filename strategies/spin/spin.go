@@ -1,21 +1,21 @@
-// Package spin is the lock most people know: SET with NX and PX takes it, a
-// script that compares the owner's token deletes it, and whoever finds it taken
-// sleeps and tries again.
+// Package spin is the lock most people know: SET with NX and PX takes it, a script that
+// compares the owner's token deletes it, and whoever finds it taken sleeps and tries again.
 //
-// An uncontended acquire is one SET, a release one EVALSHA that does a GET and a
-// DEL: one round trip each. A waiter pays one SET for each try. Nobody is woken:
-// after a release the lock lies idle until some waiter's sleep ends, and the one
-// that happens to try first gets it, so a waiter may starve.
+//	locker, err := spin.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock after
-// the TTL, and lets nobody but the owner release or extend.
+// It guarantees exclusion while a lease is valid, frees a dead holder's lock after the
+// TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
 //
-// What breaks it: a holder that works on past ValidUntil; a failover to a replica
-// that had not seen the SET. With wait-replicas a WAIT follows the SET in the same
-// round trip, and a lock that too few replicas have is given back; that narrows
-// the gap and does not close it, since a failover may choose another replica. With a client that retries by itself (MaxRetries
-// other than -1), a SET whose reply was lost is sent again, finds the caller's
-// own token and waits for it to expire.
+// What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
+// not seen the SET, a gap that WaitReplicas narrows and does not close. With a client that
+// retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
+// finds the caller's own token and waits for it to expire.
+//
+// An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside): one round
+// trip each. A waiter pays one SET for each try. Nobody is woken: after a release the lock
+// lies idle until some waiter's sleep ends, and the one that happens to try first gets it.
 package spin
 
 import (
