@@ -48,57 +48,55 @@ stay in a process: to those who waited there when it came, as many as the option
 says, and while half the TTL is left. Who waits is overtaken once at most by each client of
 the other processes, unless one of those bounds is met first.
 `
-	fairDoc = `Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package
-pubsub with a queue in Redis, a list of owners. Only its head may take the lock,
-and a release is published to the head alone, on a channel of its own.
+	fairDoc = `Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package pubsub
+with a queue in Redis. Only its head may take the lock, and a release is told to the head
+alone.
+
+	locker, err := fair.New(client, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
+
+It guarantees exclusion while a lease is valid, leases in the order in which they were
+asked for as long as nobody waits beyond its deadline, and the recovery of a dead
+holder's lock after the TTL. Through Open it has AcquireAs and a watchdog, as package
+pubsub has.
+
+What breaks it, all of it Redisson's: a waiter that dies at the head holds up everybody
+until its deadline (see Options), although the lock is free; those who wait then poll,
+Redisson as fast as it can, this every millisecond. A living waiter beyond its deadline
+is taken for dead, and queues anew at the end when it next looks. A clock that is ahead
+makes its process drop living heads. The rest is as in package pubsub.
 
 An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
-PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one
-round trip each. A waiter's first try puts it in the queue; it subscribes to its
-channel, tries again, and parks for at most the holder's PTTL. A release then
-wakes one waiter in all processes together, which costs one try. All channels
-of a process share one connection.
-
-A waiter that dies is noticed by its deadline, a score in a sorted set: that of
-the waiter before it (or the holder's PTTL) plus wait-timeout, 5 minutes as in
-Redisson. Overdue heads are dropped by whoever next takes or releases the lock.
-Whoever gets the lock or gives up shifts the deadlines behind it: that
-makes an acquisition cost Redis a ZINCRBY for each waiter. The times
-are those of the processes' clocks. Who gives up while Redis is out of reach leaves
-the queue as soon as it answers again, for as long as its process lives.
-
-It guarantees exclusion while a lease is valid, leases in the order in which they
-were asked for as long as nobody waits beyond its deadline, the recovery of a dead
-holder's lock after the TTL, an owner's acquiring again (AcquireAs) and, with the
-watchdog, renewal until the release.
-
-What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
-until its deadline, although the lock is free. Those who wait then poll, since
-the PTTL of a free lock is nothing to park for: Redisson as fast as it can, this
-every millisecond, and in both also whoever happens to look in the moment between a
-release and the head's try. A living waiter beyond its deadline is taken for dead, and
-queues anew at the end when it next looks. A clock that is ahead makes its process
-drop living heads. The rest is as in package pubsub.
+PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one round
+trip each. A waiter's first try puts it in the queue; it subscribes to a channel of its
+own, tries again, and parks for at most the holder's PTTL and its Locker's TTL. A
+release wakes one waiter in all processes together, which costs one try, and a ZINCRBY
+for each who waits behind it. A lease shorter than its Locker's TTL has the next waiter
+look once more, which may be parked for longer. A process has one connection for all
+channels.
 `
-	fencedDoc = `Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of
-package pubsub, and with each acquisition a token that only grows, by which a
-resource can refuse a writer whose lease has run out unnoticed.
+	fencedDoc = `Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of package
+pubsub, and with each acquisition a token that only grows, by which a resource can
+refuse a writer whose lease has run out unnoticed.
 
-The token is a counter in a key of its own, redisson_lock_token:{key}, without a
-TTL, drawn in the script that takes the lock. An uncontended acquire is one
-EVALSHA (EXISTS, HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS,
-HINCRBY, DEL, PUBLISH): one round trip each. Waiting is as in package pubsub: one
-waiter of each process is woken by a release, the longest parked, and tries.
+	locker, err := fenced.New(client, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
 
-As in Redisson an owner that acquires again gets a new token too: from then on
-the resource refuses the owner's earlier one.
+It guarantees what package pubsub does, and that every lease's token is larger than all
+earlier ones of the same key. As in Redisson an owner that acquires again gets a new
+token too: from then on the resource refuses the owner's earlier one.
 
-It guarantees what package pubsub does, and that every lease's token is larger
-than all earlier ones of the same key.
+What breaks it: as in package pubsub, but a late holder does harm only at resources that
+do not look at tokens. The counter must live: where it is lost, with Redis's data or in
+a failover, tokens start over.
 
-What breaks it: as in package pubsub, but a late holder does harm only at
-resources that do not look at tokens. The counter must live: where it is lost, with
-Redis's data or in a failover, tokens start over.
+The token is a counter in a key of its own, redisson_lock_token:{key}, without a TTL,
+drawn in the script that takes the lock. An uncontended acquire is one EVALSHA (EXISTS,
+HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH): one
+round trip each. Waiting is as in package pubsub: a release wakes one waiter of each
+process, the longest parked, which tries.
 `
 	gatedDoc = `Package gated puts any strategy behind a plain mutex for each process and key:
 gated:spin is what a service has that takes a local lock before it asks Redis. It is
@@ -228,36 +226,30 @@ of those that are woken (a failed try sometimes counts as a release). The adapte
 starts a wait over every two seconds, which costs a try, and ends all waits when
 Redis cannot be reached, which rueidislock does not say.
 `
-	pubsubDoc = `Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner
-and how often it holds, a channel on which a release is told.
+	pubsubDoc = `Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner and how
+often it holds, and a channel on which a release is told.
+
+	locker, err := pubsub.New(client, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
+
+It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
+TTL. Newcomers may barge in; turns are even among the waiters of a process, not between
+processes. Through Open the same owner may acquire again (AcquireAs), and the watchdog
+renews a lease every TTL/3 until it is released, unless a TTL of its own was asked for.
+
+What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
+that had not seen the hash; a subscription connection that is dead without being closed,
+which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
+Sharded differently, which hear of each other's releases only when the PTTL is over.
 
 An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
-subscribes and tries again, since the release may have come in between; then
-it parks for at most the holder's PTTL, and pays one EVALSHA for each wake-up.
-
-All waiters of a Locker for one lock share one subscription, all its locks one
-connection. A release wakes one waiter of each Locker, the longest parked; one
-that tried in vain parks anew, behind the others. So P processes make P attempts
-for each release, of which one succeeds. Newcomers may barge in between. Redis
-tells processes always in the same order, and the first has an edge: turns are
-even among the waiters of a process, not between processes. An expired lock is
-told to nobody: every waiter looks for itself when its PTTL is over.
-
-On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by
-SSUBSCRIBE, as Redisson does it: only the node that has the lock's slot hears of it.
-A process then has a connection for each slot on which it waits, and keeps up to 64
-idle ones. On older clusters, or with sharded=off, PUBLISH goes to every node.
-
-It guarantees exclusion while a lease is valid, frees a dead holder's lock
-after the TTL, lets the same owner acquire again (AcquireAs), and, with the
-watchdog, renews a lease every TTL/3 until it is released.
-
-What breaks it: a holder that works on after Lost or ValidUntil; a failover to a
-replica that had not seen the hash; a subscription connection that is dead
-without being closed, which costs a PTTL for each wake-up until TCP notices; on a
-cluster processes that set sharded differently, which hear of each other's releases
-only when the PTTL is over.
+subscribes, tries again, since the release may have come in between, and parks for at
+most the holder's PTTL and its Locker's TTL. A release wakes one waiter of each process,
+which pays one EVALSHA: P processes make P attempts, of which one succeeds. All waiters
+of a process share one connection. An expired lock is told to nobody: waiters look for
+themselves.
 `
 	pubsubbroadcastDoc = `Package pubsubbroadcast is the lock of package pubsub as many write it: every waiter
 subscribes for itself, on a connection of its own, and a release wakes all of them.
@@ -276,75 +268,57 @@ It guarantees what package pubsub does.
 What breaks it: as in package pubsub; and at many waiters Redis is busy with those
 who try in vain, and its maxclients may be too few for them all.
 `
-	redlockDoc = `Package redlock is Redlock: a lock that is held when a majority of N independent
-Redis nodes say so. It follows "Distributed Locks with Redis" on redis.io.
+	redlockDoc = `Package redlock is Redlock: a lock that is held when a majority of N independent Redis
+nodes say so. It follows "Distributed Locks with Redis" on redis.io.
 
-A round sends SET NX PX with a token of its own to every node, at the same time
-or one after the other, and waits for each no longer than the node timeout. With
-a quorum of N/2+1 nodes, and enough validity left, the lock is held. Else the
-round has failed, is given back at once on every node that it reached, and the
-next one comes after a random delay. Validity is TTL − elapsed − (1 % + 2 ms), by
-the monotonic clock, counted from before the first SET.
+	locker, err := redlock.New(clients, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
 
-An uncontended acquire is a SET, a release an EVALSHA (GET and DEL inside), on
-every node: N commands and, in parallel, one round trip each; sequential pays N
-round trips for the acquire. A failed round costs both on the nodes it reached; it
-ends as soon as too many have said no, which spares sequential the nodes not yet asked.
-Nobody is woken: waiters poll at random, and may starve. Several that try at the
-same moment can split the nodes among them so that none has a quorum: with a
-thousand waiters that is nearly every round, least so in sequential mode, where
-all but one already fail at the first node.
+It guarantees exclusion while a lease is valid and clocks behave, survives a minority of
+the nodes, frees a dead holder's lock after the TTL, and lets nobody but the owner
+release or extend. It is not fair: waiters poll at random, and may starve.
 
-A node that is down or hangs does no harm while a majority works. One that
-accepts and never answers costs each round its node timeout, not the TTL, and
-the release nothing. A command that got no answer may be carried out later: it
-is taken back in the background as soon as the node answers again.
+What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts without
+its data while a lease is valid, and so votes twice (keep it away for a TTL, or have it
+fsync every write); a holder that works on past ValidUntil, paused by its GC or its host,
+since there is no fencing token; nodes that replicate one another. With a thousand
+waiters nearly every round splits the nodes among them, so that nobody has a quorum.
 
-Acquire gives up with ErrNoQuorum after give-up rounds in a row in which too few
-nodes could be reached for a quorum. Unreachable is a node whose call failed
-outright (refused, reset, answered by an error), or that has left all of this
-Locker's calls without an answer for a second: one late answer may be our own
-machine's fault. That somebody else holds the lock is an answer.
+A round sends SET NX PX with a token of its own to every node, and waits for each no
+longer than the node timeout. With N/2+1 nodes, and enough validity left, the lock is
+held. Else the round is given back, and the next comes after a random delay. Validity is
+TTL − elapsed − (1 % + 2 ms), counted from before the first SET.
 
-It guarantees exclusion while a lease is valid and clocks behave, survives a
-minority of the nodes, frees a dead holder's lock after the TTL, and lets nobody
-but the owner release or extend.
-
-What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts
-without its data while a lease is valid, and so votes twice (keep it away for a
-TTL, or have it fsync every write); a holder that works on past ValidUntil, paused
-by its GC or its host, since there is no fencing token; nodes that replicate one
-another.
+An uncontended acquire is a SET, a release an EVALSHA (GET, DEL inside), on every node:
+N commands each and, with Mode parallel, one round trip; a failed round costs both.
+A node that is down or hangs does no harm while a majority works: it costs each round
+its node timeout, and the release nothing. What it carries out late is taken back.
 `
-	semaphoreDoc = `Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that
-says how many permits are free, and a channel on which their number is told
-when one is given back.
+	semaphoreDoc = `Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that says
+how many permits are free, and a channel on which their number is told when one is given
+back. With Expirable each permit runs out by itself.
+
+	permits, err := semaphore.New(client, 10, lock.TTL(time.Minute))
+	lease, err := permits.Acquire(ctx, "reports", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
+
+It guarantees that no more hold a permit than there are, and with Expirable that a dead
+holder's permit comes back after its TTL. Newcomers may barge in. The semaphore is set up
+by whoever uses it first, and stays; where there is one, its own number counts.
+
+What breaks it: when Redis loses its data all permits are free again, and those held are
+given back on top. With Expirable deadlines are by the clocks of the processes: one that
+is ahead gives others' permits back too early. Without, nothing in Redis says whose a
+permit is: a holder that crashes never gives its own back, nor does an acquire or release
+whose reply is lost with its connection.
 
 An uncontended acquire is one EVALSHA (GET, DECR inside), a release another (EXISTS,
-INCRBY, PUBLISH): one round trip each. A waiter tries, subscribes and tries
-again; then it parks, and pays one EVALSHA for each wake-up. The message says how
-many permits are free, and wakes that many waiters of each process, the longest
-parked first. Newcomers may barge in.
-
-The semaphore is set up with its permits by whoever uses it first and is not set
-up, and stays; where there is one, its own number counts. It has no TTL.
-
-It guarantees that no more hold a permit than there are.
-
-What breaks it: a holder that crashes never gives its permit back, nor does an
-acquire or release whose reply is lost with its connection, for nothing in Redis
-says whose a permit is. When Redis loses its data all permits are free again, and
-those held are given back on top. On a
-cluster a release is told as in package pubsub.
-
-With expirable it is laid out like RPermitExpirableSemaphore: each permit has an
-id with a deadline in a sorted set, {key}:timeout. Permits that are overdue are
-given back by whoever next acquires, and waiters look for themselves at
-the next deadline. An acquire then is EVALSHA (GET, ZREMRANGEBYSCORE, DECR, ZADD
-inside), a release EVALSHA (ZSCORE, ZREM, INCRBY, PUBLISH). Deadlines are by the
-clocks of the processes: one that is ahead gives other's permits back too early.
-This layout is that of Redisson 3's public sources; it has not been tried against
-Redisson 4, and is not claimed to be compatible.
+INCRBY, PUBLISH): one round trip each. With Expirable they are GET, ZREMRANGEBYSCORE,
+DECR, ZADD and ZSCORE, ZREM, INCRBY, PUBLISH. A waiter tries, subscribes, tries again,
+and parks, with Expirable for at most until the next deadline and for its Locker's TTL.
+It pays one EVALSHA for each wake-up. A release says how many permits are free, and
+wakes that many waiters of each process, the longest parked first.
 `
 	setnxDoc = `Package setnx is the lock that everybody writes first: SETNX takes it, a GET
 that looks whose it is and a DEL give it back, and whoever finds it taken
@@ -381,24 +355,24 @@ the clean-up fails too; a holder that works on past ValidUntil, which with
 check=false also deletes the next holder's lock; a failover to a replica that
 had not seen the SETNX.
 `
-	spinDoc = `Package spin is the lock most people know: SET with NX and PX takes it, a
-script that compares the owner's token deletes it, and whoever finds it taken
-sleeps and tries again.
+	spinDoc = `Package spin is the lock most people know: SET with NX and PX takes it, a script that
+compares the owner's token deletes it, and whoever finds it taken sleeps and tries again.
 
-An uncontended acquire is one SET, a release one EVALSHA that does a GET and a
-DEL: one round trip each. A waiter pays one SET for each try. Nobody is woken:
-after a release the lock lies idle until some waiter's sleep ends, and the one
-that happens to try first gets it, so a waiter may starve.
+	locker, err := spin.New(client, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
 
-It guarantees exclusion while a lease is valid, frees a dead holder's lock after
-the TTL, and lets nobody but the owner release or extend.
+It guarantees exclusion while a lease is valid, frees a dead holder's lock after the
+TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
 
-What breaks it: a holder that works on past ValidUntil; a failover to a replica
-that had not seen the SET. With wait-replicas a WAIT follows the SET in the same
-round trip, and a lock that too few replicas have is given back; that narrows
-the gap and does not close it, since a failover may choose another replica. With a client that retries by itself (MaxRetries
-other than -1), a SET whose reply was lost is sent again, finds the caller's
-own token and waits for it to expire.
+What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
+not seen the SET, a gap that WaitReplicas narrows and does not close. With a client that
+retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
+finds the caller's own token and waits for it to expire.
+
+An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside): one round
+trip each. A waiter pays one SET for each try. Nobody is woken: after a release the lock
+lies idle until some waiter's sleep ends, and the one that happens to try first gets it.
 `
 	streamDoc = `Package stream is a lock whose releases are told on a stream, so that whoever was
 not listening reads them later: no wake-up is lost, and one that was trimmed away

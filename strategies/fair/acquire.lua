@@ -1,7 +1,8 @@
 -- Takes the lock if it is free and the caller's turn, or the caller's already; else
 -- has the caller queue, unless it would not wait.
 -- KEYS: lock, queue, deadlines
--- ARGV: lease in ms, owner, now in epoch ms, wait in ms or 0 not to queue
+-- ARGV: lease in ms, owner, now in epoch ms, wait in ms or 0 not to queue; channel and
+-- PUBLISH or SPUBLISH to tell the next by that the lease is short, or ''
 -- returns nil when taken; else the lock's PTTL, at least 0, once the caller queues,
 -- and what is left to whoever is before it when it has just begun to
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
@@ -17,6 +18,10 @@ if not held and (not head or head == me) then
   end
   redis.call('HINCRBY', lock, me, 1)
   redis.call('PEXPIRE', lock, ARGV[1])
+  local next = ARGV[5] ~= '' and redis.call('LINDEX', queue, 0)
+  if next then
+    redis.call(ARGV[6], ARGV[5] .. ':' .. next, '0')
+  end
   return nil
 end
 if held and redis.call('HEXISTS', lock, me) == 1 then

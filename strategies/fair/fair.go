@@ -1,34 +1,30 @@
-// Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package
-// pubsub with a queue in Redis, a list of owners. Only its head may take the lock,
-// and a release is published to the head alone, on a channel of its own.
+// Package fair is Redisson's RFairLock, wire-compatible with it: the lock of package pubsub
+// with a queue in Redis. Only its head may take the lock, and a release is told to the head
+// alone.
+//
+//	locker, err := fair.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while a lease is valid, leases in the order in which they were
+// asked for as long as nobody waits beyond its deadline, and the recovery of a dead
+// holder's lock after the TTL. Through Open it has AcquireAs and a watchdog, as package
+// pubsub has.
+//
+// What breaks it, all of it Redisson's: a waiter that dies at the head holds up everybody
+// until its deadline (see Options), although the lock is free; those who wait then poll,
+// Redisson as fast as it can, this every millisecond. A living waiter beyond its deadline
+// is taken for dead, and queues anew at the end when it next looks. A clock that is ahead
+// makes its process drop living heads. The rest is as in package pubsub.
 //
 // An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
-// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one
-// round trip each. A waiter's first try puts it in the queue; it subscribes to its
-// channel, tries again, and parks for at most the holder's PTTL. A release then
-// wakes one waiter in all processes together, which costs one try. All channels
-// of a process share one connection.
-//
-// A waiter that dies is noticed by its deadline, a score in a sorted set: that of
-// the waiter before it (or the holder's PTTL) plus wait-timeout, 5 minutes as in
-// Redisson. Overdue heads are dropped by whoever next takes or releases the lock.
-// Whoever gets the lock or gives up shifts the deadlines behind it: that
-// makes an acquisition cost Redis a ZINCRBY for each waiter. The times
-// are those of the processes' clocks. Who gives up while Redis is out of reach leaves
-// the queue as soon as it answers again, for as long as its process lives.
-//
-// It guarantees exclusion while a lease is valid, leases in the order in which they
-// were asked for as long as nobody waits beyond its deadline, the recovery of a dead
-// holder's lock after the TTL, an owner's acquiring again (AcquireAs) and, with the
-// watchdog, renewal until the release.
-//
-// What breaks it, all of it Redisson's: a dead waiter at the head holds up everybody
-// until its deadline, although the lock is free. Those who wait then poll, since
-// the PTTL of a free lock is nothing to park for: Redisson as fast as it can, this
-// every millisecond, and in both also whoever happens to look in the moment between a
-// release and the head's try. A living waiter beyond its deadline is taken for dead, and
-// queues anew at the end when it next looks. A clock that is ahead makes its process
-// drop living heads. The rest is as in package pubsub.
+// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one round
+// trip each. A waiter's first try puts it in the queue; it subscribes to a channel of its
+// own, tries again, and parks for at most the holder's PTTL and its Locker's TTL. A
+// release wakes one waiter in all processes together, which costs one try, and a ZINCRBY
+// for each who waits behind it. A lease shorter than its Locker's TTL has the next waiter
+// look once more, which may be parked for longer. A process has one connection for all
+// channels.
 package fair
 
 import (
@@ -36,8 +32,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -65,7 +64,12 @@ func rights() strategies.Rights {
 
 // Options of the lock.
 type Options struct {
-	Watchdog    bool          `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	// A waiter that dies is noticed by its deadline: that of the waiter before it (or the
+	// holder's PTTL) plus WaitTimeout, or how long it would wait itself if that is less.
+	// Overdue heads are dropped by whoever next takes or releases the lock. Whoever gets the
+	// lock or gives up shifts the deadlines behind it. Who gives up while Redis is out of
+	// reach leaves the queue as soon as it answers again, for as long as its process lives.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
@@ -91,14 +95,30 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// lock has the methods that all locks of the family share.
-type lock = redisson.Lock
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
 
 // Locker is one process's side of the lock. It is a strategies.Locker, Trier,
 // Reentrant and Preparer.
 type Locker struct {
-	*lock
+	*rlock
 	kind *kind
+}
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
@@ -114,7 +134,7 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.
 func (l *Locker) Close() error {
-	err := l.lock.Close()
+	err := l.rlock.Close()
 	l.kind.leaving.close()
 	return err
 }

@@ -17,13 +17,15 @@ import (
 )
 
 const (
-	lock      = "trial:key"
+	lockKey   = "trial:key"
 	queue     = "redisson_lock_queue:{trial:key}"
 	deadlines = "redisson_lock_timeout:{trial:key}"
 	told      = "redisson_lock__channel:{trial:key}:" // and the owner
 )
 
 func TestConformance(t *testing.T) { trial.Conform(t, "fair") }
+
+func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "fair") }
 
 // queued are the owners in the queue.
 func queued(t testing.TB, outside *redis.Client) []string {
@@ -225,7 +227,7 @@ func TestCancelledHeadTellsTheNext(t *testing.T) {
 	lease := p.Acquire(t, "key")
 	head := enqueue(t, outside, p, 1)
 	next := enqueue(t, outside, p, 2)
-	outside.Del(t.Context(), lock) // as if the release's message were still on its way
+	outside.Del(t.Context(), lockKey) // as if the release's message were still on its way
 	head.gaveUp(t)
 	trial.Release(t, next.lease(t))
 	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {

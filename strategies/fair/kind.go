@@ -57,8 +57,12 @@ func (k *kind) wait(held *redisson.Lease) int64 {
 }
 
 func (k *kind) Acquire(ctx context.Context, client redis.Scripter, held *redisson.Lease) (taken bool, left time.Duration, err error) {
+	var next redisson.Topic // is told to look
+	if held.Brief() {
+		next = held.Topic(channel(held.Key))
+	}
 	ms, err := acquireScript.Run(ctx, client, keys(held.Key),
-		held.TTL(), held.Owner, time.Now().UnixMilli(), k.wait(held)).Int64()
+		held.TTL(), held.Owner, time.Now().UnixMilli(), k.wait(held), next.Channel, next.Command()).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil

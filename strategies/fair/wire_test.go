@@ -32,8 +32,8 @@ func plant(t testing.TB, outside *redis.Client, owner string, deadline time.Time
 // hold has somebody in Java hold the lock.
 func hold(t testing.TB, outside *redis.Client, ttl time.Duration) {
 	t.Helper()
-	outside.HSet(t.Context(), lock, somebody+"1", 1)
-	if err := outside.PExpire(t.Context(), lock, ttl).Err(); err != nil {
+	outside.HSet(t.Context(), lockKey, somebody+"1", 1)
+	if err := outside.PExpire(t.Context(), lockKey, ttl).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -47,13 +47,13 @@ func TestWireFormat(t *testing.T) {
 	p := trial.Start(t, server, "fair:wait-timeout=100s", ttl*time.Millisecond)
 	began := time.Now().UnixMilli()
 	lease := p.Acquire(t, "key")
-	hash := outside.HGetAll(t.Context(), lock).Val()
+	hash := outside.HGetAll(t.Context(), lockKey).Val()
 	for owner, count := range hash {
 		if len(hash) != 1 || count != "1" || !format.MatchString(owner) {
 			t.Errorf("it is held as %v", hash)
 		}
 	}
-	if left := outside.PTTL(t.Context(), lock).Val(); left <= 0 || left > time.Minute {
+	if left := outside.PTTL(t.Context(), lockKey).Val(); left <= 0 || left > time.Minute {
 		t.Errorf("its PTTL is %v", left)
 	}
 	if n := outside.DBSize(t.Context()).Val(); n != 1 {
@@ -63,7 +63,7 @@ func TestWireFormat(t *testing.T) {
 	head := enqueue(t, outside, p, 1)
 	tail := enqueue(t, outside, p, 2)
 	now := time.Now().UnixMilli()
-	for key, kind := range map[string]string{lock: "hash", queue: "list", deadlines: "zset"} {
+	for key, kind := range map[string]string{lockKey: "hash", queue: "list", deadlines: "zset"} {
 		if got := outside.Type(t.Context(), key).Val(); got != kind {
 			t.Errorf("%s is a %s, want a %s", key, got, kind)
 		}
@@ -146,7 +146,7 @@ func TestForeignHolderReleases(t *testing.T) {
 	hold(t, outside, time.Hour)
 	p := trial.Start(t, server, "fair", time.Hour)
 	w := enqueue(t, outside, p, 1)
-	outside.Del(t.Context(), lock)
+	outside.Del(t.Context(), lockKey)
 	outside.Publish(t.Context(), told+queued(t, outside)[0], "0")
 	trial.Release(t, w.lease(t))
 }

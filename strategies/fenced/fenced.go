@@ -1,22 +1,24 @@
-// Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of
-// package pubsub, and with each acquisition a token that only grows, by which a
-// resource can refuse a writer whose lease has run out unnoticed.
+// Package fenced is Redisson's RFencedLock, wire-compatible with it: the lock of package
+// pubsub, and with each acquisition a token that only grows, by which a resource can
+// refuse a writer whose lease has run out unnoticed.
 //
-// The token is a counter in a key of its own, redisson_lock_token:{key}, without a
-// TTL, drawn in the script that takes the lock. An uncontended acquire is one
-// EVALSHA (EXISTS, HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS,
-// HINCRBY, DEL, PUBLISH): one round trip each. Waiting is as in package pubsub: one
-// waiter of each process is woken by a release, the longest parked, and tries.
+//	locker, err := fenced.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// As in Redisson an owner that acquires again gets a new token too: from then on
-// the resource refuses the owner's earlier one.
+// It guarantees what package pubsub does, and that every lease's token is larger than all
+// earlier ones of the same key. As in Redisson an owner that acquires again gets a new
+// token too: from then on the resource refuses the owner's earlier one.
 //
-// It guarantees what package pubsub does, and that every lease's token is larger
-// than all earlier ones of the same key.
+// What breaks it: as in package pubsub, but a late holder does harm only at resources that
+// do not look at tokens. The counter must live: where it is lost, with Redis's data or in
+// a failover, tokens start over.
 //
-// What breaks it: as in package pubsub, but a late holder does harm only at
-// resources that do not look at tokens. The counter must live: where it is lost, with
-// Redis's data or in a failover, tokens start over.
+// The token is a counter in a key of its own, redisson_lock_token:{key}, without a TTL,
+// drawn in the script that takes the lock. An uncontended acquire is one EVALSHA (EXISTS,
+// HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH): one
+// round trip each. Waiting is as in package pubsub: a release wakes one waiter of each
+// process, the longest parked, which tries.
 package fenced
 
 import (
@@ -30,6 +32,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -84,6 +87,22 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // subscription, and the holders, who share a watchdog.
 type Locker struct{ lock *redisson.Lock }
 
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.FencedLocker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.OpenFenced([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
+}
+
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
@@ -102,6 +121,12 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return fenced(l.lock.Acquire(ctx, key))
 }
 
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms, which the watchdog does not
+// renew.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return fenced(l.lock.AcquireFor(ctx, key, ttl))
+}
+
 // AcquireAs is Acquire for somebody who may hold the lock already: all that one
 // Locker acquires in the same owner's name is one holder.
 func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
@@ -111,6 +136,11 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return fenced(l.lock.TryAcquire(ctx, key))
+}
+
+// TryAcquireFor tries once for a lease as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return fenced(l.lock.TryAcquireFor(ctx, key, ttl))
 }
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.

@@ -1,42 +1,39 @@
-// Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner
-// and how often it holds, a channel on which a release is told.
+// Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner and how
+// often it holds, and a channel on which a release is told.
+//
+//	locker, err := pubsub.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
+// TTL. Newcomers may barge in; turns are even among the waiters of a process, not between
+// processes. Through Open the same owner may acquire again (AcquireAs), and the watchdog
+// renews a lease every TTL/3 until it is released, unless a TTL of its own was asked for.
+//
+// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
+// that had not seen the hash; a subscription connection that is dead without being closed,
+// which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
+// Sharded differently, which hear of each other's releases only when the PTTL is over.
 //
 // An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 // another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
-// subscribes and tries again, since the release may have come in between; then
-// it parks for at most the holder's PTTL, and pays one EVALSHA for each wake-up.
-//
-// All waiters of a Locker for one lock share one subscription, all its locks one
-// connection. A release wakes one waiter of each Locker, the longest parked; one
-// that tried in vain parks anew, behind the others. So P processes make P attempts
-// for each release, of which one succeeds. Newcomers may barge in between. Redis
-// tells processes always in the same order, and the first has an edge: turns are
-// even among the waiters of a process, not between processes. An expired lock is
-// told to nobody: every waiter looks for itself when its PTTL is over.
-//
-// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by
-// SSUBSCRIBE, as Redisson does it: only the node that has the lock's slot hears of it.
-// A process then has a connection for each slot on which it waits, and keeps up to 64
-// idle ones. On older clusters, or with sharded=off, PUBLISH goes to every node.
-//
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock
-// after the TTL, lets the same owner acquire again (AcquireAs), and, with the
-// watchdog, renews a lease every TTL/3 until it is released.
-//
-// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a
-// replica that had not seen the hash; a subscription connection that is dead
-// without being closed, which costs a PTTL for each wake-up until TCP notices; on a
-// cluster processes that set sharded differently, which hear of each other's releases
-// only when the PTTL is over.
+// subscribes, tries again, since the release may have come in between, and parks for at
+// most the holder's PTTL and its Locker's TTL. A release wakes one waiter of each process,
+// which pays one EVALSHA: P processes make P attempts, of which one succeeds. All waiters
+// of a process share one connection. An expired lock is told to nobody: waiters look for
+// themselves.
 package pubsub
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -55,7 +52,11 @@ func Strategy() strategies.Strategy {
 
 // Options of the lock.
 type Options struct {
-	Watchdog bool   `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
+	// as Redisson does it: only the node that has the lock's slot hears of it. A process then
+	// has a connection for each slot on which it waits, and keeps up to 64 idle ones. On
+	// older clusters, or with off, PUBLISH goes to every node. All processes need the same.
 	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
@@ -72,15 +73,31 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return pipeline.Refine(info, o.Pipeline)
 }
 
-// lock has the methods that all locks of the family share.
-type lock = redisson.Lock
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
 
 // Locker is one process's side of the lock: the waiters, who share a
 // subscription, and the holders, who share a watchdog. It is a strategies.Locker,
 // Trier, Reentrant and Preparer.
 type Locker struct {
-	*lock
+	*rlock
 	hangUp func() error // ends the pipeline
+}
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
+// lock.Watchdog has leases renewed.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	options.Watchdog = false // only for leases without a TTL of their own
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
@@ -99,4 +116,4 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 
 // Close ends the subscriptions, the watchdog and the pipeline. Leases can still be
 // released.
-func (l *Locker) Close() error { return errors.Join(l.lock.Close(), l.hangUp()) }
+func (l *Locker) Close() error { return errors.Join(l.rlock.Close(), l.hangUp()) }

@@ -47,16 +47,17 @@ type enough func(t tally, overtime bool) bool
 func inTime(_ tally, overtime bool) bool { return overtime }
 
 // ask calls all nodes at the same time and returns the closed poll: when all
-// answers are there, when the caller has enough, or when patience ends. A yes that
+// answers are there, when the caller has enough, or when patience ends after the timeout of
+// one node. A yes that
 // comes later is handed to late.
 //
 // The end of ctx is no reason to stop: a call ends with the knowledge of what it
 // has done. A call still waiting for a connection when ask returns is not made
 // any more. One that was sent is waited for in the background until patience ends,
 // rather than having its connection closed: its answer then says what to undo.
-func (l *Locker) ask(ctx context.Context, nodes []*node, enough enough,
+func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node)) *poll {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout+patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
 	p := newPoll(nodes)
 	var mine sync.WaitGroup // nobody else waits for them after Close
@@ -76,7 +77,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, enough enough,
 			mine.Go(one)
 		}
 	}
-	overtime := p.wait(ctx, l.timeout, enough)
+	overtime := p.wait(ctx, timeout, enough)
 	cancel()
 	for i, n := range nodes {
 		if overtime && errors.Is(p.answers[i].err, errNoAnswer) {

@@ -18,7 +18,7 @@ type lease struct {
 
 func newLease(l *Locker, c *claim) *lease {
 	held := &lease{locker: l, claim: c}
-	held.setUntil(c.start, l.ttl)
+	held.setUntil(c.start, c.ttl)
 	return held
 }
 
@@ -37,7 +37,7 @@ func (held *lease) setUntil(start time.Time, ttl time.Duration) {
 // The end of ctx does not keep it from freeing them.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
-	p := l.ask(ctx, held.claim.reached, l.settled, func(ctx context.Context, n *node) (bool, error) {
+	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled, func(ctx context.Context, n *node) (bool, error) {
 		return l.free(ctx, n, held.claim)
 	}, nil)
 	return l.verdict("release", held.claim, p.tally)
@@ -53,7 +53,7 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("extend %q: %w", held.claim.name, err)
 	}
 	start := time.Now()
-	p := l.ask(ctx, held.claim.granted, l.settled, func(ctx context.Context, n *node) (bool, error) {
+	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled, func(ctx context.Context, n *node) (bool, error) {
 		renewed, err := extendScript.Run(ctx, n.client, []string{held.claim.name}, held.claim.token, ttl.Milliseconds()).Int()
 		return renewed == 1, err
 	}, nil)

@@ -1,42 +1,29 @@
-// Package redlock is Redlock: a lock that is held when a majority of N independent
-// Redis nodes say so. It follows "Distributed Locks with Redis" on redis.io.
+// Package redlock is Redlock: a lock that is held when a majority of N independent Redis
+// nodes say so. It follows "Distributed Locks with Redis" on redis.io.
 //
-// A round sends SET NX PX with a token of its own to every node, at the same time
-// or one after the other, and waits for each no longer than the node timeout. With
-// a quorum of N/2+1 nodes, and enough validity left, the lock is held. Else the
-// round has failed, is given back at once on every node that it reached, and the
-// next one comes after a random delay. Validity is TTL − elapsed − (1 % + 2 ms), by
-// the monotonic clock, counted from before the first SET.
+//	locker, err := redlock.New(clients, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// An uncontended acquire is a SET, a release an EVALSHA (GET and DEL inside), on
-// every node: N commands and, in parallel, one round trip each; sequential pays N
-// round trips for the acquire. A failed round costs both on the nodes it reached; it
-// ends as soon as too many have said no, which spares sequential the nodes not yet asked.
-// Nobody is woken: waiters poll at random, and may starve. Several that try at the
-// same moment can split the nodes among them so that none has a quorum: with a
-// thousand waiters that is nearly every round, least so in sequential mode, where
-// all but one already fail at the first node.
+// It guarantees exclusion while a lease is valid and clocks behave, survives a minority of
+// the nodes, frees a dead holder's lock after the TTL, and lets nobody but the owner
+// release or extend. It is not fair: waiters poll at random, and may starve.
 //
-// A node that is down or hangs does no harm while a majority works. One that
-// accepts and never answers costs each round its node timeout, not the TTL, and
-// the release nothing. A command that got no answer may be carried out later: it
-// is taken back in the background as soon as the node answers again.
+// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts without
+// its data while a lease is valid, and so votes twice (keep it away for a TTL, or have it
+// fsync every write); a holder that works on past ValidUntil, paused by its GC or its host,
+// since there is no fencing token; nodes that replicate one another. With a thousand
+// waiters nearly every round splits the nodes among them, so that nobody has a quorum.
 //
-// Acquire gives up with ErrNoQuorum after give-up rounds in a row in which too few
-// nodes could be reached for a quorum. Unreachable is a node whose call failed
-// outright (refused, reset, answered by an error), or that has left all of this
-// Locker's calls without an answer for a second: one late answer may be our own
-// machine's fault. That somebody else holds the lock is an answer.
+// A round sends SET NX PX with a token of its own to every node, and waits for each no
+// longer than the node timeout. With N/2+1 nodes, and enough validity left, the lock is
+// held. Else the round is given back, and the next comes after a random delay. Validity is
+// TTL − elapsed − (1 % + 2 ms), counted from before the first SET.
 //
-// It guarantees exclusion while a lease is valid and clocks behave, survives a
-// minority of the nodes, frees a dead holder's lock after the TTL, and lets nobody
-// but the owner release or extend.
-//
-// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts
-// without its data while a lease is valid, and so votes twice (keep it away for a
-// TTL, or have it fsync every write); a holder that works on past ValidUntil, paused
-// by its GC or its host, since there is no fencing token; nodes that replicate one
-// another.
+// An uncontended acquire is a SET, a release an EVALSHA (GET, DEL inside), on every node:
+// N commands each and, with Mode parallel, one round trip; a failed round costs both.
+// A node that is down or hangs does no harm while a majority works: it costs each round
+// its node timeout, and the release nothing. What it carries out late is taken back.
 package redlock
 
 import (
@@ -53,6 +40,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // fewest is the least number of nodes of which a majority survives the loss of one.
@@ -90,8 +78,6 @@ var (
 type Locker struct {
 	config  strategies.Config
 	options Options
-	ttl     time.Duration // in whole milliseconds, as the nodes count it
-	timeout time.Duration // of one node
 	nodes   []*node
 	turns   [][]*node // the nodes that a round asks at the same time, in order
 	owners  *owner.Names
@@ -102,16 +88,30 @@ type Locker struct {
 	stopUndo   context.CancelFunc
 }
 
+// New makes a lock for a service, on three independent Redis nodes or more, with
+// Defaults. It does not talk to them yet. Its error joins every fault of the options. The
+// clients stay the caller's, to be closed after the Locker.
+func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(clients, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults.
+func NewWith(clients []redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open(clients, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
+}
+
 // Open returns a Locker on all nodes. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {
-	ttl := config.TTL.Truncate(time.Millisecond)
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	if err := options.suits(ttl); err != nil {
+	config.TTL = config.TTL.Truncate(time.Millisecond) // as the nodes count it
+	if err := options.suits(config.TTL); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	l := &Locker{config: config, options: options, ttl: ttl, timeout: options.timeout(ttl), owners: owner.New()}
+	l := &Locker{config: config, options: options, owners: owner.New()}
 	l.undoing, l.stopUndo = context.WithCancel(context.Background())
 	for i, n := range config.Nodes {
 		l.nodes = append(l.nodes, newNode(n, i))
@@ -129,7 +129,7 @@ func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 // error: a release sends the script with it where it is missing.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
-	p := l.ask(ctx, l.nodes, all, func(ctx context.Context, n *node) (bool, error) {
+	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
 		return true, errors.Join(releaseScript.Load(ctx, n.client).Err(), extendScript.Load(ctx, n.client).Err())
 	}, nil)
 	if p.tally.yes < l.quorum() {
@@ -139,21 +139,31 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 }
 
 // Acquire plays rounds, with random sleeps between them, until the lock is held,
-// ctx ends, or no majority of the nodes can be reached. When ctx ends in the
+// ctx ends, or no majority of the nodes can be reached: ErrNoQuorum comes after GiveUp rounds
+// in a row without one. Unreachable is a node whose call failed outright (refused, reset,
+// answered by an error), or that has left all of this Locker's calls without an answer for a
+// second: one late answer may be our own machine's fault. That somebody else holds the lock
+// is an answer. When ctx ends in the
 // middle of a round, the nodes already asked are waited for, each at most for the
 // node timeout, so that what they grant can be given back.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.background.closed() {
-		return nil, strategies.ErrClosed
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a lease of ttl, of which more than min-validity must remain
+// after drift. The node timeout is at most a quarter of it.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	name, ttl, err := l.begin(key, ttl)
+	if err != nil {
+		return nil, err
 	}
-	name := l.config.Key(key)
 	var kept []*claim // failed and not given back
 	defer func() { l.giveAllBack(ctx, kept) }()
 	for lonely, woken := 0, false; ; woken = true {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("ask for %q: %w", name, err)
 		}
-		c := l.round(ctx, name)
+		c := l.round(ctx, name, ttl)
 		if woken {
 			l.config.Probe.Wake(c.won)
 		}
@@ -177,14 +187,19 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 // TryAcquire plays one round. It returns ErrNoQuorum when too few nodes answered it
 // in time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.background.closed() {
-		return nil, strategies.ErrClosed
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor plays one round for a lease as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	name, ttl, err := l.begin(key, ttl)
+	if err != nil {
+		return nil, err
 	}
-	name := l.config.Key(key)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ask for %q: %w", name, err)
 	}
-	c := l.round(ctx, name)
+	c := l.round(ctx, name, ttl)
 	if c.won {
 		return newLease(l, c), nil
 	}
@@ -200,6 +215,18 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrHeld
 	}
 	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes, len(l.nodes))
+}
+
+// begin is what comes before the first round.
+func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.Duration, err error) {
+	if l.background.closed() {
+		return "", 0, strategies.ErrClosed
+	}
+	name, whole = l.config.Key(key), ttl.Truncate(time.Millisecond)
+	if err := l.options.suits(whole); err != nil {
+		return "", 0, fmt.Errorf("ask for %q: %w", name, err)
+	}
+	return name, whole, nil
 }
 
 // Close waits for the calls that have run into the node timeout and for what they

@@ -12,9 +12,11 @@ import (
 // can never be taken for another round's.
 type claim struct {
 	name, token string
-	start       time.Time // before the first node was asked
-	granted     []*node   // said yes in time
-	reached     []*node   // answered in time
+	ttl         time.Duration // in whole milliseconds
+	timeout     time.Duration // of one node
+	start       time.Time     // before the first node was asked
+	granted     []*node       // said yes in time
+	reached     []*node       // answered in time
 	tally       tally
 	rest        <-chan struct{} // closed when no call of the round is running
 	won         bool            // a quorum, and valid long enough
@@ -22,15 +24,15 @@ type claim struct {
 }
 
 // round asks every node once.
-func (l *Locker) round(ctx context.Context, name string) *claim {
+func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *claim {
 	l.config.Probe.Attempt()
-	c := &claim{name: name, token: l.owners.Next(), start: time.Now()}
+	c := &claim{name: name, token: l.owners.Next(), ttl: ttl, timeout: l.options.timeout(ttl), start: time.Now()}
 	unreachable := 0
 	for _, nodes := range l.turns {
 		if c.rest != nil && (ctx.Err() != nil || l.lost(c.tally, false)) {
 			break // in sequential mode
 		}
-		p := l.ask(ctx, nodes, l.lost,
+		p := l.ask(ctx, nodes, c.timeout, l.lost,
 			func(ctx context.Context, n *node) (bool, error) { return l.set(ctx, n, c) },
 			func(n *node) { l.freeLate(n, c) })
 		c.rest = p.ended
@@ -47,7 +49,7 @@ func (l *Locker) round(ctx context.Context, name string) *claim {
 			}
 		}
 	}
-	valid := Validity(l.ttl, time.Since(c.start), l.options.Drift)
+	valid := Validity(ttl, time.Since(c.start), l.options.Drift)
 	c.won = c.tally.yes >= l.quorum() && valid >= max(l.options.MinValidity, 1)
 	c.lonely = len(l.nodes)-unreachable < l.quorum()
 	return c
@@ -65,7 +67,7 @@ func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 // set asks one node for the lock. If it may have been granted unheard, it is taken
 // back.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
-	got, err := n.client.SetNX(ctx, c.name, c.token, l.ttl).Result()
+	got, err := n.client.SetNX(ctx, c.name, c.token, c.ttl).Result()
 	if doubt.MayHaveRun(err) {
 		l.undo(n, c)
 	}
@@ -94,8 +96,8 @@ func (l *Locker) freeLate(n *node, c *claim) {
 // because of our own token. The others free themselves; within the node timeout
 // that is waited for.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
-	l.ask(ctx, c.reached, inTime, func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
-	timer := time.NewTimer(time.Until(c.start.Add(l.timeout)))
+	l.ask(ctx, c.reached, c.timeout, inTime, func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
+	timer := time.NewTimer(time.Until(c.start.Add(c.timeout)))
 	defer timer.Stop()
 	select {
 	case <-c.rest:
@@ -112,6 +114,6 @@ func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
 // stillThere drops the claims of which nothing can be left on any node.
 func (l *Locker) stillThere(kept []*claim) []*claim {
 	return slices.DeleteFunc(kept, func(c *claim) bool {
-		return len(c.granted) == 0 || time.Since(c.start) > l.ttl+patience
+		return len(c.granted) == 0 || time.Since(c.start) > c.ttl+patience
 	})
 }

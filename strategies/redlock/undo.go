@@ -33,7 +33,7 @@ func (l *Locker) undo(n *node, c *claim) {
 func (l *Locker) pay(n *node) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for pause := l.timeout; ; pause = min(2*pause, patience) {
+	for pause := l.options.timeout(l.config.TTL); ; pause = min(2*pause, patience) {
 		n.mu.Lock()
 		debts := n.debts
 		n.debts = nil
@@ -74,7 +74,7 @@ func (l *Locker) payAll(n *node, debts []debt) (left []debt) {
 				continue
 			}
 		}
-		if time.Since(d.since) < max(l.ttl, time.Minute) {
+		if time.Since(d.since) < max(d.claim.ttl, time.Minute) {
 			left = append(left, d)
 		}
 	}

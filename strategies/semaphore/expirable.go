@@ -35,14 +35,14 @@ var (
 type expirable struct {
 	client  redis.UniversalClient
 	permits int
-	ttl     time.Duration
+	look    time.Duration // how long to park at most: a permit that is taken meanwhile may run out sooner
 
 	instance [8]byte // random
 	last     atomic.Uint64
 }
 
-func newExpirable(client redis.UniversalClient, permits int, ttl time.Duration) *expirable {
-	e := &expirable{client: client, permits: permits, ttl: ttl}
+func newExpirable(client redis.UniversalClient, permits int, look time.Duration) *expirable {
+	e := &expirable{client: client, permits: permits, look: look}
 	_, _ = rand.Read(e.instance[:]) // it never fails
 	return e
 }
@@ -58,6 +58,8 @@ func (*expirable) scripts() []*redis.Script {
 
 func (*expirable) close() {}
 
+func (*expirable) term(ttl time.Duration) (time.Duration, error) { return validity.TTL(ttl) }
+
 // deadline is in how many epoch ms, and at which instant, a permit taken now for
 // ttl runs out.
 func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
@@ -65,20 +67,23 @@ func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
 	return ms, now.Add(time.UnixMilli(ms).Sub(now))
 }
 
-func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error) {
+func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (strategies.Lease, time.Duration, error) {
 	now := time.Now()
-	ms, until := deadline(now, e.ttl)
+	ms, until := deadline(now, ttl)
 	held := &expirablePermit{client: e.client, name: name, topic: topic, id: e.id()}
 	held.until.Set(until)
 	next, err := acquireExpirableScript.Run(ctx, e.client, held.keys(),
 		e.permits, topic.Channel, held.id, now.UnixMilli(), ms, topic.Command()).Int64()
+	taken := errors.Is(err, redis.Nil)
 	switch {
-	case errors.Is(err, redis.Nil):
+	case taken && time.Now().Before(until):
 		return held, 0, nil
+	case taken:
+		err = validity.ErrLate
 	case err == nil && next < 0: // its holders have plain permits
-		return nil, e.ttl, nil
+		return nil, e.look, nil
 	case err == nil:
-		return nil, max(time.Until(time.UnixMilli(next)), time.Millisecond), nil
+		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), e.look), nil
 	}
 	if doubt.MayHaveRun(err) {
 		settle, done := doubt.Settle(ctx)

@@ -40,7 +40,10 @@ func (*plain) scripts() []*redis.Script {
 	return []*redis.Script{prepareScript, acquireScript, releaseScript}
 }
 
-func (p *plain) take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error) {
+// term is of no matter: plain permits do not run out.
+func (*plain) term(time.Duration) (time.Duration, error) { return 0, nil }
+
+func (p *plain) take(ctx context.Context, name string, topic redisson.Topic, _ time.Duration) (strategies.Lease, time.Duration, error) {
 	taken, err := p.ask(ctx, name, topic)
 	if err != nil || !taken {
 		return nil, p.look, err

@@ -1,32 +1,27 @@
-// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that
-// says how many permits are free, and a channel on which their number is told
-// when one is given back.
+// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that says
+// how many permits are free, and a channel on which their number is told when one is given
+// back. With Expirable each permit runs out by itself.
+//
+//	permits, err := semaphore.New(client, 10, lock.TTL(time.Minute))
+//	lease, err := permits.Acquire(ctx, "reports", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees that no more hold a permit than there are, and with Expirable that a dead
+// holder's permit comes back after its TTL. Newcomers may barge in. The semaphore is set up
+// by whoever uses it first, and stays; where there is one, its own number counts.
+//
+// What breaks it: when Redis loses its data all permits are free again, and those held are
+// given back on top. With Expirable deadlines are by the clocks of the processes: one that
+// is ahead gives others' permits back too early. Without, nothing in Redis says whose a
+// permit is: a holder that crashes never gives its own back, nor does an acquire or release
+// whose reply is lost with its connection.
 //
 // An uncontended acquire is one EVALSHA (GET, DECR inside), a release another (EXISTS,
-// INCRBY, PUBLISH): one round trip each. A waiter tries, subscribes and tries
-// again; then it parks, and pays one EVALSHA for each wake-up. The message says how
-// many permits are free, and wakes that many waiters of each process, the longest
-// parked first. Newcomers may barge in.
-//
-// The semaphore is set up with its permits by whoever uses it first and is not set
-// up, and stays; where there is one, its own number counts. It has no TTL.
-//
-// It guarantees that no more hold a permit than there are.
-//
-// What breaks it: a holder that crashes never gives its permit back, nor does an
-// acquire or release whose reply is lost with its connection, for nothing in Redis
-// says whose a permit is. When Redis loses its data all permits are free again, and
-// those held are given back on top. On a
-// cluster a release is told as in package pubsub.
-//
-// With expirable it is laid out like RPermitExpirableSemaphore: each permit has an
-// id with a deadline in a sorted set, {key}:timeout. Permits that are overdue are
-// given back by whoever next acquires, and waiters look for themselves at
-// the next deadline. An acquire then is EVALSHA (GET, ZREMRANGEBYSCORE, DECR, ZADD
-// inside), a release EVALSHA (ZSCORE, ZREM, INCRBY, PUBLISH). Deadlines are by the
-// clocks of the processes: one that is ahead gives other's permits back too early.
-// This layout is that of Redisson 3's public sources; it has not been tried against
-// Redisson 4, and is not claimed to be compatible.
+// INCRBY, PUBLISH): one round trip each. With Expirable they are GET, ZREMRANGEBYSCORE,
+// DECR, ZADD and ZSCORE, ZREM, INCRBY, PUBLISH. A waiter tries, subscribes, tries again,
+// and parks, with Expirable for at most until the next deadline and for its Locker's TTL.
+// It pays one EVALSHA for each wake-up. A release says how many permits are free, and
+// wakes that many waiters of each process, the longest parked first.
 package semaphore
 
 import (
@@ -43,6 +38,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the semaphore, to be registered and opened by name.
@@ -59,7 +56,11 @@ func Strategy() strategies.Strategy {
 
 // Options of the semaphore.
 type Options struct {
-	Permits   int    `opt:"permits" help:"how many may hold one key at a time"`
+	Permits int `opt:"permits" help:"how many may hold one key at a time"`
+	// Expirable permits are laid out like those of RPermitExpirableSemaphore: each has an id
+	// with a deadline in a sorted set, {key}:timeout. Whoever next acquires gives back those
+	// that are overdue. The layout is that of Redisson 3's public sources; it has not been
+	// tried against Redisson 4, and is not claimed to be compatible.
 	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
 	Sharded   string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
@@ -103,9 +104,11 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // permits is a kind of them.
 type permits interface {
 	scripts() []*redis.Script
+	// term is how long a permit lasts of which that is asked, or why it cannot.
+	term(ttl time.Duration) (time.Duration, error)
 	// take returns nil when there is none, and how long to park at most then. What it
-	// frees, and its lease, is told to the topic.
-	take(ctx context.Context, name string, topic redisson.Topic) (strategies.Lease, time.Duration, error)
+	// frees, and its lease, is told to the topic. After validity.ErrLate it may be tried again.
+	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration, error)
 	// close waits for what is still under way.
 	close()
 }
@@ -121,11 +124,30 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
+// New makes a semaphore of so many permits for a service, on one Redis or Redis Cluster.
+// A permit runs out after its TTL (Expirable). It does not talk to Redis yet. Its error
+// joins every fault of the options. The client stays the caller's, to be closed after the
+// Locker.
+func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
+	with := Defaults()
+	with.Permits, with.Expirable = permits, true
+	return NewWith(client, with, options...)
+}
+
+// NewWith is New with any Options. Permits that are not Expirable have no end: no TTL
+// counts for them, and their ValidUntil is the zero time.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
+}
+
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
+	config.TTL = config.TTL.Truncate(time.Millisecond)
 	client := config.Nodes[0].Client
 	l := &Locker{
 		config: config, options: options, client: client,
@@ -177,41 +199,54 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // Acquire waits until a permit is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a permit that lasts ttl, at least 1 ms. Permits that are not
+// expirable do not run out; for them the ttl is ignored.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name := l.config.Key(key)
-	if err := l.herald.Learn(ctx); err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
-	}
-	topic := l.topic(name)
-	var held strategies.Lease
-	try := func() (taken bool, left time.Duration, err error) {
-		held, left, err = l.permits.take(ctx, name, topic)
-		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
-		return held != nil, left, err
-	}
-	taken, _, err := try()
-	if err == nil && !taken {
-		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, try)
-	}
+	held, err := l.acquire(ctx, name, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
 	}
 	return held, nil
 }
 
+func (l *Locker) acquire(ctx context.Context, name string, ttl time.Duration) (held strategies.Lease, err error) {
+	topic, term, err := l.begin(ctx, name, ttl)
+	if err != nil {
+		return nil, err
+	}
+	try := func() (taken bool, left time.Duration, err error) {
+		held, left, err = l.permits.take(ctx, name, topic, term)
+		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+		if errors.Is(err, validity.ErrLate) {
+			left, err = time.Millisecond, nil
+		}
+		return held != nil, left, err
+	}
+	taken, _, err := try()
+	if err == nil && !taken {
+		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, l.options.Expirable && term < l.config.TTL, try)
+	}
+	return held, err
+}
+
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor tries once for a permit as AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name := l.config.Key(key)
-	if err := l.herald.Learn(ctx); err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+	topic, term, err := l.begin(ctx, name, ttl)
+	var held strategies.Lease
+	if err == nil {
+		held, _, err = l.permits.take(ctx, name, topic, term)
+		l.config.Probe.Attempt()
 	}
-	held, _, err := l.permits.take(ctx, name, l.topic(name))
-	l.config.Probe.Attempt()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
@@ -219,6 +254,20 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrHeld
 	}
 	return held, nil
+}
+
+// begin is what comes before the first try.
+func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration, err error) {
+	if l.closed.Load() {
+		return topic, 0, strategies.ErrClosed
+	}
+	if term, err = l.permits.term(ttl); err != nil {
+		return topic, 0, err
+	}
+	if err := l.herald.Learn(ctx); err != nil {
+		return topic, 0, err
+	}
+	return l.topic(name), term, nil
 }
 
 // Close ends the subscriptions. Permits can still be released.

@@ -24,6 +24,32 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "semaphore", "semaphore:permits=1", "semaphore:expirable=true,permits=1")
 }
 
+func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "semaphore:expirable=true,permits=1") }
+
+// Plain permits do not run out: no TTL is too short for them, and they have no end.
+func TestPlainPermitsHaveNoTerm(t *testing.T) {
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "semaphore:permits=2", time.Hour)
+	termed := p.Locker.(strategies.Termed)
+	one, err := termed.AcquireFor(t.Context(), "key", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := termed.TryAcquireFor(t.Context(), "key", time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, timed := one.(strategies.Timed); timed {
+		t.Error("a permit that never runs out says until when it is valid")
+	}
+	time.Sleep(2 * time.Millisecond)
+	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("with both permits held a try returned %v, want ErrHeld", err)
+	}
+	trial.Release(t, one)
+	trial.Release(t, two)
+}
+
 func TestInfoFollowsTheOptions(t *testing.T) {
 	plain := trial.Variant(t, "semaphore:permits=7").Info()
 	if plain.Capacity != 7 || plain.Claims.Recovery || plain.Caveat == "" {

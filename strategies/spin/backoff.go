@@ -32,6 +32,8 @@ type Options struct {
 	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
 	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow"`
 
+	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock that too few
+	// replicas have is given back. A failover may still choose another replica.
 	WaitReplicas int           `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
 	WaitTimeout  time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
 

@@ -5,21 +5,20 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // set takes the key if it is free. With wait-replicas it is only taken if so many
 // replicas have it in time.
-func (l *Locker) set(ctx context.Context, held *token.Lease) (bool, error) {
+func (l *Locker) set(ctx context.Context, a acquisition) (bool, error) {
+	held := a.lease
 	if l.options.WaitReplicas == 0 {
-		return l.client.SetNX(ctx, held.Name, held.Token, l.config.TTL).Result()
+		return l.client.SetNX(ctx, held.Name, held.Token, a.ttl).Result()
 	}
 	// WAIT is about the writes of its own connection, so both go down the same one.
 	var taken *redis.BoolCmd
 	var replicas *redis.Cmd
 	if _, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		taken = pipe.SetNX(ctx, held.Name, held.Token, l.config.TTL)
+		taken = pipe.SetNX(ctx, held.Name, held.Token, a.ttl)
 		replicas = pipe.Do(ctx, "WAIT", l.options.WaitReplicas, l.options.WaitTimeout.Milliseconds())
 		return nil
 	}); err != nil {

@@ -1,21 +1,21 @@
-// Package spin is the lock most people know: SET with NX and PX takes it, a
-// script that compares the owner's token deletes it, and whoever finds it taken
-// sleeps and tries again.
+// Package spin is the lock most people know: SET with NX and PX takes it, a script that
+// compares the owner's token deletes it, and whoever finds it taken sleeps and tries again.
 //
-// An uncontended acquire is one SET, a release one EVALSHA that does a GET and a
-// DEL: one round trip each. A waiter pays one SET for each try. Nobody is woken:
-// after a release the lock lies idle until some waiter's sleep ends, and the one
-// that happens to try first gets it, so a waiter may starve.
+//	locker, err := spin.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
 //
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock after
-// the TTL, and lets nobody but the owner release or extend.
+// It guarantees exclusion while a lease is valid, frees a dead holder's lock after the
+// TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
 //
-// What breaks it: a holder that works on past ValidUntil; a failover to a replica
-// that had not seen the SET. With wait-replicas a WAIT follows the SET in the same
-// round trip, and a lock that too few replicas have is given back; that narrows
-// the gap and does not close it, since a failover may choose another replica. With a client that retries by itself (MaxRetries
-// other than -1), a SET whose reply was lost is sent again, finds the caller's
-// own token and waits for it to expire.
+// What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
+// not seen the SET, a gap that WaitReplicas narrows and does not close. With a client that
+// retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
+// finds the caller's own token and waits for it to expire.
+//
+// An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside): one round
+// trip each. A waiter pays one SET for each try. Nobody is woken: after a release the lock
+// lies idle until some waiter's sleep ends, and the one that happens to try first gets it.
 package spin
 
 import (
@@ -35,6 +35,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -73,6 +75,20 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewWith(client, Defaults(), options...)
+}
+
+// NewWith is New with other Options than Defaults.
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
+		return Open(config, options)
+	}, more)
+}
+
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config strategies.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
@@ -98,36 +114,44 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	return l.AcquireFor(ctx, key, l.config.TTL)
+}
+
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	a, err := l.begin(key, ttl)
 	if err != nil {
 		return nil, err
 	}
-	got, err := l.try(ctx, held)
+	got, err := l.tryAgain(ctx, a)
+	if err == nil && !got {
+		err = l.wait(ctx, a)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !got {
-		if err := l.wait(ctx, held); err != nil {
-			return nil, err
-		}
-	}
-	return held, nil
+	return a.lease, nil
 }
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	return l.TryAcquireFor(ctx, key, l.config.TTL)
+}
+
+// TryAcquireFor tries once for a lease of ttl, at least 1 ms.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	a, err := l.begin(key, ttl)
 	if err != nil {
 		return nil, err
 	}
-	got, err := l.try(ctx, held)
+	got, err := l.try(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if !got {
 		return nil, strategies.ErrHeld
 	}
-	return held, nil
+	return a.lease, nil
 }
 
 // Close refuses further calls; leases can still be released.
@@ -137,25 +161,36 @@ func (l *Locker) Close() error {
 	return l.hangUp()
 }
 
-func (l *Locker) begin(key string) (*token.Lease, error) {
+// acquisition is what a caller asks for.
+type acquisition struct {
+	lease *token.Lease
+	ttl   time.Duration // in whole milliseconds
+}
+
+func (l *Locker) begin(key string, ttl time.Duration) (acquisition, error) {
 	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+		return acquisition{}, strategies.ErrClosed
 	}
-	return &token.Lease{Client: l.client, Name: l.config.Key(key), Token: l.owners.Next()}, nil
+	name := l.config.Key(key)
+	ttl, err := validity.TTL(ttl)
+	if err != nil {
+		return acquisition{}, fmt.Errorf("set %q: %w", name, err)
+	}
+	return acquisition{&token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}, ttl}, nil
 }
 
 // wait polls until the lock is the caller's.
-func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
+func (l *Locker) wait(ctx context.Context, a acquisition) error {
 	sleep := l.options.Sleeps(rand.Int64N)
 	for {
 		d := sleep()
 		if d > 0 {
 			l.sleepers.Sleep(ctx.Done(), d)
 			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("poll %q: %w", held.Name, err)
+				return fmt.Errorf("poll %q: %w", a.lease.Name, err)
 			}
 		}
-		got, err := l.try(ctx, held)
+		got, err := l.tryAgain(ctx, a)
 		if d > 0 {
 			l.config.Probe.Wake(got)
 		}
@@ -165,11 +200,24 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 	}
 }
 
+// tryAgain makes one attempt of somebody who makes more.
+func (l *Locker) tryAgain(ctx context.Context, a acquisition) (bool, error) {
+	got, err := l.try(ctx, a)
+	if errors.Is(err, validity.ErrLate) {
+		return false, nil
+	}
+	return got, err
+}
+
 // try makes one attempt. After an error the lock is not held.
-func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
+func (l *Locker) try(ctx context.Context, a acquisition) (bool, error) {
+	held := a.lease
 	l.config.Probe.Attempt()
-	held.Until.Set(time.Now().Add(l.config.TTL))
-	got, err := l.set(ctx, held)
+	held.Until.Set(time.Now().Add(a.ttl))
+	got, err := l.set(ctx, a)
+	if got && !time.Now().Before(held.ValidUntil()) {
+		err = validity.ErrLate
+	}
 	if err == nil {
 		return got, nil
 	}

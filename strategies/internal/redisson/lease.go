@@ -20,29 +20,38 @@ type Lease struct {
 	Fence int64         // for a Kind that has fencing tokens to set
 
 	lock  *Lock
-	again bool // the owner may hold it more than once
-	asked bool // Redis may have heard of the owner
+	term  time.Duration // asked for, in whole milliseconds
+	brief bool          // it may end sooner than others expect, who wait for it
+	fixed bool          // the watchdog leaves it alone
+	again bool          // the owner may hold it more than once
+	asked bool          // Redis may have heard of the owner
 
 	mu    sync.Mutex
-	ttl   time.Duration
+	ttl   time.Duration // which the watchdog renews it for
 	until time.Time
 	gone  bool          // known to be lost
 	lost  chan struct{} // nil until somebody asks
 }
 
-// TTL is how long the lease lasts from each renewal on, in milliseconds.
-func (held *Lease) TTL() int64 { return held.lock.config.TTL.Milliseconds() }
+// TTL is how long the lease was asked for, in milliseconds.
+func (held *Lease) TTL() int64 { return held.term.Milliseconds() }
+
+// Brief says that the lease is shorter than the Locker's are. Who waits for the lock may
+// be parked for longer, and is to look.
+func (held *Lease) Brief() bool { return held.brief }
 
 // Topic is where the lock's release is told on that channel.
 func (held *Lease) Topic(channel string) Topic { return held.lock.herald.Topic(held.Key, channel) }
 
-// ParkFor is how long to wait on a lock that has ms left by PTTL.
+// ParkFor is how long to wait on a lock that has ms left by PTTL: no longer than the
+// Locker's TTL, since its next holder's lease may end sooner than this one's, untold.
 func (held *Lease) ParkFor(ms int64) time.Duration {
+	most := held.lock.config.TTL
 	if ms < 0 { // it has no TTL: somebody else's doing
-		return held.ttl
+		return most
 	}
 	// 0 is what is left of the last millisecond: not a reason to poll hot.
-	return time.Duration(max(ms, 1)) * time.Millisecond
+	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
 }
 
 // ValidUntil is the TTL after the moment before the lock was last asked for or
@@ -101,12 +110,13 @@ func (held *Lease) give(ctx context.Context) error {
 	}
 }
 
-// Extend makes the lease last ttl from now on; the watchdog, where it runs, goes
-// on from there and never with less than the Locker's own TTL.
+// Extend makes the lease last ttl from now on; the watchdog, where it renews the lease,
+// goes on from there and never with less than the Locker's own TTL.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	if held.lock.watchdog != nil {
+	if held.lock.watchdog != nil && !held.fixed {
 		ttl = max(ttl, held.lock.config.TTL)
 	}
+	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
 	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
 		max(ttl.Milliseconds(), 1), held.Owner).Int()

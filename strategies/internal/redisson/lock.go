@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Kind is what tells one lock of the family from another: what it says to Redis.
@@ -48,8 +50,10 @@ type Lock struct {
 }
 
 // NewLock returns a lock on the first node, which it does not talk to yet. It
-// closes the line when it is closed itself.
+// closes the line when it is closed itself. renew has a watchdog renew the leases for
+// which no TTL of their own is asked.
 func NewLock(config strategies.Config, kind Kind, line Line, herald *Herald, renew bool) *Lock {
+	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Lock{
 		config: config, client: config.Nodes[0].Client, kind: kind,
 		line: line, herald: herald, owners: owner.New(),
@@ -75,6 +79,16 @@ func (l *Lock) Acquire(ctx context.Context, key string) (strategies.Lease, error
 	return l.acquire(ctx, l.lease(key, l.owners.Next()))
 }
 
+// AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew: what
+// Redisson calls a lease time. ttl is at least 1 ms.
+func (l *Lock) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.leaseFor(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, held)
+}
+
 // AcquireAs is Acquire for somebody who may hold the lock already: all that one
 // Locker acquires in the same owner's name is one holder. An owner is like a
 // thread: it does not wait for one lock twice at the same time.
@@ -89,10 +103,22 @@ func (l *Lock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lea
 
 // TryAcquire tries once.
 func (l *Lock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.tryAcquire(ctx, l.lease(key, l.owners.Next()))
+}
+
+// TryAcquireFor tries once for a lease as AcquireFor's.
+func (l *Lock) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.leaseFor(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.tryAcquire(ctx, held)
+}
+
+func (l *Lock) tryAcquire(ctx context.Context, held *Lease) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	held := l.lease(key, l.owners.Next())
 	taken, _, err := l.try(ctx, held)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", held.Key, doubt.Because(ctx, err))
@@ -115,7 +141,17 @@ func (l *Lock) Close() error {
 }
 
 func (l *Lock) lease(key, owner string) *Lease {
-	return &Lease{lock: l, Key: l.config.Key(key), Owner: owner, ttl: l.config.TTL}
+	return &Lease{lock: l, Key: l.config.Key(key), Owner: owner, term: l.config.TTL, ttl: l.config.TTL}
+}
+
+func (l *Lock) leaseFor(key string, ttl time.Duration) (*Lease, error) {
+	held := l.lease(key, l.owners.Next())
+	ttl, err := validity.TTL(ttl)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", held.Key, err)
+	}
+	held.term, held.fixed, held.brief = ttl, true, ttl < l.config.TTL
+	return held, nil
 }
 
 func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, error) {
@@ -126,11 +162,16 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 	if deadline, ok := ctx.Deadline(); ok {
 		held.Wait = max(time.Until(deadline), 1)
 	}
-	taken, _, err := l.try(ctx, held)
+	try := func() (bool, time.Duration, error) {
+		taken, left, err := l.try(ctx, held)
+		if errors.Is(err, validity.ErrLate) {
+			err = nil
+		}
+		return taken, left, err
+	}
+	taken, _, err := try()
 	if err == nil && !taken {
-		err = Wait(ctx, l.line, held.Topic(l.kind.Channel(held)), l.config.Probe, func() (bool, time.Duration, error) {
-			return l.try(ctx, held)
-		})
+		err = Wait(ctx, l.line, held.Topic(l.kind.Channel(held)), l.config.Probe, held.brief, try)
 	}
 	if err != nil {
 		l.giveUp(ctx, held)
@@ -139,20 +180,27 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 	return held, nil
 }
 
-// try makes one attempt. After an error the lock is not held.
+// try makes one attempt. After an error the lock is not held; it may be tried again after
+// validity.ErrLate.
 func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
 		return false, 0, err
 	}
-	until := time.Now().Add(l.config.TTL)
+	until := time.Now().Add(held.term)
 	taken, left, err = l.kind.Acquire(ctx, l.client, held)
 	l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
 	held.asked = held.asked || err == nil || doubt.MayHaveRun(err)
+	late := taken && !time.Now().Before(until)
 	switch {
+	case late:
+		taken, left, err = false, time.Millisecond, validity.ErrLate
 	case taken:
 		held.until = until
-		l.watchdog.watch(held)
-	case doubt.MayHaveRun(err) && !held.again:
+		if !held.fixed {
+			l.watchdog.watch(held)
+		}
+	}
+	if late || doubt.MayHaveRun(err) && !held.again {
 		settle, done := doubt.Settle(ctx)
 		defer done()
 		// Nothing more can be done about a failure here: the TTL frees the lock.

@@ -31,8 +31,9 @@ type Place interface {
 }
 
 // Wait joins the line and tries, and parks between tries for as long as try says,
-// until try succeeds, fails, or ctx ends.
-func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, try func() (taken bool, left time.Duration, err error)) error {
+// until try succeeds, fails, or ctx ends. After a brief success the next in the line
+// looks how long there is to wait now: nobody may tell it of the end.
+func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool, try func() (taken bool, left time.Duration, err error)) error {
 	place, err := line.Join(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("subscribe to %q: %w", topic.Channel, doubt.Because(ctx, err))
@@ -44,7 +45,7 @@ func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, 
 		}
 		if taken || err != nil {
 			// Who fails may have used up a wake-up that another needs.
-			place.Leave(err != nil)
+			place.Leave(err != nil || brief)
 			return err
 		}
 		if err := place.Park(ctx, left); err != nil {

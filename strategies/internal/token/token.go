@@ -76,6 +76,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Extend is the same for a lease that is more than its key.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
+	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
 	renewed, err := extendScript.Run(ctx, client, []string{name}, token, max(ttl.Milliseconds(), 1)).Int()
 	if err != nil {

@@ -1,0 +1,22 @@
+package fenced_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/fenced"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+func TestService(t *testing.T) {
+	t.Parallel()
+	trial.Service(t, 1, func(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+		locker, err := fenced.New(clients[0], options...)
+		if err != nil {
+			return nil, err
+		}
+		return locker.Locker, nil
+	})
+}
