@@ -188,6 +188,10 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	defer l.mu.Unlock()
 	if told, ok := reply.(string); ok {
 		l.told(told, p.since, true)
+		if l.places[p.id] != nil { // it was told of another of its process
+			p.queued = true
+			ln.known(longest)
+		}
 		return nil
 	}
 	left, ahead, ok := pair(reply)

@@ -187,3 +187,29 @@ func TestKeysExpire(t *testing.T) {
 		p.done(p.turns(held, "b1"))
 	}
 }
+
+// Who queues, and is told that it is another's turn of his process, stands in the queue: he
+// is looked after when the queue is lost.
+func TestToldOfAnothersTurn(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	q := newQueue(t, server)
+	h, a := trial.Start(t, server, "handoff:linger=0s", time.Hour), trial.Start(t, server, "handoff:linger=0s", time.Hour)
+	gone := acquire(t, h)
+	q.join("a1", a)
+	if err := q.server.Del(t.Context(), lock).Err(); err != nil { // the lock is free, and the queue is there
+		t.Fatal(err)
+	}
+	q.come("a2", a)
+	held := q.next("a1")
+	trial.Eventually(t, "a2 stands in the queue", func() bool { return q.length() == 1 })
+	for _, command := range [][]any{{"del", list}, {"client", "kill", "type", "pubsub"}} {
+		if err := q.server.Do(t.Context(), command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trial.Release(t, held)
+	trial.Release(t, q.next("a2"))
+	_ = gone.Release(t.Context())
+	q.nothingLeft(h, a)
+}

@@ -232,7 +232,9 @@ func (ln *line) lose(g *lease) {
 func (ln *line) giveUp(g *lease) {
 	g.holder = nil
 	if ln.held == g {
-		ln.held = nil
+		if ln.held = nil; ln.waiters.Len() > 0 {
+			ln.known(longest) // nobody looked after them while it was held
+		}
 	}
 }
 

@@ -1,0 +1,243 @@
+// Package docs has no code but the tests of the pages here.
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies/fenced"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/lock"
+	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/redlock"
+	"github.com/lockbench/lockbench/strategies/semaphore"
+	"github.com/lockbench/lockbench/strategies/spin"
+)
+
+// The snippets of MIGRATING.md are parts of this file, word for word, and all of them run.
+func TestMigratingSnippets(t *testing.T) {
+	page, err := os.ReadFile("MIGRATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("migrating_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(snippets) != len(migrations) {
+		t.Errorf("the page has %d snippets of Go, and %d are run", len(snippets), len(migrations))
+	}
+	for _, snippet := range snippets {
+		if !strings.Contains(string(source), indented(snippet[1])) {
+			t.Errorf("no test runs this snippet:\n%s", snippet[1])
+		}
+	}
+}
+
+// indented is a snippet as the body of a function.
+func indented(snippet string) string {
+	lines := strings.Split(strings.TrimRight(snippet, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "\t" + line
+		}
+	}
+	return "{\n" + strings.Join(lines, "\n") + "\n}\n"
+}
+
+// migrations are the snippets' functions.
+var migrations = map[string]func(ctx context.Context, clients []redis.UniversalClient) error{
+	"redislock":           func(ctx context.Context, c []redis.UniversalClient) error { return fromRedislock(ctx, c[0]) },
+	"redislock: handoff":  func(ctx context.Context, c []redis.UniversalClient) error { return toHandoff(ctx, c[0]) },
+	"redsync":             func(ctx context.Context, c []redis.UniversalClient) error { return fromRedsync(ctx, c[0]) },
+	"redsync: watchdog":   func(ctx context.Context, c []redis.UniversalClient) error { return toWithLock(ctx, c[0]) },
+	"redsync: redlock":    toRedlock,
+	"Redisson: getLock":   func(ctx context.Context, c []redis.UniversalClient) error { return fromGetLock(ctx, c[0]) },
+	"Redisson: fenced":    func(ctx context.Context, c []redis.UniversalClient) error { return fromGetFencedLock(ctx, c[0]) },
+	"Redisson: semaphore": func(ctx context.Context, c []redis.UniversalClient) error { return fromGetSemaphore(ctx, c[0]) },
+	"redis-py: lock":      func(ctx context.Context, c []redis.UniversalClient) error { return fromRedisPy(ctx, c[0]) },
+}
+
+func TestMigrations(t *testing.T) {
+	var clients []redis.UniversalClient
+	for range 3 {
+		clients = append(clients, redistest.Start(t).Client(t))
+	}
+	for name, run := range migrations {
+		t.Run(name, func(t *testing.T) {
+			shipped = 0
+			if err := run(t.Context(), clients); err != nil {
+				t.Error(err)
+			}
+			if shipped != 1 {
+				t.Errorf("the work was done %d times", shipped)
+			}
+			// And it is free again, for all that are written alike.
+			if err := run(t.Context(), clients); err != nil {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+var (
+	errBusy = errors.New("busy")
+	shipped int
+)
+
+func ship(ctx context.Context) error {
+	shipped++
+	return ctx.Err()
+}
+
+// store writes with a token.
+func store(ctx context.Context, token int64) error {
+	if token <= 0 {
+		return fmt.Errorf("token %d", token)
+	}
+	return ship(ctx)
+}
+
+func fromRedislock(ctx context.Context, client redis.UniversalClient) error {
+	locker := redislock.New(client)
+	lease, err := locker.Obtain(ctx, "order:17", 10*time.Second, &redislock.Options{
+		RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(100*time.Millisecond), 20),
+	})
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return errBusy
+	}
+	if err != nil {
+		return err
+	}
+	defer lease.Release(ctx)
+	if err := lease.Refresh(ctx, 20*time.Second, nil); err != nil {
+		return err
+	}
+	return ship(ctx)
+}
+
+func toHandoff(ctx context.Context, client redis.UniversalClient) error {
+	locker, err := handoff.New(client, lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	if errors.Is(err, lock.ErrHeld) {
+		return errBusy
+	}
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	if err := lease.Extend(ctx, 20*time.Second); err != nil {
+		return err
+	}
+	return ship(ctx)
+}
+
+func fromRedsync(ctx context.Context, client redis.UniversalClient) error {
+	rs := redsync.New(goredis.NewPool(client))
+	mutex := rs.NewMutex("order:17", redsync.WithExpiry(10*time.Second), redsync.WithTries(32))
+	if err := mutex.LockContext(ctx); err != nil {
+		return err
+	}
+	defer mutex.UnlockContext(ctx)
+	if time.Until(mutex.Until()) < 5*time.Second {
+		return errBusy
+	}
+	return ship(ctx)
+}
+
+func toWithLock(ctx context.Context, client redis.UniversalClient) error {
+	locker, err := handoff.New(client, lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	// The context of the work ends when the lock is lost; the watchdog renews it until then.
+	return locker.WithLock(ctx, "order:17", func(ctx context.Context) error {
+		return ship(ctx)
+	}, lock.Wait(5*time.Second), lock.Watchdog())
+}
+
+func toRedlock(ctx context.Context, clients []redis.UniversalClient) error {
+	locker, err := redlock.New(clients, lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(5*time.Second))
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	if time.Until(lease.ValidUntil()) < 5*time.Second {
+		return errBusy
+	}
+	return ship(ctx)
+}
+
+func fromGetLock(ctx context.Context, client redis.UniversalClient) error {
+	// Without a prefix it is the same lock as that of the Java services.
+	locker, err := pubsub.New(client, lock.Prefix(""), lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	return locker.WithLock(ctx, "order:17", func(ctx context.Context) error {
+		return ship(ctx)
+	}, lock.Wait(2*time.Second))
+}
+
+func fromGetFencedLock(ctx context.Context, client redis.UniversalClient) error {
+	locker, err := fenced.New(client, lock.Prefix(""))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	lease, err := locker.Acquire(ctx, "stock:17", lock.Watchdog())
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	return store(ctx, lease.FencingToken())
+}
+
+func fromGetSemaphore(ctx context.Context, client redis.UniversalClient) error {
+	locker, err := semaphore.New(client, 3, lock.Prefix(""), lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	lease, err := locker.Acquire(ctx, "gate", lock.Wait(2*time.Second))
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	return ship(ctx)
+}
+
+func fromRedisPy(ctx context.Context, client redis.UniversalClient) error {
+	locker, err := spin.New(client, lock.Prefix(""), lock.TTL(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	return locker.WithLock(ctx, "order:17", func(ctx context.Context) error {
+		return ship(ctx)
+	}, lock.Wait(2*time.Second))
+}
