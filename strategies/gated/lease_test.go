@@ -122,6 +122,9 @@ func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 				t.Errorf("%s asked the strategy past the gate", method)
 			}
 			_ = held.Release(t.Context())
+			if Gates(l) != 0 {
+				t.Fatalf("the release of %s left its gate closed", method)
+			}
 			s.err = strategies.ErrNoQuorum
 			if _, err := acquire(t.Context()); !errors.Is(err, s.err) {
 				t.Errorf("%s: %v, want the strategy's %v", method, err, s.err)
