@@ -73,6 +73,25 @@ func meanwhile(do func()) time.Duration {
 	return w.longest
 }
 
+// unlessStill has play look for a fault that a machine that stands still makes too, on a
+// correct lock: then it is played again.
+func (s *stage) unlessStill(play func() (fault string, by time.Duration)) {
+	for attempt := 1; ; attempt++ {
+		var fault string
+		var by time.Duration
+		longest := meanwhile(func() { fault, by = play() })
+		switch {
+		case fault == "":
+			return
+		case longest < by/2:
+			s.fatalf("%s", fault)
+		case attempt == attempts:
+			s.notJudged("%s, but the machine stood still for %v", fault, longest)
+		}
+		s.Logf("%s, but the machine stood still for %v: once more", fault, longest)
+	}
+}
+
 // standstill is the longest time from one look at the clock to the next.
 type standstill struct {
 	last    time.Time

@@ -126,11 +126,12 @@ func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.D
 func renewalAndRelease(s *stage) {
 	const ttl = 2 * shortTTL
 	i, other := s.open(ttl), s.open(longTTL)
-	renewed := s.acquire(i, "key") // so that the script is known that renews
-	gate := i.wire.holdWrite(0)
-	gate.catches(2 * time.Second)
-	gate.open()
-	time.Sleep(20 * time.Millisecond)
+	renewed := s.acquire(i, "key")
+	for range 3 { // so that the script is known that renews: asked for, sent, and asked for again
+		gate := i.wire.holdWrite(0)
+		gate.catches(2 * time.Second)
+		gate.open()
+	}
 	_ = s.again(renewed)
 	for _, n := range []interruption{
 		{"on its way to the server", (*wire).holdWrite},
@@ -159,7 +160,9 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *
 		caught = gate.catches(5 * time.Millisecond)
 	}
 	w := s.background(i, "key", lease.Release)
-	w.within(30 * time.Millisecond) // it may wait for the renewal to end
+	for look := 0; look < 20 && !w.isOver(); look++ { // it may wait for the renewal to end
+		time.Sleep(5 * time.Millisecond)
+	}
 	gate.open()
 	w.returned("a release during a renewal")
 	still.look()

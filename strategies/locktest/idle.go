@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -57,7 +58,12 @@ func connections(s *stage) {
 	for _, i := range both {
 		s.opens(i, 0)
 	}
-	s.pass(both[0], both[1], 0, atOnce, func() { s.opens(both[1], atOnce) })
+	s.pass(both[0], both[1], 0, atOnce, func() {
+		for range 20 { // some may not have dialled yet
+			s.opens(both[1], atOnce)
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
 }
 
 // opens compares what an instance has open with what is declared, while so many wait. What

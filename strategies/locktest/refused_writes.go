@@ -48,7 +48,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	cancel()
 	time.Sleep(50 * time.Millisecond)
 	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-		s.broken(exclusive, "servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
+		s.errorf("servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
 	}
 	relieve()
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {

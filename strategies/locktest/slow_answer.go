@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -14,15 +15,24 @@ func slowAnswer(s *stage) {
 	s.release(s.acquire(late, "key")) // its connections are open
 	for _, waits := range []bool{false, true} {
 		for step := range steps {
-			if !s.answeredLate(late, holder, other, waits, step) {
+			var there bool
+			s.unlessStill(func() (fault string, by time.Duration) {
+				there, by = s.answeredLate(late, holder, other, waits, step)
+				if by > 0 {
+					fault = fmt.Sprintf("an acquire returned a lease %v after its end", by)
+				}
+				return fault, by
+			})
+			if !there {
 				break
 			}
 		}
 	}
 }
 
-// answeredLate keeps back all answers but the first so many. It says whether there was one.
-func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) bool {
+// answeredLate keeps back all answers but the first so many. It says whether there was one,
+// and how long after its end a lease was returned.
+func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
 	var gate *gate
 	if waits {
@@ -45,7 +55,7 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 			s.fatalf("acquire: %v", w.err)
 		}
 		_ = s.again(w.lease) // it may have run out
-		return false
+		return false, 0
 	}
 	next := s.fill(other, "key") // once what was granted to nobody has run out
 	taken := time.Now()
@@ -60,11 +70,9 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	}
 	s.release(next...)
 	if w.returned("an acquire whose answer was slow"); w.err != nil {
-		return true
+		return true, 0
 	}
-	if until := validUntil(w.lease, w.over, staleTTL); !until.After(w.over) {
-		s.fatalf("an acquire returned a lease %v after its end", w.over.Sub(until))
-	}
+	ended = max(0, w.over.Sub(validUntil(w.lease, w.over, staleTTL)))
 	_ = s.again(w.lease)
-	return true
+	return true, ended
 }

@@ -39,7 +39,7 @@ func releaseBeforeTheWait(s *stage) {
 // before it has reconnected, then before each command that it sends after that.
 func releaseDuringReconnect(s *stage) {
 	both := s.several(2, longTTL)
-	for step := -1; step < steps; step++ {
+	for step := -3; step < steps; step++ { // the first cuts may come before it listens
 		leases := s.fill(both[0], "key")
 		w := s.waiter(both[1], "key")
 		w.parked()
@@ -50,13 +50,13 @@ func releaseDuringReconnect(s *stage) {
 			gate = both[1].wire.holdWrite(step)
 		}
 		cut, caught := 0, false
-		for try := 0; try < 2 && !caught; try++ { // it may not have been listening yet
+		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // it may not have been listening yet
 			cut += s.cut()
 			caught = gate.catches(soon / 2)
 		}
 		s.release(leases[0])
 		gate.open()
-		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", step+1)
+		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", max(step+1, 0))
 		w.finish()
 		s.release(leases[1:]...)
 		switch {

@@ -13,6 +13,9 @@ func watchdog(s *stage) {
 	other := s.open(longTTL)
 	var i *instance
 	s.calmly(ttl, func(ttl time.Duration, w *standstill) string {
+		if i != nil { // what it did may go on
+			s.die(i)
+		}
 		i = s.open(ttl)
 		return s.keeps(i, other, ttl, w)
 	})
