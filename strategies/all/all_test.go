@@ -1,11 +1,13 @@
 package all_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
 // What is printed of every strategy must be there to be printed.
@@ -20,6 +22,12 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 		}
 		if info.Capacity > 0 && !info.Claims.Exclusion && info.Caveat == "" {
 			t.Errorf("%s poses as a lock, does not claim exclusion, and does not say why", info.Name)
+		}
+		for _, limit := range info.Limits {
+			named := func(c locktest.Check) bool { return c.Name == limit.Check && c.Inapplicable(info) == "" }
+			if !slices.ContainsFunc(locktest.Checks(), named) || limit.Because == "" {
+				t.Errorf("%s: no check that applies to it is called %q, or nothing says why it is not passed: %q", info.Name, limit.Check, limit.Because)
+			}
 		}
 		for _, option := range s.Options() {
 			if option.Help == "" {

@@ -12,7 +12,7 @@ import (
 func slowAnswer(s *stage) {
 	holder, other := s.open(longTTL), s.open(longTTL)
 	late := s.open(staleTTL)
-	s.release(s.acquire(late, "key")) // its connections are open
+	_ = s.again(s.acquire(late, "key")) // its connections are open; it may have run out
 	for _, waits := range []bool{false, true} {
 		for step := range steps {
 			var there bool

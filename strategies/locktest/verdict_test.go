@@ -85,6 +85,8 @@ func TestWhatIsNotTried(t *testing.T) {
 		{"no servers", "exclusion", t.Context(), locktest.Fixture{Open: s.open}, locktest.NotTried, nil, "has no servers"},
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
 		{"no Restart", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot restart"},
+		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},
+		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Restart fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Restart ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil, "outside the suite"},
@@ -96,6 +98,32 @@ func TestWhatIsNotTried(t *testing.T) {
 				t.Errorf("%+v, want %v because %q", v, test.want, test.because)
 			}
 		})
+	}
+}
+
+// A check that a lock does not pass is one thing where its Info says so, and another where
+// it does not. What the lock passes is not admitted.
+func TestLimits(t *testing.T) {
+	s := polling(fault{serverFault: serverFault{handsOutLate: true}}, 0)
+	node := redistest.Start(t).Node(t)
+	fixture := locktest.Fixture{Open: s.open, Nodes: func() []strategies.Node { return []strategies.Node{node} }}
+	limits := []strategies.Limit{{Check: "slow answer", Because: "it never looks"}, {Check: "try-lock", Because: "it may"}}
+	for _, test := range []struct {
+		check   string
+		limits  []strategies.Limit
+		want    locktest.Outcome
+		because string
+	}{
+		{"slow answer", nil, locktest.Broken, ""},
+		{"slow answer", limits[1:], locktest.Broken, ""},
+		{"slow answer", limits, locktest.Admitted, "it never looks"},
+		{"try-lock", limits, locktest.Passed, ""},
+	} {
+		s.info.Limits = test.limits
+		v := check(t, test.check).Judge(t.Context(), fixture, s.info)
+		if v.Outcome != test.want || v.Because != test.because || len(v.Failures) == 0 && test.want != locktest.Passed {
+			t.Errorf("with %v: %+v, want %v because %q", test.limits, v, test.want, test.because)
+		}
 	}
 }
 

@@ -40,7 +40,6 @@ func Strategy() strategies.Strategy {
 		Summary:  "SETNX, then EXPIRE as a second command, polled",
 		Capacity: 1,
 		Nodes:    1,
-		Limits:   []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"setnx", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
