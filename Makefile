@@ -25,7 +25,7 @@ ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
-.PHONY: valkey packages queues unseen help build demo test bench lint peers claims soak gate sessions browser redis
+.PHONY: valkey packages queues unseen help build demo test bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -67,6 +67,9 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 
 peers: redis ## docs/PEERS.md: our locks beside other libraries', in half an hour; PEERS=-help says how to measure a part
 	$(GO) run ./internal/peercompare $(PEERS)
+
+conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about half an hour
+	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
 claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
 	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
