@@ -67,7 +67,8 @@ type Fixture struct {
 	Clock   func() (Clock, error)
 
 	// Patience is how long anything may take that is not lost for good, 20 s when it
-	// is 0: far more than a loaded machine needs.
+	// is 0: far more than a loaded machine needs. Checks that the lock says not to pass
+	// have 4 s then.
 	Patience time.Duration
 	// Rounds is how often a check plays what goes wrong only now and then, 30 times
 	// when it is 0.

@@ -17,6 +17,8 @@ const (
 	// usualPatience is far more than a loaded machine needs, far less than longTTL.
 	usualPatience = 20 * time.Second
 	usualRounds   = 30
+	// limitedPatience is for what a lock says not to pass.
+	limitedPatience = 4 * time.Second
 	// longTTL is that of leases that must not help a waiter by running out.
 	longTTL = 5 * time.Minute
 	// shortTTL is that of leases that are meant to run out.
@@ -52,6 +54,9 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 		report: report{ctx: ctx}, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		prefix: fmt.Sprintf("locktest-%016x:", rand.Uint64()),
+	}
+	if fixture.Patience == 0 && limit(check.Name, info) != "" {
+		s.patience = limitedPatience
 	}
 	s.locks = map[string]bool{s.prefix + "key": true}
 	return s

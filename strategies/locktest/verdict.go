@@ -80,11 +80,19 @@ func (v Verdict) String() string {
 
 // admit makes Admitted of Broken, where the lock says that it does not pass the check.
 func (v *Verdict) admit(info strategies.Info) {
-	for _, limit := range info.Limits {
-		if v.Outcome == Broken && limit.Check == v.Check {
-			v.Outcome, v.Because = Admitted, limit.Because
+	if because := limit(v.Check, info); v.Outcome == Broken && because != "" {
+		v.Outcome, v.Because = Admitted, because
+	}
+}
+
+// limit is why a lock says not to pass a check, or "".
+func limit(check string, info strategies.Info) string {
+	for _, l := range info.Limits {
+		if l.Check == check {
+			return l.Because
 		}
 	}
+	return ""
 }
 
 // Failure is a promise that was found broken.
