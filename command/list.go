@@ -111,6 +111,13 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("idea", i.Summary)
 	line("claims", i.Claims.String())
 	line("unsafe", i.Caveat)
+	for n, limit := range i.Limits {
+		label := ""
+		if n == 0 {
+			label = "fails"
+		}
+		line(label, fmt.Sprintf("the check %q, since %s", limit.Check, limit.Because))
+	}
 	line("holders", atATime(i.Capacity))
 	line("nodes", nodes(i.Nodes))
 	if i.MaxInstances > 0 {
