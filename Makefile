@@ -47,7 +47,7 @@ test: redis ## go vet and every test, with the race detector
 	@$(MAKE) --no-print-directory -j2 packages $(if $(RACE),queues) $(if $(CHROMIUM),browser,unseen)
 
 packages:
-	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 10m $(SLOW) ./...
+	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) ./...
 
 queues: # simulations, which the race detector would make minutes
 	$(GO) test $(RAREGC) -vet=off ./internal/virtual ./results/compare ./results/trend ./strategies/handoff/internal/model

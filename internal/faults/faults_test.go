@@ -155,7 +155,7 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 		}},
 		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
 			// The third whose connection is silent waits for a reply all the time.
-			if gap, others := run.longestGap(0); gap < 1500*time.Millisecond || others < 2 {
+			if gap, others := run.longestGap(0); gap < 1500*time.Millisecond || others < 1 {
 				t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)
 			}
 		}},

@@ -27,6 +27,7 @@ func lateCommands(s *stage) {
 			if !ok {
 				return lease.Release
 			}
+			l.extended = lease
 			return func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }
 		})},
 		{"acquire", func() func(context.Context) error {
@@ -48,6 +49,7 @@ func lateCommands(s *stage) {
 type lateness struct {
 	*stage
 	stale, next, third *instance
+	extended           strategies.Lease // to be released in the end, as every holder does
 }
 
 // arrives keeps back all that is sent but the first so many commands, until another has the
@@ -81,6 +83,10 @@ func (l *lateness) arrives(what string, of func() func(context.Context) error, s
 		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
 	}
 	l.release(leases[1:]...)
+	if l.extended != nil {
+		_ = l.again(l.extended) // it was lost
+		l.extended = nil
+	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)
 	}

@@ -77,12 +77,13 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]struct {
 		planted
+		play  time.Duration // longer than somebody may wait
 		found func(*tally) bool
 	}{
-		"none":        {planted{}, (*tally).sound},
-		"late":        {planted{late: true}, func(s *tally) bool { return s.overlaps > 0 && len(s.impossible) > 0 }},
-		"token twice": {planted{twice: true}, func(s *tally) bool { return s.repeated > 0 && len(s.impossible) > 0 && s.overlaps == 0 }},
-		"deaf waiter": {planted{deaf: true}, func(s *tally) bool { return s.stuck > 0 && s.overlaps+s.repeated == 0 }},
+		"none":        {planted{}, 3 * time.Second, (*tally).sound},
+		"late":        {planted{late: true}, 3 * time.Second, func(s *tally) bool { return s.overlaps > 0 && len(s.impossible) > 0 }},
+		"token twice": {planted{twice: true}, 3 * time.Second, func(s *tally) bool { return s.repeated > 0 && len(s.impossible) > 0 && s.overlaps == 0 }},
+		"deaf waiter": {planted{deaf: true}, 6 * time.Second, func(s *tally) bool { return s.stuck > 0 && s.overlaps+s.repeated == 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +102,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			})
 			sum := &tally{name: name, faults: map[string]int{}}
 			for end := time.Now().Add(30 * time.Second); ; {
-				c.play(3 * time.Second)
+				c.play(fault.play)
 				s := c.judge(true)
 				sum.add(s)
 				if fault.found(s) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestNamesAreUsedOnce(t *testing.T) {
-	format := regexp.MustCompile(`^[A-Z2-7]{26}:[1-9][0-9]*$`)
+	format := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[1-9][0-9]*$`)
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	var all sync.WaitGroup
