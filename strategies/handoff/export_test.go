@@ -45,6 +45,20 @@ func Asking(l *Locker, key string) bool {
 	return l.lines[lineKey{key, l.config.TTL}] != nil && l.lines[lineKey{key, l.config.TTL}].asking
 }
 
+// Listener is what the process is told by; nil while Redis has not confirmed that.
+func Listener(l *Locker) any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.subscribers {
+		for _, c := range s.channels {
+			if c.isReady {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
 // Quiet says whether the process has nothing to do with any lock, and owes nothing.
 func Quiet(l *Locker) bool {
 	l.mu.Lock()

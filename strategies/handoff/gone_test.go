@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -123,11 +124,13 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
 		p := newPair(t, variant, time.Hour, 2, 2)
 		for range 3 {
+			ofA, ofB := handoff.Listener(locker(p.a)), handoff.Listener(locker(p.b))
 			if err := p.server.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
 				t.Fatal(err)
 			}
-			trial.Eventually(t, "both listen again", func() bool {
-				return len(p.server.PubSubShardChannels(t.Context(), "trial:handoff:*").Val()) >= 2
+			trial.Eventually(t, "both listen again, by connections of their own", func() bool {
+				a, b := handoff.Listener(locker(p.a)), handoff.Listener(locker(p.b))
+				return a != nil && b != nil && a != ofA && b != ofB
 			})
 		}
 		p.done(p.turns(p.first, "a1 a2 b1 b2"))
