@@ -28,6 +28,7 @@ func deadHolder(s *stage) {
 		s.fatalf("a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
 	}
 	w.finish()
+	s.release(s.fill(alive, "key")...) // the other permits come back too
 }
 
 // lateRelease checks that who has lost a lease can neither free nor extend the
