@@ -1,72 +1,87 @@
-package workloads_test
+package spec
 
 import (
-	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/lockbench/lockbench/internal/selfcheck"
-	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
-// An engine that takes every release for 5 % of its hold too early shortens the
-// holds and lengthens handoffs and releases by as much: the books balance, and
-// the queue is explained. Only the server's clock can tell.
-//
-// A machine that keeps clients from running just before or after they ask for the time
-// makes all holds longer; the honest ones, measured beside the others, tell.
-func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
-	const tellApart, restless = 2.5, 1 // percent; half of the fault, and what a quiet machine adds
-	for try := 1; ; try++ {
-		var all sync.WaitGroup
-		var honest, short float64
-		var verdict results.Finding
-		all.Go(func() { honest, _ = byTheServersClock(t, nil) })
-		all.Go(func() {
-			short, verdict = byTheServersClock(t, func(job workloads.Job) workloads.Job {
-				return job.Misreading(func(granted, released int64) int64 { return released - (released-granted)/20 })
-			})
-		})
-		all.Wait()
-		t.Logf("honest holds are %.2f %% longer, short ones %.2f %%", honest, short)
-		if math.Abs(honest) > restless && try < 6 && !t.Failed() {
-			t.Log("the machine is too restless: once more")
+func TestFaultsReadAndWriteThemselves(t *testing.T) {
+	for text, want := range map[string]string{
+		"holder-crash":                   "holder-crash:at=1s",
+		"holder-pause: for=3s , at=2s":   "holder-pause:at=2s,for=3s",
+		"waiter-crash:n=5,every=1s,at=0": "waiter-crash:at=0s,every=1s,n=5",
+		"waiter-crash:n=1,every=0s":      "waiter-crash:at=1s",
+	} {
+		f, err := ParseFault(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if honest < -tellApart || math.IsNaN(honest) {
-			t.Errorf("honest holds: %.2f %%", honest)
+		if got := f.String(); got != want {
+			t.Errorf("%s is written %s, want %s", text, got, want)
 		}
-		if math.IsNaN(short) || short-honest >= -tellApart {
-			t.Errorf("holds 5 %% short: %.2f %%, honest ones %.2f %%", short, honest)
+		again, err := ParseFault(f.String())
+		if err != nil || again != f {
+			t.Errorf("%s is read again as %+v, %v", f, again, err)
 		}
-		// What such a machine adds hides a part of the fault from the check, which knows no honest run.
-		if verdict != results.Fail && (math.Abs(honest) <= restless || verdict == results.Pass) {
-			t.Errorf("holds 5 %% short: %.2f %%, the check's verdict is %s", short, verdict)
-		}
-		return
 	}
 }
 
-// byTheServersClock is by how much holds are recorded longer than the server's clock
-// says, in percent, and the check's verdict.
-func byTheServersClock(t *testing.T, change func(workloads.Job) workloads.Job) (longer float64, verdict results.Finding) {
-	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
-		Redis: servers.Options{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
-		Effort: selfcheck.Effort{Queues: []string{"local"}, Customers: 400, Loads: []float64{0.7}, Window: time.Second},
-	})
-	if err != nil {
-		t.Error(err)
-		return math.NaN(), ""
-	}
-	for _, m := range found.Checks[0].Measured {
-		if strings.Contains(m.Name, "TIME") && m.Value != nil {
-			return *m.Value, found.Checks[0].Verdict
+// A default that cannot be read would make its fault unusable.
+func TestEveryKindOfFaultHasItsDefaults(t *testing.T) {
+	for _, kind := range FaultKinds() {
+		f, err := ParseFault(kind.Name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(kind.Options()) != 2+len(kind.options) {
+			t.Errorf("%s has an option that does not exist: %v", kind.Name, kind.options)
+		}
+		w := Default()
+		w.TTL = Duration(time.Second)
+		w.Faults = []Fault{f}
+		if err := w.Validate(); err != nil {
+			t.Errorf("%s as it comes: %v", kind.Name, err)
 		}
 	}
-	t.Errorf("holds are not compared with the server's TIME: %+v", found.Checks[0])
-	return math.NaN(), ""
+}
+
+func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault  string
+		change func(*Spec)
+		want   string
+	}{
+		"too late":         {"holder-crash:at=6s", nil, "--fault holder-crash: it would be over 6s after the window opens"},
+		"too long":         {"holder-pause:at=1s,for=4s", nil, "--fault holder-pause: it would be over 5s after"},
+		"twice the TTL":    {"holder-pause:at=1s", func(w *Spec) { w.TTL = Duration(2 * time.Second) }, "over 5s after"},
+		"too often":        {"holder-pause:for=2s,every=1s", nil, "it is to come every 1s but lasts 2s"},
+		"before the start": {"holder-crash:at=-1s", nil, "at must not be negative"},
+		"nobody":           {"waiter-crash:n=0", nil, "n must be at least 1"},
+		"everybody":        {"waiter-crash:n=1001", nil, "n must be at most 1000"},
+		"a herd":           {"waiter-crash", func(w *Spec) { w.Gather = Duration(time.Second) }, "--fault does not go with --gather"},
+	} {
+		f, err := ParseFault(test.fault)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		w := Default()
+		w.TTL = Duration(time.Second)
+		w.Faults = []Fault{f}
+		if test.change != nil {
+			test.change(&w)
+		}
+		if err := w.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	f, _ := ParseFault("holder-pause:for=1s")
+	w := Default()
+	w.TTL, w.Faults = Duration(30*time.Second), []Fault{f}
+	if warnings := w.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "the lease outlives the pause") {
+		t.Errorf("warnings %v", warnings)
+	}
 }

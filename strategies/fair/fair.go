@@ -116,9 +116,7 @@ func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, er
 // lock.Watchdog has leases renewed.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	options.Watchdog = false // only for leases without a TTL of their own
-	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
-		return Open(config, options)
-	}, more)
+	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.

@@ -156,7 +156,7 @@ func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLock
 
 // NewWith is New with Options of this lock.
 func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
-	return lock.OpenFenced([]redis.UniversalClient{client}, func(c strategies.Config) (*Locker, error) { return Open(c, own) }, options)
+	return lock.OpenFenced([]redis.UniversalClient{client}, Open, own, options)
 }
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to

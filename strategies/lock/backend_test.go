@@ -119,10 +119,10 @@ func (b *backend) steal() {
 func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	t.Helper()
 	b := new(backend)
-	locker, err := lock.OpenFenced(nil, func(c strategies.Config) (*backend, error) {
+	locker, err := lock.OpenFenced(nil, func(c strategies.Config, b *backend) (*backend, error) {
 		b.config = c
 		return b, nil
-	}, options)
+	}, b, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,10 +76,10 @@ func TestTTL(t *testing.T) {
 
 // Every fault of the options is told at once, and nothing is asked then.
 func TestOptionFaults(t *testing.T) {
-	_, err := lock.Open(nil, func(strategies.Config) (*backend, error) {
+	_, err := lock.Open(nil, func(strategies.Config, struct{}) (*backend, error) {
 		t.Error("it was opened")
 		return nil, nil
-	}, []lock.Option{lock.TTL(-time.Second), lock.Wait(-1)})
+	}, struct{}{}, []lock.Option{lock.TTL(-time.Second), lock.Wait(-1)})
 	if err == nil || !strings.Contains(err.Error(), "TTL") || !strings.Contains(err.Error(), "Wait") {
 		t.Errorf("New: %v, want both faults", err)
 	}

@@ -43,9 +43,10 @@ type Locker struct {
 	watchers sync.WaitGroup
 }
 
-// Open makes a Locker of a lock on these nodes, one for most locks. It is for packages
-// that implement a lock; services call the New of such a package. It does not talk to Redis.
-func Open[B Backend](clients []redis.UniversalClient, open func(strategies.Config) (B, error), options []Option) (*Locker, error) {
+// Open makes a Locker of a lock on these nodes, one for most locks: open opens the lock,
+// with options of its own. It is for packages that implement a lock; services call the New
+// of such a package. It does not talk to Redis.
+func Open[O any, B Backend](clients []redis.UniversalClient, open func(strategies.Config, O) (B, error), own O, options []Option) (*Locker, error) {
 	s, err := newSettings(options)
 	faults := []error{err}
 	config := strategies.Config{Prefix: s.prefix, TTL: s.ttl}
@@ -57,7 +58,7 @@ func Open[B Backend](clients []redis.UniversalClient, open func(strategies.Confi
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	backend, err := open(config)
+	backend, err := open(config, own)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func (l *Locker) Unwrap() strategies.Locker { return l.backend }
 type FencedLocker struct{ *Locker }
 
 // OpenFenced is Open for a lock whose leases are strategies.Fenced.
-func OpenFenced[B Backend](clients []redis.UniversalClient, open func(strategies.Config) (B, error), options []Option) (*FencedLocker, error) {
-	l, err := Open(clients, open, options)
+func OpenFenced[O any, B Backend](clients []redis.UniversalClient, open func(strategies.Config, O) (B, error), own O, options []Option) (*FencedLocker, error) {
+	l, err := Open(clients, open, own, options)
 	if err != nil {
 		return nil, err
 	}

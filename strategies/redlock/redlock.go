@@ -97,9 +97,7 @@ func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker,
 
 // NewWith is New with other Options than Defaults.
 func NewWith(clients []redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open(clients, func(config strategies.Config) (*Locker, error) {
-		return Open(config, options)
-	}, more)
+	return lock.Open(clients, Open, options, more)
 }
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.

@@ -137,9 +137,7 @@ func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lo
 // NewWith is New with any Options. Permits that are not Expirable have no end: no TTL
 // counts for them, and their ValidUntil is the zero time.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
-		return Open(config, options)
-	}, more)
+	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.

@@ -84,9 +84,7 @@ func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, er
 
 // NewWith is New with other Options than Defaults.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, func(config strategies.Config) (*Locker, error) {
-		return Open(config, options)
-	}, more)
+	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.

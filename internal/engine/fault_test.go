@@ -1,0 +1,72 @@
+package workloads_test
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/selfcheck"
+	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// An engine that takes every release for 5 % of its hold too early shortens the
+// holds and lengthens handoffs and releases by as much: the books balance, and
+// the queue is explained. Only the server's clock can tell.
+//
+// A machine that keeps clients from running just before or after they ask for the time
+// makes all holds longer; the honest ones, measured beside the others, tell.
+func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
+	const tellApart, restless = 2.5, 1 // percent; half of the fault, and what a quiet machine adds
+	for try := 1; ; try++ {
+		var all sync.WaitGroup
+		var honest, short float64
+		var verdict results.Finding
+		all.Go(func() { honest, _ = byTheServersClock(t, nil) })
+		all.Go(func() {
+			short, verdict = byTheServersClock(t, func(job workloads.Job) workloads.Job {
+				return job.Misreading(func(granted, released int64) int64 { return released - (released-granted)/20 })
+			})
+		})
+		all.Wait()
+		t.Logf("honest holds are %.2f %% longer, short ones %.2f %%", honest, short)
+		if math.Abs(honest) > restless && try < 6 && !t.Failed() {
+			t.Log("the machine is too restless: once more")
+			continue
+		}
+		if honest < -tellApart || math.IsNaN(honest) {
+			t.Errorf("honest holds: %.2f %%", honest)
+		}
+		if math.IsNaN(short) || short-honest >= -tellApart {
+			t.Errorf("holds 5 %% short: %.2f %%, honest ones %.2f %%", short, honest)
+		}
+		// What such a machine adds hides a part of the fault from the check, which knows no honest run.
+		if verdict != results.Fail && (math.Abs(honest) <= restless || verdict == results.Pass) {
+			t.Errorf("holds 5 %% short: %.2f %%, the check's verdict is %s", short, verdict)
+		}
+		return
+	}
+}
+
+// byTheServersClock is by how much holds are recorded longer than the server's clock
+// says, in percent, and the check's verdict.
+func byTheServersClock(t *testing.T, change func(workloads.Job) workloads.Job) (longer float64, verdict results.Finding) {
+	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
+		Redis: servers.Options{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
+		Effort: selfcheck.Effort{Queues: []string{"local"}, Customers: 400, Loads: []float64{0.7}, Window: time.Second},
+	})
+	if err != nil {
+		t.Error(err)
+		return math.NaN(), ""
+	}
+	for _, m := range found.Checks[0].Measured {
+		if strings.Contains(m.Name, "TIME") && m.Value != nil {
+			return *m.Value, found.Checks[0].Verdict
+		}
+	}
+	t.Errorf("holds are not compared with the server's TIME: %+v", found.Checks[0])
+	return math.NaN(), ""
+}
