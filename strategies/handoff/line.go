@@ -54,8 +54,11 @@ type place struct {
 }
 
 // entry is what stands for the place in Redis's queue.
-func (p *place) entry() string {
-	return p.id + " " + strconv.FormatInt(milliseconds(p.line.ttl), 10)
+func (p *place) entry() string { return entry(p.id, p.line.ttl) }
+
+// entry is what stands in Redis's queue for an id that wants a lease of ttl.
+func entry(id string, ttl time.Duration) string {
+	return id + " " + strconv.FormatInt(milliseconds(ttl), 10)
 }
 
 // line returns that of a key and a TTL. The caller sees to it that it is kept or forgotten.

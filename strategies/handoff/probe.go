@@ -3,7 +3,7 @@ package handoff
 import (
 	"context"
 	"errors"
-	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,20 +28,21 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	}
 	probe := namesOf(lock, ln.base, false)
 	probe.base = ln.base
-	on, short := &probe, int64(10_000) // ms: as long as this may take
+	const short = 10 * time.Second // as long as this may take
+	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(), l.ids.next(), l.ids.next()
-	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, short); err != nil {
+	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl); err != nil {
 		return err
 	}
 	for _, step := range []struct {
 		script
 		args []any
 	}{
-		{queueScript, []any{second, short, "again"}},
-		{queueScript, []any{third, short, "front"}},
-		{leaveScript, []any{third + " " + strconv.FormatInt(short, 10)}},
-		{checkScript, []any{"", second + " " + strconv.FormatInt(short, 10)}},
-		{extendScript, []any{first, short}},
+		{queueScript, []any{second, ttl, "again"}},
+		{queueScript, []any{third, ttl, "front"}},
+		{leaveScript, []any{entry(third, short)}},
+		{checkScript, []any{"", entry(second, short)}},
+		{extendScript, []any{first, ttl}},
 		{releaseScript, []any{first, 0, ""}},
 		{leaveScript, []any{second}},
 	} {

@@ -84,8 +84,7 @@ func (s *sequence) run(b *testing.B, length time.Duration) float64 {
 	l, began, first := s.locker, time.Now(), s.n
 	for time.Since(began) < length {
 		next := l.ids.next()
-		entry := fmt.Sprint(next, " ", milliseconds(l.config.TTL))
-		reply, err := l.redis.run(b.Context(), releaseScript, &s.names, l.ids.process, s.owner, s.token, entry)
+		reply, err := l.redis.run(b.Context(), releaseScript, &s.names, l.ids.process, s.owner, s.token, entry(next, l.config.TTL))
 		told, _ := reply.(string)
 		id, token, _, ok := parse(told)
 		if err != nil || !ok || id != next {
