@@ -2,7 +2,7 @@
 
 package model
 
-// What a process does with what it hears, as acquire.go, ear.go, keep.go and lease.go have it.
+// What a process does with what it hears, as acquire.go, subscriber.go, keep.go, debts.go and lease.go have it.
 
 // work is a task: of a client of the process, or the process's own.
 func (w *world) work(proc int8, k int) *task {
