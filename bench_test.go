@@ -14,18 +14,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // measured runs one strategy once and fails on a run that cannot be believed.
-func measured(tb testing.TB, address, strategy string, change func(*spec.Spec)) results.Run {
+func measured(tb testing.TB, address, strategy string, change func(*workloads.Spec)) results.Run {
 	tb.Helper()
 	variants, err := strategies.ParseVariants(strategy)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan := lockbench.Plan{Strategies: variants, Workload: spec.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
-	plan.Workload.Warmup = spec.Duration(100 * time.Millisecond)
+	plan := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	plan.Workload.Warmup = workloads.Duration(100 * time.Millisecond)
 	change(&plan.Workload)
 	report, err := lockbench.Run(context.Background(), plan)
 	if err != nil {
@@ -53,8 +53,8 @@ func BenchmarkLock(b *testing.B) {
 			hold               time.Duration
 		}{{1, 1, 0}, {100, 10, 0}, {100, 10, time.Millisecond}} {
 			b.Run(fmt.Sprintf("strategy=%s/clients=%d/instances=%d/hold=%v", strategy, c.clients, c.instances, c.hold), func(b *testing.B) {
-				run := measured(b, server.URL(), strategy, func(w *spec.Spec) {
-					w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, spec.Fixed(c.hold), int64(b.N)
+				run := measured(b, server.URL(), strategy, func(w *workloads.Spec) {
+					w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, workloads.Fixed(c.hold), int64(b.N)
 				})
 				// What go test timed includes set-up and warm-up; the window does not.
 				b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
@@ -78,7 +78,7 @@ func BenchmarkLock(b *testing.B) {
 func BenchmarkHarness(b *testing.B) {
 	for _, clients := range []int{2, 500} {
 		b.Run(fmt.Sprintf("strategy=noop/clients=%d", clients), func(b *testing.B) {
-			run := measured(b, "", "noop", func(w *spec.Spec) {
+			run := measured(b, "", "noop", func(w *workloads.Spec) {
 				w.Clients, w.Instances, w.Iterations = clients, 1, int64(b.N)
 			})
 			b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
@@ -97,8 +97,8 @@ func BenchmarkSpinAgainstBareLoop(b *testing.B) {
 		var ratios []float64
 		for range pairs {
 			bare := bareLoop(b, server.Node(b).Client, each)
-			spin := measured(b, server.URL(), "spin", func(w *spec.Spec) {
-				w.Clients, w.Instances, w.Duration = 1, 1, spec.Duration(each)
+			spin := measured(b, server.URL(), "spin", func(w *workloads.Spec) {
+				w.Clients, w.Instances, w.Duration = 1, 1, workloads.Duration(each)
 			})
 			ratios = append(ratios, bare/spin.Speed.PerSecond)
 		}

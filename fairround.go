@@ -5,14 +5,14 @@ import (
 	"math"
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // fairRound warns of a window that is over before a lock could have served every client
 // once, as far as that is known beforehand: "" if it is not. A round takes at least what
 // the clients hold one after the other, on as many keys as there are and under as many
 // permits as the most generous of the strategies has.
-func (p Plan) fairRound(w spec.Spec) string {
+func (p Plan) fairRound(w workloads.Spec) string {
 	if w.Clients < 2 || w.Rate > 0 || w.Coalesce || w.Gather > 0 || len(w.Stages) > 0 {
 		return ""
 	}

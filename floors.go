@@ -9,12 +9,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/local"
 	"github.com/lockbench/lockbench/strategies/noop"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // measureFloors finds out what this machine can do at best.
@@ -50,10 +50,10 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 		return 0, err
 	}
 	w := s.report.Workload
-	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, spec.Dist{}, spec.Dist{}, nil, 0, spec.WorkNone, false
-	w.Stages, w.Gather, w.KeyDist, w.Faults = nil, 0, spec.KeyDist{}, nil
-	w.Warmup, w.Duration = spec.Duration(50*time.Millisecond), spec.Duration(250*time.Millisecond)
-	run, err := workloads.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
+	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, workloads.Dist{}, workloads.Dist{}, nil, 0, workloads.WorkNone, false
+	w.Stages, w.Gather, w.KeyDist, w.Faults = nil, 0, workloads.KeyDist{}, nil
+	w.Warmup, w.Duration = workloads.Duration(50*time.Millisecond), workloads.Duration(250*time.Millisecond)
+	run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ const roundTrips = 300
 
 // measureRoundTrips times commands one after the other on one connection.
 func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors) error {
-	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":floors", 1, nil)
+	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":floors", 1, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -78,10 +78,10 @@ func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors)
 			_ = n.Client.Close()
 		}
 	}()
-	key := fmt.Sprintf("%s{%s:floor}", workloads.Prefix, s.id)
+	key := fmt.Sprintf("%s{%s:floor}", engine.Prefix, s.id)
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
 	scripts := script.Load(ctx, client).Err()
-	if scripts != nil && workloads.Refused(scripts) == "" {
+	if scripts != nil && engine.Refused(scripts) == "" {
 		return fmt.Errorf("load the floor's script: %w", scripts)
 	}
 	for _, f := range []struct {
@@ -103,7 +103,7 @@ func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors)
 		for range roundTrips {
 			start := time.Now()
 			if err := f.do(); err != nil {
-				if ctx.Err() != nil || workloads.Refused(err) != "" {
+				if ctx.Err() != nil || engine.Refused(err) != "" {
 					return nil
 				}
 				return fmt.Errorf("measure the round trip: %w", err)

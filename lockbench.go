@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 var (
@@ -31,9 +31,9 @@ var (
 // Plan says what to measure.
 type Plan struct {
 	Strategies []strategies.Variant
-	Workload   spec.Spec
+	Workload   workloads.Spec
 	// Sweep are the workloads to measure one by one; without any it is Workload alone.
-	Sweep    []spec.Point
+	Sweep    []workloads.Point
 	Rounds   int // runs of each strategy at each point, interleaved; at least 1
 	Redis    RedisOptions
 	Floors   bool           // measure the floors first
@@ -110,11 +110,11 @@ func (p Plan) Validate() error {
 }
 
 // points are the workloads to measure.
-func (p Plan) points() []spec.Point {
+func (p Plan) points() []workloads.Point {
 	if len(p.Sweep) > 0 {
 		return p.Sweep
 	}
-	return []spec.Point{{Workload: p.Workload}}
+	return []workloads.Point{{Workload: p.Workload}}
 }
 
 // Titles are the names by which its strategies, of a sweep with their points, stand in

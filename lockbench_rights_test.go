@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // service makes a user with the rights that a strategy needs, less some.
@@ -37,7 +37,7 @@ func service(t *testing.T, server *redistest.Server, strategy string, without ..
 
 func briefly(p *lockbench.Plan) {
 	p.Floors = true
-	p.Workload.Warmup, p.Workload.Duration = 0, spec.Duration(200*time.Millisecond)
+	p.Workload.Warmup, p.Workload.Duration = 0, workloads.Duration(200*time.Millisecond)
 }
 
 // The line that list prints is enough for a run.

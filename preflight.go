@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // spare connections: the observer's own, and those of a pool being replaced.
@@ -78,7 +78,7 @@ func (s *session) try(ctx context.Context) []error {
 		if s.unfit(v.Info()) != "" || ctx.Err() != nil {
 			continue
 		}
-		job := workloads.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(), Session: s.id, Generator: s.generator}
+		job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(), Session: s.id, Generator: s.generator}
 		if err := job.Try(ctx); err != nil {
 			faults = append(faults, err)
 		}
@@ -95,8 +95,8 @@ func (l limited) Is(target error) bool { return target == ErrConfig }
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
 
 // connections is how many a strategy opens to a node at most.
-func connections(info strategies.Info, w spec.Spec) int64 {
-	if !workloads.NeedsRedis(info, w) {
+func connections(info strategies.Info, w workloads.Spec) int64 {
+	if !engine.NeedsRedis(info, w) {
 		return 0
 	}
 	instances := w.Instances
@@ -105,9 +105,9 @@ func connections(info strategies.Info, w spec.Spec) int64 {
 	}
 	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
 	for _, f := range w.Faults {
-		if f.Kind().Place == spec.InClients { // they have a victim
+		if f.Kind().Place == workloads.InClients { // they have a victim
 			clients := max(1, f.N)
-			all += min(clients, spec.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
+			all += min(clients, workloads.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
 		}
 	}
 	return int64(all)
@@ -115,9 +115,9 @@ func connections(info strategies.Info, w spec.Spec) int64 {
 
 // filesPerConnection is how many open files a connection takes: with proxies in this
 // process also their two.
-func filesPerConnection(w spec.Spec) int64 {
+func filesPerConnection(w workloads.Spec) int64 {
 	for _, f := range w.Faults {
-		if f.Kind().Place == spec.OnNetwork {
+		if f.Kind().Place == workloads.OnNetwork {
 			return 3
 		}
 	}

@@ -8,18 +8,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // turn is one run to come: a strategy at a point of the sweep.
 type turn struct {
 	strategies.Variant
-	point spec.Point
+	point workloads.Point
 }
 
 // measureRounds runs every strategy once a round at every point of the sweep, in
@@ -74,7 +74,7 @@ func (s *session) chooseStrategies() {
 			Claims:    info.Claims.List(),
 			Caveat:    info.Caveat,
 			Capacity:  info.Capacity,
-			Instances: workloads.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
+			Instances: engine.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
 			BlackBox:  info.BlackBox,
 		})
 	}
@@ -91,11 +91,11 @@ func (s *session) unfit(info strategies.Info) string {
 
 // unfit is why a strategy cannot run on servers of a topology, of which the zero one is
 // not known.
-func unfit(info strategies.Info, w spec.Spec, topology servers.Topology) string {
+func unfit(info strategies.Info, w workloads.Spec, topology servers.Topology) string {
 	if len(w.Faults) > 0 && info.Nodes == 0 {
 		return "it lives in the process, and faults are of Redis and its clients"
 	}
-	if info.OnlyCounter && w.Work != spec.WorkCounter {
+	if info.OnlyCounter && w.Work != workloads.WorkCounter {
 		return "it is no lock, and runs only with --work counter"
 	}
 	if topology.Kind == "" {
@@ -128,7 +128,7 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
 	}
-	job := workloads.Job{
+	job := engine.Job{
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
 		Target:    s.target(),
@@ -156,13 +156,13 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return nil
-	case errors.Is(err, workloads.ErrServerGone) || s.server != nil && s.server.Ping(ctx) != nil:
+	case errors.Is(err, engine.ErrServerGone) || s.server != nil && s.server.Ping(ctx) != nil:
 		if errors.Is(err, ErrUnreachable) {
 			return fmt.Errorf("during %s: %w", v.Name(), err)
 		}
 		return fmt.Errorf("%w during %s: %w", ErrUnreachable, v.Name(), err)
 	}
-	if !errors.Is(err, workloads.ErrUnsupported) {
+	if !errors.Is(err, engine.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))
 	}
 	s.leaveOut(v.Variant, err.Error())

@@ -3,7 +3,7 @@ package lockbench
 import (
 	"testing"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Without a seed two sessions are to run the strategies in orders of their own; with
@@ -11,8 +11,8 @@ import (
 func TestAPlanWithoutASeedDrawsOne(t *testing.T) {
 	t.Parallel()
 	var plan Plan
-	plan.Workload = spec.Default()
-	plan.Sweep = []spec.Point{{Label: "keys=1", Workload: spec.Default()}, {Label: "keys=2", Workload: spec.Default()}}
+	plan.Workload = workloads.Default()
+	plan.Sweep = []workloads.Point{{Label: "keys=1", Workload: workloads.Default()}, {Label: "keys=2", Workload: workloads.Default()}}
 	seen := map[int64]bool{}
 	for range 8 {
 		drawn := plan.seeded()

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // session is a plan under way.
@@ -51,7 +51,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Runs:     []results.Run{},
 	}
 	s.progress("", 0, "start", 0)
-	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), s.report.Workload) }) {
+	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsRedis(v.Info(), s.report.Workload) }) {
 		options := plan.Redis.options()
 		options.RunID = s.id
 		server, err := servers.Open(ctx, options)
@@ -103,7 +103,7 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 }
 
 // target is the server as the engine sees it.
-func (s *session) target() workloads.Target {
+func (s *session) target() engine.Target {
 	if s.server == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // sessionName is what may stand in keys and in the names of connections.
@@ -19,7 +19,7 @@ var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 func (p Plan) together() []error {
 	var faults []error
 	if !p.Start.IsZero() && len(p.Strategies)*len(p.points())*p.Rounds > 1 &&
-		slices.ContainsFunc(p.points(), func(point spec.Point) bool { return point.Workload.Iterations > 0 }) {
+		slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Iterations > 0 }) {
 		faults = append(faults, errors.New("--start-at cannot tell when the second run is to begin if --iterations ends the first"))
 	}
 	if p.Session == "" {
@@ -32,14 +32,14 @@ func (p Plan) together() []error {
 		faults = append(faults, errors.New("--session needs --redis with the address of a server that all generators reach"))
 	}
 	for _, v := range p.Strategies {
-		if !workloads.NeedsRedis(v.Info(), p.points()[0].Workload) {
+		if !engine.NeedsRedis(v.Info(), p.points()[0].Workload) {
 			faults = append(faults, fmt.Errorf("--session: %s does not use Redis, so that generators would not meet", v.Name()))
 		}
 	}
-	if slices.ContainsFunc(p.points(), func(point spec.Point) bool { return point.Workload.Gather > 0 }) {
+	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Gather > 0 }) {
 		faults = append(faults, errors.New("--session: --gather brings the clients of one generator together, not those of several"))
 	}
-	if slices.ContainsFunc(p.points(), func(point spec.Point) bool { return len(point.Workload.Faults) > 0 }) {
+	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return len(point.Workload.Faults) > 0 }) {
 		faults = append(faults, errors.New("--session: what --fault sets off in one generator, the others would not know of"))
 	}
 	return faults
@@ -60,6 +60,6 @@ func (p Plan) order() uint64 {
 // It has to be the same for all generators, so it does not depend on how long
 // anything really takes: warm-up, window, three seconds for what comes between
 // and a millisecond for each client's connection.
-func slot(w spec.Spec) time.Duration {
+func slot(w workloads.Spec) time.Duration {
 	return w.Expected() + 3*time.Second + time.Duration(w.Clients)*time.Millisecond
 }

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // TestGeneratorsAgree: what generators of a session work out by themselves is the
 // same for all of them, though their seeds are not.
 func TestGeneratorsAgree(t *testing.T) {
 	t.Parallel()
-	a, b := Plan{Workload: spec.Default(), Session: "s"}, Plan{Workload: spec.Default(), Session: "s"}
+	a, b := Plan{Workload: workloads.Default(), Session: "s"}, Plan{Workload: workloads.Default(), Session: "s"}
 	b.Workload.Seed = 2
 	if a.order() != b.order() || slot(a.Workload) != slot(b.Workload) {
 		t.Error("two generators of a session run different things at a time")

@@ -17,14 +17,14 @@ import (
 	"github.com/lockbench/lockbench/internal/advise"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // adviseFlags are those of the command.
 type adviseFlags struct {
 	purpose    string
 	strategies []string
-	workload   spec.Draft
+	workload   workloads.Draft
 	rounds     int
 	redis      lockbench.RedisOptions
 	outputs    []string
@@ -80,7 +80,7 @@ func (a *app) advise() *cobra.Command {
 func (f *adviseFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.Var(textValue("purpose", &f.purpose), "for", "efficiency: the lock saves work, two holders are a nuisance; or correctness: without it data breaks")
-	for _, field := range spec.Fields() {
+	for _, field := range workloads.Fields() {
 		if !slices.Contains(contention, field.Name) {
 			continue
 		}

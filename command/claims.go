@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench"
 	experiments "github.com/lockbench/lockbench/internal/claims"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // claimsFlags are those of the command.
@@ -134,7 +134,7 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	for _, word := range set.Args() {
 		faults = append(faults, fmt.Errorf("%q is no flag", word))
 	}
-	f.given.origins = spec.Origins{}
+	f.given.origins = workloads.Origins{}
 	plan, wrong := f.read()
 	return f, plan, f.given.named(append(faults, wrong...))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // completion prints the script by which a shell completes our command line.
@@ -54,10 +54,10 @@ func complete(cmd *cobra.Command, formats []string) {
 		},
 		"for":      fixed(string(results.Efficiency), string(results.Correctness)),
 		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
-		"work":     fixed(string(spec.WorkNone), string(spec.WorkSpin), string(spec.WorkCounter)),
-		"fence":    fixed(string(spec.FenceAll), string(spec.FenceWrites), string(spec.FenceOff)),
+		"work":     fixed(string(workloads.WorkNone), string(workloads.WorkSpin), string(workloads.WorkCounter)),
+		"fence":    fixed(string(workloads.FenceAll), string(workloads.FenceWrites), string(workloads.FenceOff)),
 		"topology": fixed("single", "nodes:", "replicas:", "cluster:"),
-		"arrivals": fixed(string(spec.ArrivalsPoisson), string(spec.ArrivalsConstant)),
+		"arrivals": fixed(string(workloads.ArrivalsPoisson), string(workloads.ArrivalsConstant)),
 		"workload": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return presets.Names(), cobra.ShellCompDirectiveDefault
 		},

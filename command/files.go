@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // file is one that a command reads or writes.
@@ -177,6 +177,6 @@ func (f *flags) reads() []file {
 }
 
 // durations are the files from which a workload draws them.
-func durations(w spec.Spec) []file {
+func durations(w workloads.Spec) []file {
 	return append(reads("--hold", w.Hold.File()), reads("--think", w.Think.File())...)
 }

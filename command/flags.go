@@ -10,14 +10,14 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // flags are those of run.
 type flags struct {
 	strategies []string
-	workload   spec.Draft
+	workload   workloads.Draft
 	file       string // workload file, or preset
 	rounds     int
 	outputs    []string
@@ -44,7 +44,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add(listValue("list", &f.strategies), "strategy", "s", "strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
 		"all for every one; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
 	add(textValue("name", &f.file), "workload", "", "a preset ("+strings.Join(presets.Names(), ", ")+") or a YAML file with a line for each of the options that follow")
-	for _, field := range spec.Fields() {
+	for _, field := range workloads.Fields() {
 		add(&value{
 			kind: field.Kind, text: func() string { return field.Default },
 			set: func(s string) error { return f.workload.Give(field.Name, s) },

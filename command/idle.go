@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/nearest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // idle names the flags of a run that have no effect.
 func (f *flags) idle(plan lockbench.Plan) []string {
 	lines := append(f.workload.Idle(), idleRedis(f.given.set, plan.Redis)...)
-	remote := slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return workloads.NeedsRedis(v.Info(), plan.Workload) })
+	remote := slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsRedis(v.Info(), plan.Workload) })
 	if f.given.set.Changed("allow-faults-on-my-server") && len(plan.Workload.Faults) == 0 {
 		lines = append(lines, "--allow-faults-on-my-server has no effect without --fault")
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // listFaults tells what --fault takes.
 func listFaults(w io.Writer) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, "FAULT\tOPTIONS\tWHAT HAPPENS")
-	var options []spec.FaultOption
+	var options []workloads.FaultOption
 	known := map[string]bool{}
-	for _, kind := range spec.FaultKinds() {
+	for _, kind := range workloads.FaultKinds() {
 		var settings []string
 		for _, o := range kind.Options() {
 			settings = append(settings, o.Name+"="+o.Default)

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // rights writes the user that a strategy needs, as a command for redis-cli.
@@ -14,7 +14,7 @@ func rights(line func(label, text string), i strategies.Info) {
 	if i.Nodes == 0 {
 		return
 	}
-	line("ACL", i.Rights.SetUser("bench", workloads.Prefix))
+	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
 	if i.NoCluster == "" {
 		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/engine"
 )
 
 // progress shows on standard error how far a run is: one line rewritten in place
@@ -53,7 +53,7 @@ func (p *progress) report(now lockbench.Progress) {
 		p.draw()
 		return
 	}
-	if now.Phase == workloads.PhaseGone {
+	if now.Phase == engine.PhaseGone {
 		fmt.Fprintf(p.out, "%s: %s\n", title(now), now.Phase)
 		return
 	}

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // source knows where flags got their values: flags go before environment
 // variables, those before a workload file, and that before defaults.
 type source struct {
 	set     *pflag.FlagSet
-	origins spec.Origins // of the flags that were not given themselves
+	origins workloads.Origins // of the flags that were not given themselves
 
 	misspelt []error // variables
 }
@@ -30,7 +30,7 @@ func variableOf(flag string) string {
 // readEnvironment sets the flags that are not given by their variables. A
 // variable that is empty counts as not set.
 func (s *source) readEnvironment() {
-	s.origins = spec.Origins{}
+	s.origins = workloads.Origins{}
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		v, ours := flag.Value.(*value)
 		given := os.Getenv(variableOf(flag.Name))
@@ -66,7 +66,7 @@ func (s *source) named(faults []error) error {
 
 // readWorkload gives the draft what stands in a workload file, where neither a
 // flag nor a variable says otherwise.
-func (s *source) readWorkload(name string, draft *spec.Draft) error {
+func (s *source) readWorkload(name string, draft *workloads.Draft) error {
 	file, err := presets.Open(name)
 	if err != nil {
 		return err

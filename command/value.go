@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // value is a flag's value. Its Set never fails but remembers what is wrong:
@@ -39,7 +39,7 @@ func (v *value) Type() string { return v.kind }
 func intValue(target *int) *value {
 	return &value{
 		kind: "n", text: func() string { return strconv.Itoa(*target) },
-		set: func(s string) error { return spec.ParseWhole(s, target) },
+		set: func(s string) error { return workloads.ParseWhole(s, target) },
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/indented"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // AdviceSchema names the version of the document.
@@ -14,15 +14,15 @@ const AdviceSchema = "lockbench/advice/1"
 // Advice is which lock to take under somebody's contention, and what made it that
 // one. What it says it has measured itself, or a strategy claims it.
 type Advice struct {
-	Schema      string      `json:"schema"`
-	Tool        Tool        `json:"tool"`
-	Started     time.Time   `json:"started"`
-	Finished    time.Time   `json:"finished"`
-	Environment Environment `json:"environment"`
-	Redis       Redis       `json:"redis"`
-	Workload    spec.Spec   `json:"workload"`
-	Rounds      int         `json:"rounds"`
-	For         Purpose     `json:"for"`
+	Schema      string         `json:"schema"`
+	Tool        Tool           `json:"tool"`
+	Started     time.Time      `json:"started"`
+	Finished    time.Time      `json:"finished"`
+	Environment Environment    `json:"environment"`
+	Redis       Redis          `json:"redis"`
+	Workload    workloads.Spec `json:"workload"`
+	Rounds      int            `json:"rounds"`
+	For         Purpose        `json:"for"`
 
 	Choice   *Choice `json:"choice"` // nil if nothing that was measured may be recommended
 	RunnerUp *Choice `json:"runner_up,omitempty"`

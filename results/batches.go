@@ -6,7 +6,7 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // fewestBatches are what an interval of a single run takes.
@@ -18,7 +18,7 @@ const fewestBatches = 5
 // their mean is Student's. It says how steady the run was, not what another one would
 // come to. nil for less than five seconds, and for a load that is meant to change
 // meanwhile.
-func (r Run) withinRun(w spec.Spec) *float64 {
+func (r Run) withinRun(w workloads.Spec) *float64 {
 	if len(w.Stages) > 0 || w.Gather > 0 || len(w.Faults) > 0 {
 		return nil
 	}

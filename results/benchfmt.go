@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // BenchUnit is a metric as Go's benchmarks report it.
@@ -107,7 +107,7 @@ var endsInNumber = regexp.MustCompile(`-(\d+)$`)
 
 // benchName is the benchmark's: clients, keys and hold always, what else the
 // workload has of its own if it is not the usual.
-func benchName(strategy string, w spec.Spec) string {
+func benchName(strategy string, w workloads.Spec) string {
 	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
 	for _, o := range differing(w) {
 		if o.name != "keys" && o.name != "hold" {

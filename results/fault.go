@@ -1,11 +1,11 @@
 package results
 
-import "github.com/lockbench/lockbench/workloads/spec"
+import "github.com/lockbench/lockbench/workloads"
 
 // Fault is a fault of the workload, and what it came to in a run.
 type Fault struct {
-	Fault   spec.Fault `json:"fault"`
-	Strikes []Strike   `json:"strikes"`
+	Fault   workloads.Fault `json:"fault"`
+	Strikes []Strike        `json:"strikes"`
 	// Missed says why it did not come about, each time that it should have.
 	Missed []string `json:"missed,omitempty"`
 }

@@ -4,21 +4,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // faulty is a report of runs in which things went wrong on purpose.
 func faulty() *Report {
 	r := sample()
 	for _, text := range []string{"holder-pause:at=1s,for=3s,every=4s", "holder-crash:at=2s"} {
-		fault, err := spec.ParseFault(text)
+		fault, err := workloads.ParseFault(text)
 		if err != nil {
 			panic(err)
 		}
 		r.Workload.Faults = append(r.Workload.Faults, fault)
 	}
-	r.Workload.TTL = spec.Duration(time.Second)
-	r.Workload.Work = spec.WorkCounter
+	r.Workload.TTL = workloads.Duration(time.Second)
+	r.Workload.Work = workloads.WorkCounter
 	for i := range r.Runs {
 		r.Runs[i].Safety.LostUpdates = new(int64(4))
 		r.Runs[i].Faults = []Fault{

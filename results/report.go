@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Schema names the version of the document. It changes when a field changes
@@ -23,16 +23,16 @@ type Report struct {
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 
-	Environment Environment `json:"environment"`
-	Redis       Redis       `json:"redis"`
-	Workload    spec.Spec   `json:"workload"` // of a sweep the first
+	Environment Environment    `json:"environment"`
+	Redis       Redis          `json:"redis"`
+	Workload    workloads.Spec `json:"workload"` // of a sweep the first
 	// Points are the workloads of a sweep; each run names its own by its label.
-	Points     []spec.Point `json:"points,omitempty"`
-	Rounds     int          `json:"rounds"` // runs of each strategy that were asked for
-	Strategies []Strategy   `json:"strategies"`
-	LeftOut    []LeftOut    `json:"left_out,omitempty"`
-	Floors     *Floors      `json:"floors,omitempty"`
-	Runs       []Run        `json:"runs"`
+	Points     []workloads.Point `json:"points,omitempty"`
+	Rounds     int               `json:"rounds"` // runs of each strategy that were asked for
+	Strategies []Strategy        `json:"strategies"`
+	LeftOut    []LeftOut         `json:"left_out,omitempty"`
+	Floors     *Floors           `json:"floors,omitempty"`
+	Runs       []Run             `json:"runs"`
 
 	// Server is what Redis counted from before the first connection's first
 	// command to after the last run's clean-up, floors and preparation included:
@@ -51,7 +51,7 @@ type Report struct {
 }
 
 // WorkloadOf is the workload of a run.
-func (r *Report) WorkloadOf(run Run) spec.Spec {
+func (r *Report) WorkloadOf(run Run) workloads.Spec {
 	for _, point := range r.Points {
 		if point.Label == run.Point {
 			return point.Workload

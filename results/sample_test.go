@@ -3,14 +3,14 @@ package results
 import (
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // sample is a report as a run of three strategies on a small machine gives it.
 func sample() *Report {
 	started := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
-	w := spec.Default()
-	w.Clients, w.Hold, w.Seed = 500, spec.Fixed(time.Millisecond), 1
+	w := workloads.Default()
+	w.Clients, w.Hold, w.Seed = 500, workloads.Fixed(time.Millisecond), 1
 	return &Report{
 		Schema:   Schema,
 		Tool:     Tool{Name: "lockbench", Version: "v0.1.0"},

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // option is one of the workload's, for a name that must tell workloads apart.
@@ -24,8 +24,8 @@ var named = []string{
 
 // differing are the options in which a workload is not the usual one, beside its
 // clients.
-func differing(w spec.Spec) []option {
-	usual := spec.Default()
+func differing(w workloads.Spec) []option {
+	usual := workloads.Default()
 	usual.Instances = max(1, min(usual.Instances, w.Clients))
 	given, otherwise := w.Given(), usual.Given()
 	var options []option
@@ -43,15 +43,15 @@ func differing(w spec.Spec) []option {
 	return options
 }
 
-func namedFields() []spec.Field {
-	fields := slices.DeleteFunc(spec.Fields(), func(f spec.Field) bool { return slices.Contains(unnamed, f.Name) })
-	place := func(f spec.Field) int {
+func namedFields() []workloads.Field {
+	fields := slices.DeleteFunc(workloads.Fields(), func(f workloads.Field) bool { return slices.Contains(unnamed, f.Name) })
+	place := func(f workloads.Field) int {
 		if at := slices.Index(named, f.Name); at >= 0 {
 			return at
 		}
 		return len(named)
 	}
-	slices.SortStableFunc(fields, func(a, b spec.Field) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortStableFunc(fields, func(a, b workloads.Field) int { return cmp.Compare(place(a), place(b)) })
 	return fields
 }
 

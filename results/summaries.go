@@ -4,17 +4,17 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Summary is one strategy under one workload over all its runs.
 type Summary struct {
 	Strategy
-	Point    string    // of a sweep, as Run.Point
-	Workload spec.Spec // with the first report's seed
-	Runs     []Run     // every one, in the order in which they ran
-	Used     []Run     // those that figures come from: the valid ones, or all where none is
-	Suspect  bool      // no run could be trusted
+	Point    string         // of a sweep, as Run.Point
+	Workload workloads.Spec // with the first report's seed
+	Runs     []Run          // every one, in the order in which they ran
+	Used     []Run          // those that figures come from: the valid ones, or all where none is
+	Suspect  bool           // no run could be trusted
 
 	of summary
 }
@@ -57,7 +57,7 @@ func Summarise(reports []*Report) []Summary {
 
 // SameWorkload says whether two workloads differ in no more than what chance
 // draws in them.
-func SameWorkload(a, b spec.Spec) bool {
+func SameWorkload(a, b workloads.Spec) bool {
 	a.Seed, b.Seed = 0, 0
 	first, err := json.Marshal(a)
 	second, err2 := json.Marshal(b)
@@ -107,4 +107,4 @@ func (r *Report) Describe() [][2]string {
 }
 
 // DescribeWorkload says a workload in a line.
-func DescribeWorkload(w spec.Spec) string { return workload(&Report{Workload: w}) }
+func DescribeWorkload(w workloads.Spec) string { return workload(&Report{Workload: w}) }

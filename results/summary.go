@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // summary is one strategy at one point over all its runs. Its figures are medians, because
@@ -12,7 +12,7 @@ import (
 type summary struct {
 	Strategy
 	point    string // of a sweep
-	workload spec.Spec
+	workload workloads.Spec
 	runs     []Run // every one, in the order in which they ran
 	used     []Run // those the figures come from
 	// suspect says that no run could be trusted, so that all of them are used.

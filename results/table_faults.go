@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // faultGroups are a table for each fault of the workload.
@@ -59,7 +59,7 @@ func faultColumns(r *Report, number int) []column {
 		{"overlap\nlength", false, total(func(s Strike) int64 { return s.OverlapNS + s.LateNS }, nanoseconds)},
 		{"wake-ups\nlost", false, total(func(s Strike) int64 { return s.LostWakeUps }, whole)},
 	}
-	if r.Workload.Work == spec.WorkCounter {
+	if r.Workload.Work == workloads.WorkCounter {
 		columns = slices.Insert(columns, 7, column{"updates\nlost", false, ofRuns(func(r Run) *int64 { return r.Safety.LostUpdates })})
 	}
 	return columns

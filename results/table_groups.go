@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // groups are the tables, in the order in which questions are asked: how fast,
@@ -187,7 +187,7 @@ func safetyColumns(r *Report) []column {
 		{"clients\nstuck", false, total(func(r Run) int64 { return int64(r.Safety.Stuck) })},
 		{"errors", false, total(Run.errors)},
 	}
-	if r.Workload.Work == spec.WorkCounter {
+	if r.Workload.Work == workloads.WorkCounter {
 		columns = slices.Insert(columns, 3, column{"updates\nlost", false, func(s summary) string {
 			return known(s.known(func(r Run) *int64 { return r.Safety.LostUpdates }), whole)
 		}})

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // labelWidth is the room for a heading's or a note's first word.
@@ -89,7 +89,7 @@ func workload(r *Report) string {
 		think = fmt.Sprintf("think %v", w.Think)
 	}
 	work, coalesced := "", ""
-	if w.Work == spec.WorkSpin || w.Work == spec.WorkCounter {
+	if w.Work == workloads.WorkSpin || w.Work == workloads.WorkCounter {
 		work = "work " + string(w.Work)
 	}
 	if w.Coalesce {
@@ -116,7 +116,7 @@ func workload(r *Report) string {
 }
 
 // sweep names the options that a sweep changes, with their values.
-func sweep(points []spec.Point) string {
+func sweep(points []workloads.Point) string {
 	var names []string
 	values := map[string][]string{}
 	for _, point := range points {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // invalid stands where a claim would, of runs that cannot be trusted.
@@ -153,7 +153,7 @@ func meaning(label string) string {
 // tokenNote names those whose late holders the counter would have refused if they had
 // had tokens: that it refused nobody must not be taken for nothing to refuse.
 func (p *page) tokenNote(r *Report, all []summary) {
-	if r.Workload.Work != spec.WorkCounter || r.Workload.Fence == spec.FenceOff {
+	if r.Workload.Work != workloads.WorkCounter || r.Workload.Fence == workloads.FenceOff {
 		return
 	}
 	var without []string

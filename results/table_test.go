@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -34,7 +34,7 @@ func cases() map[string]*Report {
 
 	sweep := sample()
 	for _, keys := range []int{1, 8} {
-		point := spec.Point{Label: "keys=" + strconv.Itoa(keys), Workload: sweep.Workload}
+		point := workloads.Point{Label: "keys=" + strconv.Itoa(keys), Workload: sweep.Workload}
 		point.Workload.Keys = keys
 		sweep.Points = append(sweep.Points, point)
 	}
@@ -80,7 +80,7 @@ func cases() map[string]*Report {
 	broken.Runs[3].Safety = Safety{Overlaps: 1_900_000, MaxHolders: 500}
 
 	work := sample()
-	work.Workload.Work, work.Workload.Coalesce = spec.WorkCounter, true
+	work.Workload.Work, work.Workload.Coalesce = workloads.WorkCounter, true
 	for i := range work.Runs {
 		work.Runs[i].Speed.ServedPerSecond = 4 * work.Runs[i].Speed.PerSecond
 	}
@@ -169,8 +169,8 @@ func extreme() *Report {
 	r.Rounds = 12
 	r.Workload.Clients, r.Workload.Instances, r.Workload.Keys = 100_000, 10_000, 100_000
 	timeout := r.Workload.TTL
-	r.Workload.Timeout, r.Workload.Think = &timeout, spec.Fixed(time.Duration(timeout))
-	r.Workload.Work, r.Workload.Coalesce = spec.WorkCounter, true
+	r.Workload.Timeout, r.Workload.Think = &timeout, workloads.Fixed(time.Duration(timeout))
+	r.Workload.Work, r.Workload.Coalesce = workloads.WorkCounter, true
 	r.Workload.Faults = faulty().Workload.Faults
 	r.Environment.CPUModel = strings.Repeat("Very Long Processor Name ", 6)
 	r.Redis.Address = strings.Repeat("a-host-name-without-a-break", 6) + ":6379"

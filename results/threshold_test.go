@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func judged(t *testing.T, r *Report, expression string) []Verdict {
@@ -107,7 +107,7 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 
 func TestThresholdsHoldAtEveryPointOfASweep(t *testing.T) {
 	r := recorded()
-	r.Points = []spec.Point{{Label: "clients=10", Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
+	r.Points = []workloads.Point{{Label: "clients=10", Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
 	for i := range r.Runs {
 		r.Runs[i].Point = "clients=10"
 	}

@@ -1,6 +1,6 @@
-// Package spec says what the clients of a run do, as plain data: flags and
+// Package workloads says what the clients of a run do, as plain data: flags and
 // files fill it, the engine carries it out, the report repeats it.
-package spec
+package workloads
 
 import (
 	"errors"

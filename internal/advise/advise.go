@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Advise makes advice of what was measured.
@@ -113,12 +113,12 @@ func (q Question) lock(c contender, field []contender) *results.Choice {
 
 // instead is what to take rather than a lock; nil where a lock it is.
 func (q Question) instead(m Measured, chosen contender, field []contender) *results.Choice {
-	if chosen.Name != "" && q.Workload.Work == spec.WorkCounter {
+	if chosen.Name != "" && q.Workload.Work == workloads.WorkCounter {
 		if s, better := oneCommand(m.Update); better {
 			return &results.Choice{Name: results.NoLock, Summary: "one command or Lua script does the work at once", Reasons: []results.Sentence{s}}
 		}
 	}
-	if s, ok := q.consensus(field); ok && (q.Workload.Fence != spec.FenceAll || chosen.Name == "") {
+	if s, ok := q.consensus(field); ok && (q.Workload.Fence != workloads.FenceAll || chosen.Name == "") {
 		return &results.Choice{Name: results.ConsensusStore, Summary: "etcd, ZooKeeper and the like: the resource does not check tokens, or no lock here has any", Reasons: []results.Sentence{s}}
 	}
 	if chosen.Name == "" {

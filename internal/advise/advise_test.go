@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // lock is what a strategy came to in every round, each of which varies it a little.
@@ -22,8 +22,8 @@ type lock struct {
 }
 
 func asked(change func(*Question)) Question {
-	w := spec.Default()
-	w.Clients, w.Instances, w.Hold = 50, 10, spec.Fixed(5e6)
+	w := workloads.Default()
+	w.Clients, w.Instances, w.Hold = 50, 10, workloads.Fixed(5e6)
 	q := Question{For: results.Efficiency, Workload: w, Rounds: 6}
 	if change != nil {
 		change(&q)
@@ -33,7 +33,7 @@ func asked(change func(*Question)) Question {
 
 // reported is a report of these locks, at a point of a sweep or none.
 func reported(rounds int, point string, all ...lock) *results.Report {
-	r := &results.Report{Rounds: rounds, Workload: spec.Default()}
+	r := &results.Report{Rounds: rounds, Workload: workloads.Default()}
 	for _, l := range all {
 		r.Strategies = append(r.Strategies, results.Strategy{Name: l.name, Claims: []string{"exclusion"}, Capacity: 1})
 	}
@@ -62,7 +62,7 @@ func reported(rounds int, point string, all ...lock) *results.Report {
 
 // joined puts the runs of two points into one report.
 func joined(a, b *results.Report) *results.Report {
-	a.Points = []spec.Point{{Label: alone}, {Label: shared, Workload: spec.Spec{Coalesce: true}}}
+	a.Points = []workloads.Point{{Label: alone}, {Label: shared, Workload: workloads.Spec{Coalesce: true}}}
 	a.Runs = append(a.Runs, b.Runs...)
 	return a
 }
@@ -95,7 +95,7 @@ func TestChoices(t *testing.T) {
 		{"nothing is left", nil, []lock{{"spin", far, 1, false, 1, broken}}, "", ""},
 		{"a mutex for one instance", func(q *Question) { q.Workload.Instances = 1 }, []lock{{"local", 110, 20, false, 0, func(r *results.Run) { r.Server = results.Server{} }}, {"spin", 105, 20, false, 50, nil}}, "local", "spin"},
 		{"correctness wants tokens", func(q *Question) { q.For = results.Correctness }, []lock{{"spin", far, 1, false, 1, nil}, {"fenced", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "fenced", "handoff"},
-		{"and a consensus store without a resource that checks them", func(q *Question) { q.For, q.Workload.Fence = results.Correctness, spec.FenceOff }, []lock{{"spin", far, 1, false, 1, nil}, {"handoff", 100, 20, false, 50, nil}}, results.ConsensusStore, "handoff"},
+		{"and a consensus store without a resource that checks them", func(q *Question) { q.For, q.Workload.Fence = results.Correctness, workloads.FenceOff }, []lock{{"spin", far, 1, false, 1, nil}, {"handoff", 100, 20, false, 50, nil}}, results.ConsensusStore, "handoff"},
 		{"or without a lock that has any", func(q *Question) { q.For = results.Correctness; q.Named = variants("spin") }, []lock{{"spin", far, 1, false, 1, nil}}, results.ConsensusStore, ""},
 		{"nobody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, true, 50, overload}}, results.NoLock, "handoff"},
 		{"somebody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, false, 50, nil}}, "handoff", "spin"},
@@ -193,8 +193,8 @@ func TestWhatComesBeforeALock(t *testing.T) {
 		{"doing without, sharing, a mutex", nil, nil, []string{
 			"needs no lock: 5.00 k/s updates", "let them share one acquisition", "A mutex in each instance in front of spin, for 5 clients an instance", "50.0 µs (better)",
 		}, []string{"consensus", "hardly contended", "no other lock"}, "gated:spin"},
-		{"a value in Redis, said once", func(q *Question) { q.Workload.Work = spec.WorkCounter }, nil, nil, []string{"needs no lock"}, results.NoLock},
-		{"one command loses updates", func(q *Question) { q.Workload.Work = spec.WorkCounter }, func(m *Measured) {
+		{"a value in Redis, said once", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, nil, nil, []string{"needs no lock"}, results.NoLock},
+		{"one command loses updates", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, func(m *Measured) {
 			m.Update = reported(6, "", lock{"atomic", 5000, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) }}, lock{"gated:spin", 400, 1, false, 1, nil})
 		}, nil, nil, "gated:spin"},
 		{"sharing brings nothing", nil, func(m *Measured) {

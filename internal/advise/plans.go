@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Measured are the reports that advice is made of; nil is what was not measured.
@@ -45,7 +45,7 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 		return lockbench.Plan{}, false
 	}
 	w := q.Workload
-	w.Work, w.Hold, w.Think, w.Rate, w.Timeout = spec.WorkCounter, spec.Dist{}, spec.Dist{}, 0, nil
+	w.Work, w.Hold, w.Think, w.Rate, w.Timeout = workloads.WorkCounter, workloads.Dist{}, workloads.Dist{}, 0, nil
 	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: q.Rounds}, true
 }
 
@@ -60,7 +60,7 @@ func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
 	return lockbench.Plan{
 		Strategies: []strategies.Variant{lock},
 		Workload:   q.Workload,
-		Sweep:      []spec.Point{{Label: alone, Workload: q.Workload}, {Label: shared, Workload: together}},
+		Sweep:      []workloads.Point{{Label: alone, Workload: q.Workload}, {Label: shared, Workload: together}},
 		Rounds:     min(q.Rounds, 3),
 	}, true
 }
@@ -84,14 +84,14 @@ func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
 	w := q.Workload
 	w.Clients = min(w.Clients, pauseClients)
 	w.Instances = min(w.Instances, w.Clients)
-	w.Keys, w.KeyDist, w.Rate, w.Timeout, w.Think, w.Pool = 1, spec.KeyDist{}, 0, nil, spec.Dist{}, 0
-	w.Work, w.Fence, w.Hold, w.TTL = spec.WorkCounter, spec.FenceAll, spec.Fixed(pauseHold), spec.Duration(pauseTTL)
-	w.Duration, w.Iterations = spec.Duration(pauseWindow), 0
-	var fault spec.Fault
+	w.Keys, w.KeyDist, w.Rate, w.Timeout, w.Think, w.Pool = 1, workloads.KeyDist{}, 0, nil, workloads.Dist{}, 0
+	w.Work, w.Fence, w.Hold, w.TTL = workloads.WorkCounter, workloads.FenceAll, workloads.Fixed(pauseHold), workloads.Duration(pauseTTL)
+	w.Duration, w.Iterations = workloads.Duration(pauseWindow), 0
+	var fault workloads.Fault
 	if err := fault.UnmarshalText([]byte("holder-pause:at=300ms,for=600ms")); err != nil {
 		return lockbench.Plan{}, false
 	}
-	w.Faults = []spec.Fault{fault}
+	w.Faults = []workloads.Fault{fault}
 	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds)}, true
 }
 
@@ -130,11 +130,11 @@ func (q Question) Expected() time.Duration {
 func Commands(p lockbench.Plan) []string {
 	points := p.Sweep
 	if len(points) == 0 {
-		points = []spec.Point{{Workload: p.Workload}}
+		points = []workloads.Point{{Workload: p.Workload}}
 	}
 	var all []string
 	for _, point := range points {
-		words := append([]string{"lockbench", "--strategy", names(p.Strategies)}, spec.Arguments([]spec.Point{point})...)
+		words := append([]string{"lockbench", "--strategy", names(p.Strategies)}, workloads.Arguments([]workloads.Point{point})...)
 		all = append(all, strings.Join(append(words, "--runs", strconv.Itoa(p.Rounds), "--no-floors"), " "))
 	}
 	return all

@@ -11,15 +11,15 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Question is what somebody wants a lock for.
 type Question struct {
 	For results.Purpose
 	// Workload is the contention. With a counter as its work the resource is a value
-	// in Redis; what is not spec.FenceAll of its Fence cannot check tokens.
-	Workload spec.Spec
+	// in Redis; what is not workloads.FenceAll of its Fence cannot check tokens.
+	Workload workloads.Spec
 	Rounds   int                  // of each run
 	Named    []strategies.Variant // to compare; nil is the short list
 }

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockbench/lockbench/internal/nearest"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Parse reads a claim's file and names every fault in it, each with file and
@@ -71,7 +71,7 @@ func (p *parser) word(into *string) func(*yaml.Node) {
 
 func (p *parser) whole(into *int) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		if err := spec.ParseWhole(n.Value, into); err != nil {
+		if err := workloads.ParseWhole(n.Value, into); err != nil {
 			p.fault(n.Line, "%w", err)
 		} else if *into < 1 {
 			p.fault(n.Line, "it is to be at least 1, not %d", *into)

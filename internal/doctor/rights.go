@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // rights has every strategy that fits the topology acquire, extend and release once.
@@ -28,9 +28,9 @@ func (e examination) rights(ctx context.Context) results.Symptom {
 			continue // its defaults are tested
 		}
 		tried++
-		job := workloads.Job{Strategy: v, Workload: spec.Default(), Target: e.server, Session: e.options.Redis.RunID}
+		job := engine.Job{Strategy: v, Workload: workloads.Default(), Target: e.server, Session: e.options.Redis.RunID}
 		if info.Capacity == 0 {
-			job.Workload.Work = spec.WorkCounter // for what is no lock and does the work itself
+			job.Workload.Work = workloads.WorkCounter // for what is no lock and does the work itself
 		}
 		if err := job.Try(ctx); err != nil {
 			s.State = results.Trouble
@@ -62,9 +62,9 @@ func (e examination) unmeasured(ctx context.Context) []string {
 			{"+config|get", []any{"CONFIG", "GET", "maxclients"}},
 			{"+client|list", []any{"CLIENT", "LIST"}},
 			{"+scan", []any{"SCAN", "0", "COUNT", "1"}},
-			{"+pubsub|channels", []any{"PUBSUB", "CHANNELS", workloads.Prefix + "none"}},
+			{"+pubsub|channels", []any{"PUBSUB", "CHANNELS", engine.Prefix + "none"}},
 		} {
-			if err := client.Do(ctx, ask.words...).Err(); workloads.Refused(err) == "NOPERM" {
+			if err := client.Do(ctx, ask.words...).Err(); engine.Refused(err) == "NOPERM" {
 				missing = append(missing, ask.right)
 			}
 		}

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"iter"
@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // arrivals hands out the intended starts of an open loop, in order. They are
@@ -24,12 +24,12 @@ type arrivals struct {
 
 // newArrivals begins at an instant, before the window opens at another; nil for a
 // closed loop.
-func newArrivals(w spec.Spec, begin, open int64, seed uint64) *arrivals {
+func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
 	}
 	a := &arrivals{next: float64(begin), draws: rand.New(rand.NewPCG(seed, 3<<62))}
-	if w.Arrivals == spec.ArrivalsPoisson {
+	if w.Arrivals == workloads.ArrivalsPoisson {
 		a.random = rand.New(rand.NewPCG(seed, 1<<63))
 	}
 	gap := float64(time.Second) / float64(w.Rate)

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestArrivalsKeepTheirRate(t *testing.T) {
-	for _, kind := range []spec.Arrivals{spec.ArrivalsConstant, spec.ArrivalsPoisson} {
-		w := spec.Default()
+	for _, kind := range []workloads.Arrivals{workloads.ArrivalsConstant, workloads.ArrivalsPoisson} {
+		w := workloads.Default()
 		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
 		a, again := newArrivals(w, 1000, 1000, 7), newArrivals(w, 1000, 1000, 7)
 		const n = 300_000
@@ -35,18 +35,18 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 		}
 		// The coefficient of variation: 0 of a constant, 1 of exponential gaps.
 		variation := math.Sqrt(max(0, squares/(n-2)-mean*mean)) / mean
-		if want := map[spec.Arrivals]float64{spec.ArrivalsPoisson: 1}[kind]; math.Abs(variation-want) > 0.02 {
+		if want := map[workloads.Arrivals]float64{workloads.ArrivalsPoisson: 1}[kind]; math.Abs(variation-want) > 0.02 {
 			t.Errorf("%s: variation %.3f, want %g", kind, variation, want)
 		}
 	}
-	if newArrivals(spec.Default(), 0, 0, 1) != nil {
+	if newArrivals(workloads.Default(), 0, 0, 1) != nil {
 		t.Error("a closed loop has arrivals")
 	}
 }
 
 func TestTheBacklogIsWhatWasDue(t *testing.T) {
-	w := spec.Default()
-	w.Rate, w.Arrivals = 1000, spec.ArrivalsConstant
+	w := workloads.Default()
+	w.Rate, w.Arrivals = 1000, workloads.ArrivalsConstant
 	a := newArrivals(w, 0, 0, 1)
 	a.take()
 	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))), []int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
@@ -56,9 +56,9 @@ func TestTheBacklogIsWhatWasDue(t *testing.T) {
 
 func TestAnOpenLoopOffersItsRate(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	run := do(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold = 50, 1000, spec.Dist{}
-		w.Duration = spec.Duration(time.Second)
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
+		w.Duration = workloads.Duration(time.Second)
 	}))
 	if !run.Books.Balanced {
 		t.Errorf("books %+v", run.Books)
@@ -78,9 +78,9 @@ func TestAnOpenLoopOffersItsRate(t *testing.T) {
 // fault, and a result.
 func TestAnOverloadedLockIsAResult(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	run := do(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold = 10, 500, spec.Fixed(10*time.Millisecond)
-		w.Duration = spec.Duration(time.Second)
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Rate, w.Hold = 10, 500, workloads.Fixed(10*time.Millisecond)
+		w.Duration = workloads.Duration(time.Second)
 	}))
 	// A busy machine may keep its goroutines from running; then it must say so.
 	if hurried := run.Generator.SchedulingP99 > int64(hardlyRuns); run.Valid() == hurried {
@@ -102,9 +102,9 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 // late it was is the generator's figure.
 func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 	v := lock(t, strategies.Info{}, 1000, wait)
-	run := really(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold = 50, 1000, spec.Dist{}
-		w.Duration = spec.Duration(2 * time.Second) // a machine that stands still for half a second moves no median
+	run := really(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
+		w.Duration = workloads.Duration(2 * time.Second) // a machine that stands still for half a second moves no median
 	}))
 	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
 	if wait == nil || service == nil || wait.NS > 2*service.NS {
@@ -122,8 +122,8 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 		}
 		return wait(ctx, slots)
 	})
-	run := really(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Rate, w.Hold, w.Duration = 200, 100_000, spec.Dist{}, spec.Duration(700*time.Millisecond)
+	run := really(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Rate, w.Hold, w.Duration = 200, 100_000, workloads.Dist{}, workloads.Duration(700*time.Millisecond)
 	}))
 	if run.Valid() {
 		t.Errorf("valid: %d of 70,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
@@ -132,11 +132,11 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 
 func TestStagesKeepClientsOut(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	second := func(target float64) spec.Stage {
-		return spec.Stage{Duration: spec.Duration(100 * time.Millisecond), Target: target}
+	second := func(target float64) workloads.Stage {
+		return workloads.Stage{Duration: workloads.Duration(100 * time.Millisecond), Target: target}
 	}
-	run := do(t, v, workload(func(w *spec.Spec) {
-		w.Clients, w.Stages, w.Duration = 3, spec.Stages{second(1), second(2)}, spec.Duration(200*time.Millisecond)
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Stages, w.Duration = 3, workloads.Stages{second(1), second(2)}, workloads.Duration(200*time.Millisecond)
 	}))
 	if run.Fairness.TurnsMin != 0 || run.Fairness.TurnsMax == 0 || run.Fairness.Jain != nil {
 		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // control is how the clients of a run are stopped.
@@ -103,7 +103,7 @@ func (r *run) start(ctx context.Context) {
 
 // clientRandom is a client's own source in a round: what it draws does not depend
 // on who runs when.
-func clientRandom(w spec.Spec, round, id int) *rand.Rand {
+func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
 

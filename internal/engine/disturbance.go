@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // disturbance brings the workload's faults about when they are due, and watches
@@ -39,7 +39,7 @@ type disturbance struct {
 
 // fault is one of the workload's.
 type fault struct {
-	spec    spec.Fault
+	spec    workloads.Fault
 	strikes []*strike
 	open    []*strike // that more is to be seen of
 	missed  []string
@@ -132,13 +132,13 @@ func (d *disturbance) schedule(f *fault) {
 // bring has a fault come about and returns when it is over.
 func (d *disturbance) bring(f *fault) error {
 	switch f.spec.Name {
-	case spec.HolderCrash:
+	case workloads.HolderCrash:
 		return d.crashHolder(f)
-	case spec.HolderPause:
+	case workloads.HolderPause:
 		return d.pauseHolder(f)
-	case spec.WaiterCrash:
+	case workloads.WaiterCrash:
 		return d.crashWaiters(f)
-	case spec.CrashBetween:
+	case workloads.CrashBetween:
 		return d.crashBetween(f)
 	}
 	r := d.run

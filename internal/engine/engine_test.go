@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestMain(m *testing.M) {
@@ -71,11 +71,11 @@ func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Co
 	return v
 }
 
-func workload(change func(*spec.Spec)) spec.Spec {
-	w := spec.Default()
+func workload(change func(*workloads.Spec)) workloads.Spec {
+	w := workloads.Default()
 	w.Clients, w.Instances = 8, 2
-	w.Warmup, w.Duration = spec.Duration(20*time.Millisecond), spec.Duration(300*time.Millisecond)
-	w.Hold = spec.Fixed(time.Millisecond)
+	w.Warmup, w.Duration = workloads.Duration(20*time.Millisecond), workloads.Duration(300*time.Millisecond)
+	w.Hold = workloads.Fixed(time.Millisecond)
 	if change != nil {
 		change(&w)
 	}
@@ -83,19 +83,19 @@ func workload(change func(*spec.Spec)) spec.Spec {
 }
 
 // do has the engine run in virtual time, which no stall of the machine can disturb.
-func do(t *testing.T, v strategies.Variant, w spec.Spec) (run results.Run) {
+func do(t *testing.T, v strategies.Variant, w workloads.Spec) (run results.Run) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { run = perform(t, v, w, true) })
 	return run
 }
 
 // really has it run in real time.
-func really(t *testing.T, v strategies.Variant, w spec.Spec) results.Run {
+func really(t *testing.T, v strategies.Variant, w workloads.Spec) results.Run {
 	t.Helper()
 	return perform(t, v, w, false)
 }
 
-func perform(t *testing.T, v strategies.Variant, w spec.Spec, virtual bool) results.Run {
+func perform(t *testing.T, v strategies.Variant, w workloads.Spec, virtual bool) results.Run {
 	t.Helper()
 	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1, VirtualTime: virtual}.Run(context.Background())
 	if err != nil {
@@ -176,8 +176,8 @@ func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 func TestIterationsAreExact(t *testing.T) {
 	for _, hold := range []time.Duration{0, time.Millisecond} {
 		v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-		run := really(t, v, workload(func(w *spec.Spec) {
-			w.Iterations, w.Hold, w.Warmup = 200, spec.Fixed(hold), 0
+		run := really(t, v, workload(func(w *workloads.Spec) {
+			w.Iterations, w.Hold, w.Warmup = 200, workloads.Fixed(hold), 0
 		}))
 		if run.Speed.Acquisitions != 200 {
 			t.Errorf("hold %v: %d acquisitions, want 200", hold, run.Speed.Acquisitions)
@@ -190,9 +190,9 @@ func TestIterationsAreExact(t *testing.T) {
 
 func TestTimeoutsAreResults(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	timeout := spec.Duration(2 * time.Millisecond)
-	run := do(t, v, workload(func(w *spec.Spec) {
-		w.Timeout, w.Hold = &timeout, spec.Fixed(20*time.Millisecond)
+	timeout := workloads.Duration(2 * time.Millisecond)
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Timeout, w.Hold = &timeout, workloads.Fixed(20*time.Millisecond)
 	}))
 	if run.Waiting.GaveUp == 0 || len(run.Errors) > 0 {
 		t.Errorf("gave up %d times, errors %v", run.Waiting.GaveUp, run.Errors)
@@ -204,8 +204,8 @@ func TestTimeoutsAreResults(t *testing.T) {
 
 func TestTryLockNeedsATryLock(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	zero := spec.Duration(0)
-	_, err := Job{Strategy: v, Workload: workload(func(w *spec.Spec) { w.Timeout = &zero }), Round: 1}.Run(context.Background())
+	zero := workloads.Duration(0)
+	_, err := Job{Strategy: v, Workload: workload(func(w *workloads.Spec) { w.Timeout = &zero }), Round: 1}.Run(context.Background())
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "--timeout 0") {
 		t.Errorf("error %v", err)
 	}
@@ -213,7 +213,7 @@ func TestTryLockNeedsATryLock(t *testing.T) {
 
 func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	w := workload(func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
+	w := workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	var run *results.Run
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -260,7 +260,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 		}
 		return wait(ctx, slots)
 	})
-	run := do(t, v, workload(func(w *spec.Spec) { w.Hold = spec.Fixed(100 * time.Microsecond) }))
+	run := do(t, v, workload(func(w *workloads.Spec) { w.Hold = workloads.Fixed(100 * time.Microsecond) }))
 	if run.Fairness.Starved == nil || *run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
 		t.Errorf("fairness %+v", run.Fairness)
 	}
@@ -280,7 +280,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 
 func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
-	run := do(t, v, workload(func(w *spec.Spec) { w.Coalesce = true }))
+	run := do(t, v, workload(func(w *workloads.Spec) { w.Coalesce = true }))
 	// Two instances of four clients: at most two are ever after the lock.
 	if run.Waiting.Open == 0 || run.Speed.Served <= run.Speed.Acquisitions {
 		t.Errorf("%d served by %d acquisitions", run.Speed.Served, run.Speed.Acquisitions)
@@ -295,7 +295,7 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 
 func TestTheTimelineIsTheWindow(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	run := do(t, v, workload(func(w *spec.Spec) { w.Duration = spec.Duration(1300 * time.Millisecond) }))
+	run := do(t, v, workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(1300 * time.Millisecond) }))
 	if len(run.Timeline) != 2 {
 		t.Fatalf("%d slices of 1.3 s, want 2: %+v", len(run.Timeline), run.Timeline)
 	}

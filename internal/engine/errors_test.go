@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // failing is a lock of which each so-many-th release fails, although it releases.
@@ -44,7 +44,7 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 		every int64
 		valid bool
 	}{{50, false}, {90, false}, {150, true}, {1000, true}} {
-		run := do(t, failing(t, test.every), workload(func(w *spec.Spec) { w.Duration = spec.Duration(3 * time.Second) }))
+		run := do(t, failing(t, test.every), workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(3 * time.Second) }))
 		if run.Valid() != test.valid || run.Speed.Acquisitions < 1000 {
 			t.Errorf("an error each %d acquisitions: invalid %q, errors %v, %d acquisitions", test.every, run.Invalid, run.Errors, run.Speed.Acquisitions)
 		}

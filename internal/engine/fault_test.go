@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"math"
@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/selfcheck"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // An engine that takes every release for 5 % of its hold too early shortens the
@@ -27,7 +27,7 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 		var verdict results.Finding
 		all.Go(func() { honest, _ = byTheServersClock(t, nil) })
 		all.Go(func() {
-			short, verdict = byTheServersClock(t, func(job workloads.Job) workloads.Job {
+			short, verdict = byTheServersClock(t, func(job engine.Job) engine.Job {
 				return job.Misreading(func(granted, released int64) int64 { return released - (released-granted)/20 })
 			})
 		})
@@ -53,7 +53,7 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 
 // byTheServersClock is by how much holds are recorded longer than the server's clock
 // says, in percent, and the check's verdict.
-func byTheServersClock(t *testing.T, change func(workloads.Job) workloads.Job) (longer float64, verdict results.Finding) {
+func byTheServersClock(t *testing.T, change func(engine.Job) engine.Job) (longer float64, verdict results.Finding) {
 	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
 		Redis: servers.Options{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
 		Effort: selfcheck.Effort{Queues: []string{"local"}, Customers: 400, Loads: []float64{0.7}, Window: time.Second},

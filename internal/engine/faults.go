@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Faults bring about what goes wrong outside of the clients: on the servers, and
@@ -16,7 +16,7 @@ type Faults interface {
 	// straight one.
 	Detour(instance int) strategies.Through
 	// Prepare does what precedes a fault, and looks whether it can come about.
-	Prepare(ctx context.Context, fault spec.Fault, where Scene) (Blow, error)
+	Prepare(ctx context.Context, fault workloads.Fault, where Scene) (Blow, error)
 }
 
 // ErrNoTarget is returned by Faults.Prepare when there is nothing of the strategy's that

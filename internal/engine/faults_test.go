@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"context"
@@ -9,27 +9,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 const shortTTL = 200 * time.Millisecond
 
 // faulty is a job of a few clients, each in an instance of its own, to whom something happens.
-func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*spec.Spec), faults ...string) workloads.Job {
+func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec), faults ...string) engine.Job {
 	t.Helper()
 	variants, err := strategies.ParseVariants(strategy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := job(t, server, "spin", func(w *spec.Spec) {
-		w.Clients, w.Instances, w.TTL = 3, 3, spec.Duration(shortTTL)
-		w.Hold, w.Warmup, w.Duration = spec.Fixed(5*time.Millisecond), 0, spec.Duration(1500*time.Millisecond)
+	j := job(t, server, "spin", func(w *workloads.Spec) {
+		w.Clients, w.Instances, w.TTL = 3, 3, workloads.Duration(shortTTL)
+		w.Hold, w.Warmup, w.Duration = workloads.Fixed(5*time.Millisecond), 0, workloads.Duration(1500*time.Millisecond)
 		for _, text := range faults {
-			fault, err := spec.ParseFault(text)
+			fault, err := workloads.ParseFault(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func faulty(t *testing.T, server *redistest.Server, strategy string, change func
 
 // carriedOut runs it and returns what it came to. That the books balance, that
 // everybody comes back and nothing stays connected goes for every fault.
-func carriedOut(t *testing.T, j workloads.Job) *results.Run {
+func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	t.Helper()
 	run, err := j.Run(t.Context())
 	if err != nil {
@@ -86,22 +86,22 @@ func only(t *testing.T, run *results.Run) results.Strike {
 	return run.Faults[0].Strikes[0]
 }
 
-func counting(fence spec.Fence) func(*spec.Spec) {
-	return func(w *spec.Spec) { w.Work, w.Fence = spec.WorkCounter, fence }
+func counting(fence workloads.Fence) func(*workloads.Spec) {
+	return func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, fence }
 }
 
 // outlived has a holder stand still for ten times the TTL, so that others have the
 // time to get the lock on a busy machine too.
-func outlived(fence spec.Fence) (change func(*spec.Spec), fault string) {
-	return func(w *spec.Spec) {
+func outlived(fence workloads.Fence) (change func(*workloads.Spec), fault string) {
+	return func(w *workloads.Spec) {
 		counting(fence)(w)
-		w.Duration = spec.Duration(2500 * time.Millisecond)
+		w.Duration = workloads.Duration(2500 * time.Millisecond)
 	}, "holder-pause:at=50ms,for=2s"
 }
 
 func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 	together(t, []string{"spin", "pubsub", "fair", "handoff"}, func(t *testing.T, strategy string) {
-		change, fault := outlived(spec.FenceOff)
+		change, fault := outlived(workloads.FenceOff)
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		s := only(t, run)
 		if s.Late == 0 || s.LateNS == 0 || s.LastedNS < int64(2*shortTTL) {
@@ -121,7 +121,7 @@ func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 
 func TestFencingStopsThePausedHolder(t *testing.T) {
 	together(t, []string{"fenced", "handoff"}, func(t *testing.T, strategy string) {
-		change, fault := outlived(spec.FenceAll)
+		change, fault := outlived(workloads.FenceAll)
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		if s := only(t, run); s.Late == 0 {
 			t.Errorf("strike %+v", s)
@@ -139,8 +139,8 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 		if strategy == "setnx" {
 			texts = append(texts, "holder-pause:at=1s")
 		}
-		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *spec.Spec) {
-			w.TTL, w.Duration = spec.Duration(ttl), spec.Duration(3500*time.Millisecond)
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
+			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(3500*time.Millisecond)
 		}, texts...))
 		s := only(t, run)
 		if s.Overlaps+s.Late > 0 {
@@ -177,7 +177,7 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 		{"setnx-expire", 2, true}, // with the lock in its hands
 		{"spin", 1, true},
 	}, func(t *testing.T, c crash) {
-		longer := func(w *spec.Spec) { w.Duration = spec.Duration(2500 * time.Millisecond) }
+		longer := func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }
 		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, longer, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
 		if s := only(t, run); (s.RecoveryNS != nil) != c.recovers {
 			t.Errorf("strike %+v", s)
@@ -196,8 +196,8 @@ func TestDeadWaitersCost(t *testing.T) {
 	cases := []queue{{"fair:wait-timeout=" + timeout.String(), 1}, {"fair:wait-timeout=" + timeout.String(), 5}, {"handoff", 5}}
 	stalls := make([]time.Duration, len(cases))
 	together(t, []int{0, 1, 2}, func(t *testing.T, i int) {
-		run := carriedOut(t, faulty(t, redistest.Start(t), cases[i].strategy, func(w *spec.Spec) {
-			w.TTL, w.Duration = spec.Duration(3*shortTTL), spec.Duration(window) // for half a TTL they get to queue
+		run := carriedOut(t, faulty(t, redistest.Start(t), cases[i].strategy, func(w *workloads.Spec) {
+			w.TTL, w.Duration = workloads.Duration(3*shortTTL), workloads.Duration(window) // for half a TTL they get to queue
 		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", cases[i].dead)))
 		s := only(t, run)
 		// A stall of the machine in the end may be longer than what the dead cost handoff.
@@ -217,7 +217,7 @@ func TestDeadWaitersCost(t *testing.T) {
 
 func TestFaultsComeAgain(t *testing.T) {
 	t.Parallel()
-	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *spec.Spec) { w.Duration = spec.Duration(2500 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
+	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
 	for i, most := range []int{9, 5} {
 		if n := len(run.Faults[i].Strikes); n < 2 || n > most {
 			t.Errorf("%v struck %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
@@ -228,8 +228,8 @@ func TestFaultsComeAgain(t *testing.T) {
 func TestFaultsAreOfRedisAndItsClients(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"local", "atomic"} {
-		_, err := faulty(t, redistest.Start(t), strategy, counting(spec.FenceOff), "holder-crash:at=100ms").Run(t.Context())
-		if !errors.Is(err, workloads.ErrUnsupported) {
+		_, err := faulty(t, redistest.Start(t), strategy, counting(workloads.FenceOff), "holder-crash:at=100ms").Run(t.Context())
+		if !errors.Is(err, engine.ErrUnsupported) {
 			t.Errorf("%s: error %v", strategy, err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestAnInterruptEndsAFault(t *testing.T) {
 	server := redistest.Start(t)
 	var run *results.Run
 	for _, soon := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
-		j := faulty(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
+		j := faulty(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
 		ctx, cancel := context.WithCancel(t.Context())
 		j.Phase = func(phase string) {
 			if phase == "measure" {

@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // TestGeneratorsOfASession has two of them contend for the same key, one for longer
@@ -68,8 +68,8 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 	var wg sync.WaitGroup
 	start := time.Now().Add(soon)
 	for _, generator := range []string{"a", "b"} {
-		j := job(t, server, "fair", func(w *spec.Spec) {
-			w.Clients, w.Instances, w.Hold, w.Duration = 4, 2, spec.Fixed(5*time.Millisecond), spec.Duration(time.Second)
+		j := job(t, server, "fair", func(w *workloads.Spec) {
+			w.Clients, w.Instances, w.Hold, w.Duration = 4, 2, workloads.Fixed(5*time.Millisecond), workloads.Duration(time.Second)
 			if generator == long {
 				w.Duration *= 2
 			}
@@ -98,7 +98,7 @@ func begunLate(run *results.Run) bool {
 func TestStart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	short := func(w *spec.Spec) { w.Warmup, w.Duration = 0, spec.Duration(100*time.Millisecond) }
+	short := func(w *workloads.Spec) { w.Warmup, w.Duration = 0, workloads.Duration(100*time.Millisecond) }
 	j := job(t, server, "spin", short)
 	j.Start = time.Now().Add(1500 * time.Millisecond)
 	run, err := j.Run(t.Context())

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"sync/atomic"

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // instance is one application instance: its own connections, its own Locker.
@@ -77,10 +77,10 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		}
 		i.trier = trier
 	}
-	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil && r.Workload.Work != spec.WorkCounter {
+	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil && r.Workload.Work != workloads.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
 	}
-	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.InClients }) {
+	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {

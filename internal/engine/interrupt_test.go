@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"context"
@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // interrupting is a Target that has the run interrupted just as it looks.
 type interrupting struct {
-	workloads.Target
+	engine.Target
 	measuring atomic.Bool
 	interrupt func()
 }
@@ -28,7 +28,7 @@ func (i *interrupting) Read(ctx context.Context) (results.Reading, error) {
 
 // What an interrupt cuts short is no error.
 func TestAnInterruptedLookIsNoError(t *testing.T) {
-	j := job(t, redistest.Start(t), "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
+	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	target := &interrupting{Target: j.Target, interrupt: cancel}

@@ -1,6 +1,6 @@
-// Package workloads is what the clients do, and the engine that has them do it
-// and books what happens.
-package workloads
+// Package engine has the clients of a workload contend for a lock, and books what
+// happens.
+package engine
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 var (
@@ -36,7 +36,7 @@ const Prefix = "lockbench:"
 // Job is one strategy to be driven through a workload once.
 type Job struct {
 	Strategy strategies.Variant
-	Workload spec.Spec
+	Workload workloads.Spec
 	Target   Target // nil will do for strategies that need no nodes
 
 	Session string // identifies the keys and connections of all runs of a session
@@ -82,7 +82,7 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 		return nil, err
 	}
 	for _, f := range j.Workload.Faults {
-		if j.Faults == nil && f.Kind().Place != spec.InClients {
+		if j.Faults == nil && f.Kind().Place != workloads.InClients {
 			return nil, fmt.Errorf("there is nothing that could bring about %s", f.Name)
 		}
 	}
@@ -156,7 +156,7 @@ type run struct {
 	recorder  *measure.Recorder
 	audit     []*measure.Key // by key
 	arrivals  *arrivals      // nil for a closed loop
-	chooser   spec.Chooser
+	chooser   workloads.Chooser
 	timeline  timeline
 	herd      *herd // nil without
 	// disturbance is nil without faults.
@@ -211,8 +211,8 @@ func (r *run) phase(name string) {
 func (r *run) remote() bool { return NeedsRedis(r.info, r.Workload) }
 
 // NeedsRedis says whether a strategy under a workload talks to Redis.
-func NeedsRedis(info strategies.Info, w spec.Spec) bool {
-	return info.Nodes > 0 || w.Work == spec.WorkCounter
+func NeedsRedis(info strategies.Info, w workloads.Spec) bool {
+	return info.Nodes > 0 || w.Work == workloads.WorkCounter
 }
 
 // patience is how long a question to the servers may take.

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 // Observer looks on at every acquisition of a run, for those who check the
 // harness itself. Its methods are called by the clients' own goroutines, several

@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Nobody is told that a claim held without a word on the holds that outlived it. Who has
@@ -24,9 +24,9 @@ func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 		{"spin", 0, time.Minute, false},
 		{"pubsub", 300 * time.Millisecond, 200 * time.Millisecond, false},
 	} {
-		j := job(t, redis, test.strategy, func(w *spec.Spec) {
+		j := job(t, redis, test.strategy, func(w *workloads.Spec) {
 			w.Clients, w.Instances, w.Iterations = 1, 1, 2
-			w.TTL, w.Hold = spec.Duration(test.ttl), spec.Fixed(test.hold)
+			w.TTL, w.Hold = workloads.Duration(test.ttl), workloads.Fixed(test.hold)
 		})
 		run, err := j.Run(t.Context())
 		if err != nil {

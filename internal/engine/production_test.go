@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // A holder that outstays its lease is refused by a resource that learns from every
@@ -16,11 +16,11 @@ import (
 func TestAResourceRefusesStaleTokens(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
-		fence          spec.Fence
+		fence          workloads.Fence
 		loses, refuses bool
-	}{{spec.FenceAll, false, true}, {spec.FenceWrites, true, true}, {spec.FenceOff, true, false}} {
-		j := job(t, server, "fenced", func(w *spec.Spec) {
-			w.Work, w.Fence, w.TTL = spec.WorkCounter, test.fence, spec.Duration(20*time.Millisecond)
+	}{{workloads.FenceAll, false, true}, {workloads.FenceWrites, true, true}, {workloads.FenceOff, true, false}} {
+		j := job(t, server, "fenced", func(w *workloads.Spec) {
+			w.Work, w.Fence, w.TTL = workloads.WorkCounter, test.fence, workloads.Duration(20*time.Millisecond)
 			if err := w.Hold.UnmarshalText([]byte("uniform:1ms,60ms")); err != nil {
 				t.Fatal(err)
 			}
@@ -55,8 +55,8 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 		strategy    string
 		least, most float64 // attempts, of 19 waiters in 4 instances
 	}{{"blpop", 1, 1}, {"pubsub", 1, 4}, {"pubsub-broadcast", 10, 19}} {
-		run, err := job(t, server, test.strategy, func(w *spec.Spec) {
-			w.Gather, w.Warmup, w.Iterations = spec.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
+		run, err := job(t, server, test.strategy, func(w *workloads.Spec) {
+			w.Gather, w.Warmup, w.Iterations = workloads.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
 		}).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +80,8 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 func tooBusy(why string) bool { return strings.HasPrefix(why, "it was observed for") }
 
 func TestASpinningHolderIsExact(t *testing.T) {
-	run, err := job(t, redistest.Start(t), "spin", func(w *spec.Spec) {
-		w.Clients, w.Instances, w.Work, w.Hold = 1, 1, spec.WorkSpin, spec.Fixed(100*time.Microsecond)
+	run, err := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
+		w.Clients, w.Instances, w.Work, w.Hold = 1, 1, workloads.WorkSpin, workloads.Fixed(100*time.Microsecond)
 		w.Warmup, w.Iterations = 0, 300
 	}).Run(t.Context())
 	if err != nil {

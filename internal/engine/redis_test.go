@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"context"
@@ -7,24 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-func job(t *testing.T, server *redistest.Server, strategy string, change func(*spec.Spec)) workloads.Job {
+func job(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec)) engine.Job {
 	t.Helper()
 	v, err := strategies.NewVariant(strategy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := spec.Default()
+	w := workloads.Default()
 	w.Clients, w.Instances = 20, 4
-	w.Warmup, w.Duration = spec.Duration(100*time.Millisecond), spec.Duration(500*time.Millisecond)
+	w.Warmup, w.Duration = workloads.Duration(100*time.Millisecond), workloads.Duration(500*time.Millisecond)
 	change(&w)
 	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "test"})
 	if err != nil {
@@ -35,7 +35,7 @@ func job(t *testing.T, server *redistest.Server, strategy string, change func(*s
 			t.Error(err)
 		}
 	})
-	return workloads.Job{Strategy: v, Workload: w, Target: target, Session: "test", Number: 1, Round: 1, Order: 1}
+	return engine.Job{Strategy: v, Workload: w, Target: target, Session: "test", Number: 1, Round: 1, Order: 1}
 }
 
 func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
 		strategy string
 		loses    bool
 	}{{"spin", false}, {"atomic", false}, {"noop", true}} {
-		run, err := job(t, server, test.strategy, func(w *spec.Spec) { w.Work, w.Iterations = spec.WorkCounter, 300 }).Run(t.Context())
+		run, err := job(t, server, test.strategy, func(w *workloads.Spec) { w.Work, w.Iterations = workloads.WorkCounter, 300 }).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +61,8 @@ func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {
 }
 
 func TestAtomicIsNoLock(t *testing.T) {
-	_, err := job(t, redistest.Start(t), "atomic", func(*spec.Spec) {}).Run(t.Context())
-	if !errors.Is(err, workloads.ErrUnsupported) {
+	_, err := job(t, redistest.Start(t), "atomic", func(*workloads.Spec) {}).Run(t.Context())
+	if !errors.Is(err, engine.ErrUnsupported) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestAtomicIsNoLock(t *testing.T) {
 // have seen.
 func TestTheServersCountsAreTheObservers(t *testing.T) {
 	server := redistest.Start(t)
-	j := job(t, server, "spin", func(w *spec.Spec) {
+	j := job(t, server, "spin", func(w *workloads.Spec) {
 		w.Clients, w.Instances, w.Warmup, w.Iterations = 1, 1, 0, 2000
 	})
 	before := observe(t, server)
@@ -132,7 +132,7 @@ type eventually struct {
 
 func (e *eventually) Holding(int)   {}
 func (e *eventually) Releasing(int) {}
-func (e *eventually) Acquired(a workloads.Acquisition) {
+func (e *eventually) Acquired(a engine.Acquisition) {
 	if a.Counted && e.n.Add(-1) == 0 {
 		e.do()
 	}
@@ -140,12 +140,12 @@ func (e *eventually) Acquired(a workloads.Acquisition) {
 
 func TestARunEndsWhenRedisDies(t *testing.T) {
 	server := redistest.Start(t)
-	j := job(t, server, "spin", func(w *spec.Spec) { w.Duration = spec.Duration(time.Minute) })
+	j := job(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
 	kill := &eventually{do: server.Kill}
 	kill.n.Store(100)
 	j.Observer = kill
 	run, err := j.Run(t.Context())
-	if !errors.Is(err, workloads.ErrServerGone) {
+	if !errors.Is(err, engine.ErrServerGone) {
 		t.Fatalf("error %v", err)
 	}
 	if run == nil || run.Failure == "" || run.Valid() || len(run.Errors) == 0 || run.Speed.Acquisitions == 0 {
@@ -160,9 +160,9 @@ func TestARunEndsWhenRedisDies(t *testing.T) {
 // loop: the arrivals it kept waiting are counted from when they were due.
 func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	server := redistest.Start(t)
-	j := job(t, server, "spin", func(w *spec.Spec) {
+	j := job(t, server, "spin", func(w *workloads.Spec) {
 		w.Clients, w.Instances, w.Rate = 200, 2, 200
-		w.Duration = spec.Duration(4 * time.Second)
+		w.Duration = workloads.Duration(4 * time.Second)
 	})
 	j.Phase = func(phase string) {
 		if phase == "measure" {

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"flag"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 var update = flag.Bool("update", false, "write the golden file anew")
@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 // The same seed is the same sequence of keys, holds and arrivals, in this version
 // and the next.
 func TestASeedIsASequence(t *testing.T) {
-	var draft spec.Draft
+	var draft workloads.Draft
 	for name, value := range map[string]string{
 		"clients": "2", "keys": "16", "key-dist": "zipf:0.99", "hold": "lognormal:2ms,0.8", "think": "exp:1ms", "rate": "1000/s", "seed": "42",
 	} {

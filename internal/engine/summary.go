@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // summarise turns what was recorded into the run's part of the report.
@@ -139,7 +139,7 @@ func (r *run) safety(left []string) results.Safety {
 	s := measure.Audit(r.audit)
 	s.Stuck = len(r.stuck)
 	s.LostUpdates = r.lost
-	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != spec.FenceOff {
+	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != workloads.FenceOff {
 		refused := r.refused.Load()
 		s.Refused = &refused
 	}
@@ -248,7 +248,7 @@ func (r *run) labels(result *results.Run) []string {
 		labels = append(labels, "busy machine")
 	}
 	labels = append(labels, disturbed...)
-	if slices.ContainsFunc(r.Workload.Faults, func(f spec.Fault) bool { return f.Kind().Place == spec.OnNetwork }) {
+	if slices.ContainsFunc(r.Workload.Faults, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
 		labels = append(labels, "through proxies")
 	}
 	if label := r.shortOfARound(result); label != "" {

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 const (
@@ -78,7 +78,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
 	}
-	if r.Workload.Work == spec.WorkCounter {
+	if r.Workload.Work == workloads.WorkCounter {
 		counter := r.resource(first.nodes[0].Client, counterOf(key), lease)
 		n, err := counter.read(ctx)
 		faults = append(faults, err, counter.write(ctx, n))

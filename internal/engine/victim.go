@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // victim is a process to which something happens: an application instance of its
@@ -43,7 +43,7 @@ func (d *disturbance) victim(clients int) (*victim, error) {
 		random:   rand.New(rand.NewPCG(uint64(r.Workload.Seed), uint64(r.Round)<<32|strangers|uint64(d.victims.Add(1)))),
 		waiter:   measure.NewWaiter(r.Workload.Clients),
 	}
-	nodes, err := r.Target.Connect(d.ctx, r.name, min(clients, spec.MaxPool), v.wire.through)
+	nodes, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
 	if err != nil {
 		return nil, fmt.Errorf("connect the victim: %w", err)
 	}
@@ -134,7 +134,7 @@ func (v *victim) acquire(ctx context.Context) error {
 
 // counter is what it works on; nil where the workload has none.
 func (v *victim) counter() resource {
-	if v.run.Workload.Work != spec.WorkCounter {
+	if v.run.Workload.Work != workloads.WorkCounter {
 		return nil
 	}
 	return v.run.resource(v.instance.nodes[0].Client, counterOf(v.run.keys[v.key]), v.lease)

@@ -1,4 +1,4 @@
-package workloads_test
+package engine_test
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/spin"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // meddler is spin, whose victims do something more with the lock in their hands.
@@ -66,8 +66,8 @@ func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 	t.Parallel()
 	chatty := meddling(func(ctx context.Context, client redis.UniversalClient, _ string) { _ = client.Echo(ctx, "mine").Err() }, nothing)
 	const ttl = time.Second // no stall of the machine makes the living as late
-	run := carriedOut(t, faulty(t, redistest.Start(t), chatty, func(w *spec.Spec) {
-		w.TTL, w.Duration = spec.Duration(ttl), spec.Duration(4*time.Second)
+	run := carriedOut(t, faulty(t, redistest.Start(t), chatty, func(w *workloads.Spec) {
+		w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(4*time.Second)
 	}, "crash-between:at=50ms,command=1"))
 	s := only(t, run)
 	if s.LateNS > int64(ttl) || s.Overlaps > 0 {
@@ -82,7 +82,7 @@ func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 // it either, and releases.
 func TestAHolderThatCannotReadDoesNotWrite(t *testing.T) {
 	together(t, []string{"holder-pause:at=100ms,for=1100ms", "holder-crash:at=100ms"}, func(t *testing.T, text string) {
-		counter := func(key string) string { return workloads.Prefix + key + ":counter" }
+		counter := func(key string) string { return engine.Prefix + key + ":counter" }
 		value := ""
 		unreadable := meddling(func(ctx context.Context, client redis.UniversalClient, key string) {
 			value = client.Get(ctx, counter(key)).Val()
@@ -93,9 +93,9 @@ func TestAHolderThatCannotReadDoesNotWrite(t *testing.T) {
 				client.Set(ctx, counter(key), value, 0)
 			}
 		})
-		run := carriedOut(t, faulty(t, redistest.Start(t), unreadable, func(w *spec.Spec) {
-			counting(spec.FenceOff)(w)
-			w.TTL = spec.Duration(time.Second) // nobody else sees the counter before it can be read again
+		run := carriedOut(t, faulty(t, redistest.Start(t), unreadable, func(w *workloads.Spec) {
+			counting(workloads.FenceOff)(w)
+			w.TTL = workloads.Duration(time.Second) // nobody else sees the counter before it can be read again
 		}, text))
 		if f := run.Faults[0]; len(f.Strikes) > 0 || len(f.Missed) != 1 {
 			t.Errorf("it struck: %+v", f)

@@ -1,4 +1,4 @@
-package workloads
+package engine
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // counterOf is the counter that a key's lock protects.
@@ -19,9 +19,9 @@ func counterOf(key string) string { return Prefix + key + ":counter" }
 // before and write it back one higher after.
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
 	switch c.run.Workload.Work {
-	case spec.WorkCounter:
+	case workloads.WorkCounter:
 		return c.count(key, until, lease)
-	case spec.WorkSpin:
+	case workloads.WorkSpin:
 		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
 		}
 	default:
@@ -81,9 +81,9 @@ func (r *run) resource(server redis.UniversalClient, counter string, lease strat
 	open := unguarded{server, counter}
 	fenced, _ := strategies.As[strategies.Fenced](lease)
 	switch {
-	case fenced == nil || r.Workload.Fence == spec.FenceOff:
+	case fenced == nil || r.Workload.Fence == workloads.FenceOff:
 		return open
-	case r.Workload.Fence == spec.FenceWrites:
+	case r.Workload.Fence == workloads.FenceWrites:
 		return writesGuarded{open, guarded{server, counter, fenced.FencingToken()}}
 	default:
 		return guarded{server, counter, fenced.FencingToken()}
@@ -114,7 +114,7 @@ func (u unguarded) write(ctx context.Context, n int64) error {
 // lostUpdates compares each counter with the increments made; nil where there
 // are none to compare, or it cannot be told which were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.Workload.Work != spec.WorkCounter || r.shared() || r.uncertain.Load() > 0 || r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
+	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -4,18 +4,18 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Check names every fault that cannot come about on such servers, or must not: on a
 // user's unless he allows it. A zero topology is not known yet.
-func Check(all []spec.Fault, topology servers.Topology, started, allowed bool) []error {
+func Check(all []workloads.Fault, topology servers.Topology, started, allowed bool) []error {
 	var wrong []error
 	for _, f := range all {
 		kind := f.Kind()
 		name := "--fault " + f.Name
 		switch {
-		case kind.Place != spec.OnServers:
+		case kind.Place != workloads.OnServers:
 		case !started && kind.Owned:
 			wrong = append(wrong, fmt.Errorf("%s needs a Redis that lockbench starts itself", name))
 		case !started && !allowed:

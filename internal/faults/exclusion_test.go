@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // Confirmed locks are lost by a failover to a replica that has not heard of them. WAIT
@@ -53,7 +53,7 @@ func heldByNobody(_ results.Strike, run *outcome) bool {
 	const killing, noticing = int64(200 * time.Millisecond), int64(time.Second)
 	down, forgot := run.Faults[0].Strikes[0], run.Faults[1].Strikes[0]
 	back := max(down.AtNS+down.LastedNS, forgot.AtNS+forgot.LastedNS, int64(6*time.Second))
-	return !slices.ContainsFunc(run.acquired, func(a workloads.Acquisition) bool {
+	return !slices.ContainsFunc(run.acquired, func(a engine.Acquisition) bool {
 		return a.Granted > down.AtNS+killing && a.Granted < min(forgot.AtNS, down.AtNS+down.LastedNS) && a.Released > back+noticing
 	})
 }

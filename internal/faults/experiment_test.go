@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 const (
@@ -36,7 +36,7 @@ type experiment struct {
 // outcome is what an experiment came to, and how.
 type outcome struct {
 	*results.Run
-	acquired []workloads.Acquisition // in the order of their grants
+	acquired []engine.Acquisition // in the order of their grants
 }
 
 // longestGap is for how long a client got nothing at most, and how many locks others
@@ -62,18 +62,18 @@ const enough = 100
 
 // watch is an Observer, and Faults that it knows the end of.
 type watch struct {
-	workloads.Faults
+	engine.Faults
 	done func() // once there were enough; nil is never
 
 	mu       sync.Mutex
-	acquired []workloads.Acquisition
+	acquired []engine.Acquisition
 	over     int // acquisitions until all faults were over; 0 before
 }
 
 func (w *watch) Holding(int)   {}
 func (w *watch) Releasing(int) {}
 
-func (w *watch) Acquired(a workloads.Acquisition) {
+func (w *watch) Acquired(a engine.Acquisition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acquired = append(w.acquired, a)
@@ -82,7 +82,7 @@ func (w *watch) Acquired(a workloads.Acquisition) {
 	}
 }
 
-func (w *watch) Prepare(ctx context.Context, fault spec.Fault, where workloads.Scene) (workloads.Blow, error) {
+func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
 	blow, err := w.Faults.Prepare(ctx, fault, where)
 	last := &blow.End
 	if blow.End == nil {
@@ -101,9 +101,9 @@ func (w *watch) Prepare(ctx context.Context, fault spec.Fault, where workloads.S
 }
 
 func (e experiment) run(t *testing.T) {
-	var all []spec.Fault
+	var all []workloads.Fault
 	for text := range strings.FieldsSeq(e.fault) {
-		fault, err := spec.ParseFault(text)
+		fault, err := workloads.ParseFault(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func (e experiment) run(t *testing.T) {
 	if err := server.Settle(t.Context()); err != nil { // the replicas have it
 		t.Fatal(err)
 	}
-	w := spec.Default()
+	w := workloads.Default()
 	w.Clients, w.Instances = 3, 3
 	if err := w.Hold.UnmarshalText([]byte(e.hold)); err != nil {
 		t.Fatal(err)
@@ -136,14 +136,14 @@ func (e experiment) run(t *testing.T) {
 	defer cancel()
 	seen := &watch{}
 	// go-redis may wait a second before it dials a server again that had gone.
-	w.Warmup, w.TTL, w.Duration, w.Faults = 0, spec.Duration(max(ttl, long*3/2)), spec.Duration(long*3/2+3500*time.Millisecond), all
+	w.Warmup, w.TTL, w.Duration, w.Faults = 0, workloads.Duration(max(ttl, long*3/2)), workloads.Duration(long*3/2+3500*time.Millisecond), all
 	if e.hold != brief {
 		w.Clients, w.Instances, w.Keys = 24, 6, 8
 	} else {
-		w.Duration, seen.done = spec.Duration(30*time.Second), cancel
+		w.Duration, seen.done = workloads.Duration(30*time.Second), cancel
 	}
-	if all[0].Name == spec.ScriptFlush || all[0].Name == spec.KillSubscribers {
-		w.TTL = spec.Duration(calm)
+	if all[0].Name == workloads.ScriptFlush || all[0].Name == workloads.KillSubscribers {
+		w.TTL = workloads.Duration(calm)
 	}
 	if err := w.Validate(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func (e experiment) run(t *testing.T) {
 	injector := faults.New(server, w.Faults)
 	defer injector.Close()
 	seen.Faults = injector
-	run, err := workloads.Job{
+	run, err := engine.Job{
 		Strategy: variants[0], Workload: w, Target: server, Faults: seen, Observer: seen, Session: "test", Number: 1, Round: 1, Order: 1,
 	}.Run(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (e experiment) run(t *testing.T) {
 	if err := server.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	slices.SortFunc(seen.acquired, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
+	slices.SortFunc(seen.acquired, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
 	e.check(t, struck[0], &outcome{run, seen.acquired}, server)
 }
 

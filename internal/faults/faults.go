@@ -1,5 +1,5 @@
 // Package faults has things go wrong on the servers of a run, and on the way to
-// them, on purpose. The faults themselves are data, see spec.Fault; those that
+// them, on purpose. The faults themselves are data, see workloads.Fault; those that
 // befall clients are the engine's.
 package faults
 
@@ -11,23 +11,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
-// Injector brings the faults of one run about. It is a workloads.Faults.
+// Injector brings the faults of one run about. It is a engine.Faults.
 type Injector struct {
 	server  *servers.Server
 	network *network // nil without faults of it
 }
 
 // New prepares for a workload's faults on these servers. The caller closes it.
-func New(server *servers.Server, all []spec.Fault) *Injector {
+func New(server *servers.Server, all []workloads.Fault) *Injector {
 	i := &Injector{server: server}
 	for _, f := range all {
-		if f.Kind().Place == spec.OnNetwork && i.network == nil {
+		if f.Kind().Place == workloads.OnNetwork && i.network == nil {
 			i.network = newNetwork()
 		}
 	}
@@ -49,43 +49,43 @@ func (i *Injector) Close() {
 	}
 }
 
-// Prepare does what precedes a fault, see workloads.Faults.
-func (i *Injector) Prepare(ctx context.Context, fault spec.Fault, where workloads.Scene) (workloads.Blow, error) {
-	var blow workloads.Blow
+// Prepare does what precedes a fault, see engine.Faults.
+func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
+	var blow engine.Blow
 	var err error
 	switch fault.Name {
-	case spec.Kill:
+	case workloads.Kill:
 		blow, err = i.kill(ctx, []int{i.place(fault)}, fault.Data)
-	case spec.NodeDown:
-		blow, err = i.kill(ctx, several(fault), spec.DataKeep)
-	case spec.NodeRestartEmpty:
+	case workloads.NodeDown:
+		blow, err = i.kill(ctx, several(fault), workloads.DataKeep)
+	case workloads.NodeRestartEmpty:
 		blow, err = i.restartEmpty(several(fault))
-	case spec.Pause:
+	case workloads.Pause:
 		blow, err = i.pause([]int{i.place(fault)})
-	case spec.NodeHang:
+	case workloads.NodeHang:
 		blow, err = i.pause(several(fault))
-	case spec.Failover:
+	case workloads.Failover:
 		blow, err = i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL))
-	case spec.ClientPause:
+	case workloads.ClientPause:
 		blow = i.clientPause(i.place(fault), time.Duration(fault.For))
-	case spec.ScriptFlush:
+	case workloads.ScriptFlush:
 		blow = i.scriptFlush()
-	case spec.KillSubscribers:
+	case workloads.KillSubscribers:
 		blow, err = i.killSubscribers(ctx, where.Name)
-	case spec.NodeExpireEarly:
+	case workloads.NodeExpireEarly:
 		blow, err = i.expire(ctx, several(fault), where.Mark)
 	default:
 		blow, err = i.network.prepare(fault)
 	}
 	if err != nil {
-		return workloads.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+		return engine.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
 	}
 	return blow, nil
 }
 
 // place is that of the node that is hit. The first one of a replicated topology is
 // whichever is the primary.
-func (i *Injector) place(fault spec.Fault) int {
+func (i *Injector) place(fault workloads.Fault) int {
 	if fault.Node == 0 && i.server.Topology().Kind == servers.Replicated {
 		return i.server.Primary()
 	}
@@ -93,7 +93,7 @@ func (i *Injector) place(fault spec.Fault) int {
 }
 
 // several are the places of the nodes that are hit.
-func several(fault spec.Fault) []int {
+func several(fault workloads.Fault) []int {
 	var places []int
 	for n := range fault.N {
 		places = append(places, fault.Node+n)
@@ -115,9 +115,9 @@ func (i *Injector) own(places []int) ([]servers.Own, error) {
 }
 
 // outage is how long locks cannot be had while these nodes are away.
-func (i *Injector) outage(most workloads.Outage, places ...int) workloads.Outage {
+func (i *Injector) outage(most engine.Outage, places ...int) engine.Outage {
 	if i.server.CanSpare(places...) {
-		return workloads.NoOutage
+		return engine.NoOutage
 	}
 	return most
 }

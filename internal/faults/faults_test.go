@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestMain(m *testing.M) {
@@ -180,7 +180,7 @@ func TestCheckNamesWhatCannotBeDone(t *testing.T) {
 		{"node-down:n=5", "nodes", true, false, "there is no node 5, of 5"},
 		{"node-expire-early", "", false, true, ""}, // not known yet
 	} {
-		fault, err := spec.ParseFault(test.fault)
+		fault, err := workloads.ParseFault(test.fault)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestCheckNamesWhatCannotBeDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := faults.Check([]spec.Fault{fault}, topology, test.started, test.allowed)
+		wrong := faults.Check([]workloads.Fault{fault}, topology, test.started, test.allowed)
 		if test.want == "" {
 			if len(wrong) > 0 {
 				t.Errorf("%+v: %v", test, wrong)

@@ -8,20 +8,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // detour is a way through the proxies of one fault.
-func detour(t *testing.T, text string) (spec.Fault, *faults.Injector, func(context.Context, string, string) (net.Conn, error)) {
+func detour(t *testing.T, text string) (workloads.Fault, *faults.Injector, func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
-	fault, err := spec.ParseFault(text)
+	fault, err := workloads.ParseFault(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	injector := faults.New(nil, []spec.Fault{fault})
+	injector := faults.New(nil, []workloads.Fault{fault})
 	t.Cleanup(injector.Close)
 	return fault, injector, injector.Detour(0)(func(ctx context.Context, network, address string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -43,7 +43,7 @@ func trip(t *testing.T, server *redistest.Server, text string, enough func(short
 		return time.Since(began)
 	}
 	ping() // dials
-	blow, err := injector.Prepare(t.Context(), fault, workloads.Scene{})
+	blow, err := injector.Prepare(t.Context(), fault, engine.Scene{})
 	if err != nil {
 		t.Fatal(err)
 	}

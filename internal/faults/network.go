@@ -13,9 +13,9 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // network is proxies on the loopback interface, one for each application instance
@@ -105,15 +105,15 @@ func put(proxy *toxiproxy.Proxy, t toxic) error {
 }
 
 // blow puts a toxic on the network and takes it off again.
-func (n *network) blow(kind string, instances int, attributes map[string]any, outage workloads.Outage) workloads.Blow {
+func (n *network) blow(kind string, instances int, attributes map[string]any, outage engine.Outage) engine.Blow {
 	n.mu.Lock()
 	n.made++
 	t := toxic{name: fmt.Sprintf("%s %d ", kind, n.made), kind: kind, instances: instances, attributes: attributes}
 	n.mu.Unlock()
 	if instances > 0 {
-		outage = workloads.NoOutage
+		outage = engine.NoOutage
 	}
-	return workloads.Blow{
+	return engine.Blow{
 		Outage: outage,
 		Hit: func(context.Context) error {
 			n.mu.Lock()
@@ -157,9 +157,9 @@ func (n *network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 
 // halfOpen has every connection that there is go silent, on both sides, as when
 // something on the way has forgotten it; in the end they are closed. New ones work.
-func (n *network) halfOpen(instances int) workloads.Blow {
+func (n *network) halfOpen(instances int) engine.Blow {
 	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
-	return workloads.Blow{
+	return engine.Blow{
 		Hit: func(context.Context) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -190,22 +190,22 @@ func (n *network) stopRetired() {
 }
 
 // prepare is a fault of the network.
-func (n *network) prepare(f spec.Fault) (workloads.Blow, error) {
-	milliseconds := func(d spec.Duration) int64 { return time.Duration(d).Milliseconds() }
+func (n *network) prepare(f workloads.Fault) (engine.Blow, error) {
+	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
-	case spec.Latency:
-		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, workloads.NoOutage), nil
-	case spec.Bandwidth:
-		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, workloads.NoOutage), nil
-	case spec.Reset:
-		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, workloads.Throughout), nil
-	case spec.Partition:
+	case workloads.Latency:
+		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, engine.NoOutage), nil
+	case workloads.Bandwidth:
+		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, engine.NoOutage), nil
+	case workloads.Reset:
+		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, engine.Throughout), nil
+	case workloads.Partition:
 		// What is sent meanwhile is not lost but late, as with TCP's retransmissions.
-		return n.blow(held, f.Instances, map[string]any{}, workloads.Throughout), nil
-	case spec.HalfOpen:
+		return n.blow(held, f.Instances, map[string]any{}, engine.Throughout), nil
+	case workloads.HalfOpen:
 		return n.halfOpen(f.Instances), nil
 	}
-	return workloads.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
+	return engine.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
 }
 
 // close ends the proxies with whatever still goes through them.

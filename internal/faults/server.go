@@ -9,27 +9,27 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // kill ends nodes; they come back empty, or with what they had just before.
-func (i *Injector) kill(ctx context.Context, places []int, data spec.Data) (workloads.Blow, error) {
+func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (engine.Blow, error) {
 	own, err := i.own(places)
 	if err != nil {
-		return workloads.Blow{}, err
+		return engine.Blow{}, err
 	}
 	back := servers.Own.Restart
-	if data == spec.DataKeep {
+	if data == workloads.DataKeep {
 		back = servers.Own.RestartWithData
 		if err := each(own, servers.Own.Save)(ctx); err != nil {
-			return workloads.Blow{}, err
+			return engine.Blow{}, err
 		}
 	}
-	return workloads.Blow{
+	return engine.Blow{
 		Hit: each(own, servers.Own.Kill), End: each(own, back),
-		Outage: i.outage(workloads.Throughout, places...), Loses: i.counts(places),
+		Outage: i.outage(engine.Throughout, places...), Loses: i.counts(places),
 	}, nil
 }
 
@@ -38,51 +38,51 @@ func (i *Injector) counts(places []int) bool {
 	return i.server.Topology().Kind != servers.Independent || slices.Contains(places, 0)
 }
 
-func (i *Injector) restartEmpty(places []int) (workloads.Blow, error) {
+func (i *Injector) restartEmpty(places []int) (engine.Blow, error) {
 	own, err := i.own(places)
-	return workloads.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(workloads.Briefly, places...), Loses: i.counts(places)}, err
+	return engine.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(engine.Briefly, places...), Loses: i.counts(places)}, err
 }
 
 // pause stops nodes with all their connections open.
-func (i *Injector) pause(places []int) (workloads.Blow, error) {
+func (i *Injector) pause(places []int) (engine.Blow, error) {
 	own, err := i.own(places)
-	return workloads.Blow{
-		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(workloads.Throughout, places...),
+	return engine.Blow{
+		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(engine.Throughout, places...),
 	}, err
 }
 
 // failover kills the primary when a replica has heard nothing of it for a while,
 // and promotes that replica. The old primary comes back as a replica of the new.
-func (i *Injector) failover(ctx context.Context, lag time.Duration) (workloads.Blow, error) {
+func (i *Injector) failover(ctx context.Context, lag time.Duration) (engine.Blow, error) {
 	old, heir := i.server.Primary(), 0
 	if old == 0 {
 		heir = 1
 	}
 	own, err := i.own([]int{old, heir})
 	if err != nil {
-		return workloads.Blow{}, err
+		return engine.Blow{}, err
 	}
 	if err := i.server.Detach(ctx, heir); err != nil {
-		return workloads.Blow{}, err
+		return engine.Blow{}, err
 	}
 	select {
 	case <-time.After(lag):
 	case <-ctx.Done():
-		return workloads.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
+		return engine.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
 	}
-	return workloads.Blow{
+	return engine.Blow{
 		Hit:    func(ctx context.Context) error { return i.server.Failover(ctx, heir) },
 		End:    own[0].Restart,
-		Outage: workloads.Briefly,
+		Outage: engine.Briefly,
 		Loses:  true,
 	}, nil
 }
 
 // clientPause has a node carry out nothing. It does not listen to a CLIENT UNPAUSE
 // either, so that the end is waited for.
-func (i *Injector) clientPause(place int, lasts time.Duration) workloads.Blow {
+func (i *Injector) clientPause(place int, lasts time.Duration) engine.Blow {
 	var over time.Time
-	return workloads.Blow{
+	return engine.Blow{
 		Hit: func(ctx context.Context) error {
 			over = time.Now().Add(lasts)
 			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
@@ -93,7 +93,7 @@ func (i *Injector) clientPause(place int, lasts time.Duration) workloads.Blow {
 			time.Sleep(time.Until(over))
 			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return node.Ping(ctx).Err() })
 		},
-		Outage: i.outage(workloads.Throughout, place),
+		Outage: i.outage(engine.Throughout, place),
 	}
 }
 
@@ -110,13 +110,13 @@ func (i *Injector) everywhere(do func(context.Context, int, redis.UniversalClien
 	}
 }
 
-func (i *Injector) scriptFlush() workloads.Blow {
-	return workloads.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
+func (i *Injector) scriptFlush() engine.Blow {
+	return engine.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
 }
 
 // killSubscribers closes the connections of that name that listen to channels;
 // other people's are left alone.
-func (i *Injector) killSubscribers(ctx context.Context, name string) (workloads.Blow, error) {
+func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blow, error) {
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
@@ -128,9 +128,9 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (workloads.
 		return err
 	})(ctx)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%w: the strategy has no subscribers", workloads.ErrNoTarget)
+		err = fmt.Errorf("%w: the strategy has no subscribers", engine.ErrNoTarget)
 	}
-	return workloads.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
+	return engine.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		for _, id := range found[place] { // one that is gone by now is none the less dead
 			if err := node.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
@@ -143,7 +143,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (workloads.
 // expire deletes what has a TTL of the keys that contain mark: what a node does by
 // itself whose clock jumps ahead. Between two leases there is nothing; then it waits
 // until all of the nodes have some.
-func (i *Injector) expire(ctx context.Context, places []int, mark string) (workloads.Blow, error) {
+func (i *Injector) expire(ctx context.Context, places []int, mark string) (engine.Blow, error) {
 	for {
 		found := map[int][]string{}
 		for _, place := range places {
@@ -153,19 +153,19 @@ func (i *Injector) expire(ctx context.Context, places []int, mark string) (workl
 				return err
 			})
 			if err != nil {
-				return workloads.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
+				return engine.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
 			}
 			if len(found[place]) == 0 {
 				break
 			}
 		}
 		if len(found[places[len(places)-1]]) > 0 {
-			return workloads.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
+			return engine.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
 		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return workloads.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+			return engine.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/merge"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // generator is the argument that makes this program one of several generators.
@@ -38,7 +38,7 @@ const (
 // order is what a generator is told on its standard input.
 type order struct {
 	Strategies []string
-	Workload   spec.Spec
+	Workload   workloads.Spec
 	Redis      lockbench.RedisOptions
 	Session    string
 	Start      time.Time

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // deployment is a shape in which services run a lock. It is measured with two holds.
@@ -129,11 +129,11 @@ func available(list []string) (variants []strategies.Variant, missing []string) 
 }
 
 // workload is the scenario as lockbench runs it, or as each of its processes does.
-func (s scenario) workload(warmup, window time.Duration, seed int64) spec.Spec {
-	w := spec.Default()
+func (s scenario) workload(warmup, window time.Duration, seed int64) workloads.Spec {
+	w := workloads.Default()
 	each := max(s.processes, 1)
 	w.Clients, w.Instances, w.Keys, w.Seed = s.clients/each, s.instances/each, s.keys, seed
-	w.Hold = spec.Fixed(s.hold)
-	w.Warmup, w.Duration = spec.Duration(warmup), spec.Duration(window)
+	w.Hold = workloads.Fixed(s.hold)
+	w.Warmup, w.Duration = workloads.Duration(warmup), workloads.Duration(window)
 	return w
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/engine"
 )
 
 // anchor is an Observer that asks the server for its TIME at the beginning and at
@@ -57,7 +57,7 @@ func (a *anchor) ask() asked {
 }
 
 // Acquired keeps the record and what the server said of it.
-func (a *anchor) Acquired(one workloads.Acquisition) {
+func (a *anchor) Acquired(one engine.Acquisition) {
 	a.records.Acquired(one)
 	from, to := a.began[one.Client], a.ended[one.Client]
 	if from.failed || to.failed {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 const (
@@ -70,7 +70,7 @@ type sightings struct {
 }
 
 // look runs a lock for a window.
-func (s *session) look(ctx context.Context, lock *doubling, w spec.Spec, seen *sightings) error {
+func (s *session) look(ctx context.Context, lock *doubling, w workloads.Spec, seen *sightings) error {
 	observed := &records{}
 	run, err := s.watched(ctx, lock.strategy(), w, observed)
 	if err != nil {
@@ -106,9 +106,9 @@ func (seen *sightings) total() (sum time.Duration) {
 // overlaps are the times for which a lease was in a client's hands before an
 // earlier one had left another's, by their instants alone. No more than two are
 // ever held at a time.
-func overlaps(acquired []workloads.Acquisition) []time.Duration {
+func overlaps(acquired []engine.Acquisition) []time.Duration {
 	ordered := slices.Clone(acquired)
-	slices.SortFunc(ordered, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
+	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
 	var found []time.Duration
 	for i := 1; i < len(ordered); i++ {
 		before, after := ordered[i-1], ordered[i]

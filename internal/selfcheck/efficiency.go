@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // The load of the efficiency check: nobody waits.
@@ -41,7 +41,7 @@ func (s *session) efficiency(ctx context.Context, c *check) error {
 		return nil
 	}
 	w := workload(lone, 1, s.Effort.Window)
-	w.Keys, w.Hold, w.Warmup = loneKeys, spec.Dist{}, w.Duration/10
+	w.Keys, w.Hold, w.Warmup = loneKeys, workloads.Dist{}, w.Duration/10
 	s.say("efficiency: %s and %s send the same commands", spin[0].Name(), reference)
 	before, err := s.pairs(ctx, path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *session) pairs(ctx context.Context, path string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("load the script: %w", err)
 	}
-	key := fmt.Sprintf("%s{%s:reference}:__rand_int__", workloads.Prefix, s.id)
+	key := fmt.Sprintf("%s{%s:reference}:__rand_int__", engine.Prefix, s.id)
 	host, port, _ := strings.Cut(s.server.Describe().Address, ":")
 	seconds := 0.0
 	for _, command := range [][]string{{"SET", key, "owner", "NX", "PX", "10000"}, {"EVALSHA", script, "1", key, "owner"}} {

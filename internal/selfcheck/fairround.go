@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The clients of the check, each an instance of its own, how long they hold, and what part
@@ -25,14 +25,14 @@ const (
 func (s *session) fairRound(ctx context.Context, c *check) error {
 	const round = line * lineHold
 	w := workload(line, line, time.Duration(partRound*float64(round)))
-	w.Hold = spec.Fixed(lineHold)
+	w.Hold = workloads.Fixed(lineHold)
 	s.say("fairround: a window too short for everybody")
 	short, err := s.do(ctx, s.job(queueWith(false), w))
 	if err != nil {
 		return err
 	}
 	w = workload(line, line, s.Effort.Window)
-	w.Hold = spec.Fixed(200 * time.Microsecond)
+	w.Hold = workloads.Fixed(200 * time.Microsecond)
 	s.say("fairround: one client never gets the lock")
 	long, err := s.do(ctx, s.job(queueWith(true), w))
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // quick is enough to see a fault.
@@ -27,7 +27,7 @@ func quick(check string) Effort {
 }
 
 // only carries one check out, on a server of its own unless there is one.
-func only(t *testing.T, name, address string, change func(workloads.Job) workloads.Job) results.Check {
+func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) results.Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
 		Redis: servers.Options{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
@@ -58,43 +58,43 @@ func failed(c results.Check) []string {
 func TestEachCheckFindsItsFault(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		fault func(workloads.Job) workloads.Job
+		fault func(engine.Job) engine.Job
 		found string // in the name of a figure that fails
 		calm  bool   // an honest harness passes on a busy machine too
 	}{
-		{"omission", func(j workloads.Job) workloads.Job { // it waits for the server before it asks again
-			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, spec.Dist{}
+		{"omission", func(j engine.Job) engine.Job { // it waits for the server before it asks again
+			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, workloads.Dist{}
 			return j
 		}, "p99", false},
-		{"starvation", func(j workloads.Job) workloads.Job { // it does not see who starves
+		{"starvation", func(j engine.Job) engine.Job { // it does not see who starves
 			j.Strategy = queueWith(false)
 			return j
 		}, "starved clients", false},
-		{"fairround", func(j workloads.Job) workloads.Job { // it does not see who starves
+		{"fairround", func(j engine.Job) engine.Job { // it does not see who starves
 			j.Strategy = queueWith(false)
 			return j
 		}, "long: starved clients", false},
-		{"neighbour", func(j workloads.Job) workloads.Job { // it takes all that anybody burns for Redis's
+		{"neighbour", func(j engine.Job) engine.Job { // it takes all that anybody burns for Redis's
 			j.Target = greedy{j.Target, time.Now()}
 			return j
 		}, "beside them: foreign CPU", true},
-		{"lateness", func(j workloads.Job) workloads.Job { // its clients are busy when a start is due
-			j.Workload.Clients, j.Workload.Hold = 1, spec.Fixed(2*time.Millisecond)
+		{"lateness", func(j engine.Job) engine.Job { // its clients are busy when a start is due
+			j.Workload.Clients, j.Workload.Hold = 1, workloads.Fixed(2*time.Millisecond)
 			return j
 		}, "p50 of the waits", true},
-		{"percentiles", func(j workloads.Job) workloads.Job { // it takes waits for a fifth longer than they are
+		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
 			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
 			return j
 		}, "per client: p50", false},
-		{"holds", func(j workloads.Job) workloads.Job { // it does not hold for as long as it should
-			j.Workload.Hold = spec.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
+		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
+			j.Workload.Hold = workloads.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
 			return j
 		}, "hold p50", true},
-		{"audit", func(j workloads.Job) workloads.Job { // it takes every lease for one that has run out
-			j.Workload.TTL = spec.Duration(time.Nanosecond)
+		{"audit", func(j engine.Job) engine.Job { // it takes every lease for one that has run out
+			j.Workload.TTL = workloads.Duration(time.Nanosecond)
 			return j
 		}, "found by the audit", true},
-		{"outside", func(j workloads.Job) workloads.Job { // it leaves out a hundred commands
+		{"outside", func(j engine.Job) engine.Job { // it leaves out a hundred commands
 			stranger(t, j, 100)
 			return j
 		}, "commands told otherwise", true},
@@ -123,7 +123,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 // greedy is a Redis that says it had every core all the time, so that nothing is left to
 // be somebody else's.
 type greedy struct {
-	workloads.Target
+	engine.Target
 	since time.Time
 }
 
@@ -139,7 +139,7 @@ func (g greedy) Read(ctx context.Context) (results.Reading, error) {
 // of starving is then not known, and a check that finds it known fails.
 func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
 	t.Parallel()
-	c := only(t, "fairround", servers.Quickest(), func(j workloads.Job) workloads.Job {
+	c := only(t, "fairround", servers.Quickest(), func(j engine.Job) engine.Job {
 		if j.Workload.Hold.Mean() == lineHold {
 			j.Workload.Clients, j.Workload.Instances = 1, 1 // who has a turn in any window
 		}
@@ -154,7 +154,7 @@ func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
 }
 
 // stranger sends commands that the run knows nothing of.
-func stranger(t *testing.T, job workloads.Job, commands int) {
+func stranger(t *testing.T, job engine.Job, commands int) {
 	nodes, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
 	if err != nil {
 		t.Error(err)
@@ -173,8 +173,8 @@ func stranger(t *testing.T, job workloads.Job, commands int) {
 // machine does.
 func TestASlowGeneratorIsNotEfficient(t *testing.T) {
 	t.Parallel()
-	c := only(t, "efficiency", servers.Quickest(), func(j workloads.Job) workloads.Job {
-		j.Workload.Hold = spec.Fixed(200 * time.Millisecond)
+	c := only(t, "efficiency", servers.Quickest(), func(j engine.Job) engine.Job {
+		j.Workload.Hold = workloads.Fixed(200 * time.Millisecond)
 		return j
 	})
 	_, err := exec.LookPath(reference)
@@ -189,7 +189,7 @@ func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
 	if c := only(t, "omission", server.URL(), nil); c.Verdict != results.Inconclusive || len(c.Why) != 1 {
 		t.Errorf("omission: %s, %q", c.Verdict, c.Why)
 	}
-	disturbed := func(j workloads.Job) workloads.Job {
+	disturbed := func(j engine.Job) engine.Job {
 		stranger(t, j, 100)
 		return j
 	}

@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // queueOf is a queue of one server as it must be, in ns.
-func queueOf(customers int, handoff int64) []workloads.Acquisition {
+func queueOf(customers int, handoff int64) []engine.Acquisition {
 	random := rand.New(rand.NewPCG(1, 2))
-	var all []workloads.Acquisition
+	var all []engine.Acquisition
 	var asked, free int64
 	for range customers {
 		asked += int64(random.ExpFloat64() * 1.25e6)
-		a := workloads.Acquisition{Asked: asked, Granted: asked + handoff, Handoff: -1}
+		a := engine.Acquisition{Asked: asked, Granted: asked + handoff, Handoff: -1}
 		if asked < free {
 			a.Granted, a.Handoff = free+handoff, handoff
 		}
@@ -33,11 +33,11 @@ func TestThePredictionFindsWhatDoesNotFit(t *testing.T) {
 	if p := lindley(honest); p.customers != 5000 || p.off() > 1e-6 || p.load() < 70 || p.load() > 90 {
 		t.Errorf("an honest queue is off by %v %% at %v %%", p.off(), p.load())
 	}
-	for name, spoil := range map[string]func(i int, a *workloads.Acquisition){
-		"holds 5 % short": func(_ int, a *workloads.Acquisition) { a.Released -= (a.Released - a.Granted) / 20 },
-		"no handoffs":     func(_ int, a *workloads.Acquisition) { a.Handoff = min(a.Handoff, 0) },
+	for name, spoil := range map[string]func(i int, a *engine.Acquisition){
+		"holds 5 % short": func(_ int, a *engine.Acquisition) { a.Released -= (a.Released - a.Granted) / 20 },
+		"no handoffs":     func(_ int, a *engine.Acquisition) { a.Handoff = min(a.Handoff, 0) },
 	} {
-		spoiled := make([]workloads.Acquisition, len(honest))
+		spoiled := make([]engine.Acquisition, len(honest))
 		for i, a := range honest {
 			spoil(i, &a)
 			spoiled[i] = a
@@ -47,7 +47,7 @@ func TestThePredictionFindsWhatDoesNotFit(t *testing.T) {
 		}
 	}
 	// Every tenth customer lost.
-	var lost []workloads.Acquisition
+	var lost []engine.Acquisition
 	for i, a := range honest {
 		if i%10 > 0 {
 			lost = append(lost, a)
@@ -134,7 +134,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestOverlapsAreThoseOfTheInstants(t *testing.T) {
-	found := overlaps([]workloads.Acquisition{
+	found := overlaps([]engine.Acquisition{
 		{Granted: 100, Released: 200},
 		{Granted: 0, Released: 100},   // touches the first
 		{Granted: 190, Released: 300}, // 10 with it

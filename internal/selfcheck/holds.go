@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/local"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // holds asks for short holds, and compares what they came to with what was asked
@@ -18,7 +18,7 @@ import (
 func (s *session) holds(ctx context.Context, c *check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
 		w := workload(100, 10, s.Effort.Window)
-		w.Hold = spec.Fixed(asked)
+		w.Hold = workloads.Fixed(asked)
 		lock, err := newTimed()
 		if err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // lateness runs a lock that returns at once in an open loop with clients to spare.
@@ -13,7 +13,7 @@ import (
 // such and not as a wait.
 func (s *session) lateness(ctx context.Context, c *check) error {
 	w := workload(100, 10, s.Effort.Window)
-	w.Rate, w.Hold = 1000, spec.Dist{}
+	w.Rate, w.Hold = 1000, workloads.Dist{}
 	v := strategies.Unlisted(strategies.Info{Name: "at-once", Summary: "lets everybody in at once"},
 		func(strategies.Config) (strategies.Locker, error) { return atOnce{}, nil })
 	s.say("lateness: a lock that returns at once")

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/engine"
 )
 
 // prediction is what a queue's starts, holds and handoffs say its waits must
@@ -42,9 +42,9 @@ func (p prediction) service() float64 { return p.occupied / float64(p.customers)
 // measured to take. Where prediction and record do not agree whether the lock was
 // free there is no such measurement, and the average of those who were served
 // like that stands in: the recursion must not follow the record where it is off.
-func lindley(acquired []workloads.Acquisition) prediction {
+func lindley(acquired []engine.Acquisition) prediction {
 	ordered := slices.Clone(acquired)
-	slices.SortFunc(ordered, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
+	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
 	p := prediction{customers: len(ordered)}
 	if len(ordered) == 0 {
 		return p
@@ -85,7 +85,7 @@ func lindley(acquired []workloads.Acquisition) prediction {
 
 // means are those of an acquire that was kept from the lock by nobody, and of the
 // handoffs.
-func means(acquired []workloads.Acquisition) (unhindered, handoff float64) {
+func means(acquired []engine.Acquisition) (unhindered, handoff float64) {
 	var free, handed float64
 	for _, a := range acquired {
 		if a.Handoff >= 0 {

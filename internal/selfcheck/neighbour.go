@@ -13,7 +13,7 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // neighbour runs the same workload alone and beside processes that burn CPU. What they
@@ -25,7 +25,7 @@ func (s *session) neighbour(ctx context.Context, c *check) error {
 		return err
 	}
 	w := workload(10, 5, s.Effort.Neighbour)
-	w.Hold = spec.Fixed(2 * time.Millisecond)
+	w.Hold = workloads.Fixed(2 * time.Millisecond)
 	s.say("neighbour: %s alone", v.Name())
 	alone, err := s.do(ctx, s.job(v, w))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // shown is the part of a stall that the waits must show: a tenth of the arrivals
@@ -36,8 +36,8 @@ func (s *session) omission(ctx context.Context, c *check) error {
 	stall := s.Effort.Stalled / 10
 
 	w := workload(500, 5, s.Effort.Stalled)
-	w.Hold = spec.Fixed(time.Millisecond)
-	w.Rate, w.Arrivals = 200, spec.ArrivalsConstant
+	w.Hold = workloads.Fixed(time.Millisecond)
+	w.Rate, w.Arrivals = 200, workloads.ArrivalsConstant
 	s.say("omission: %s in an open loop, the server stalls for %v", v.Name(), stall)
 	open, stalled, err := s.stalled(ctx, own[0], v, w, stall)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *session) omission(ctx context.Context, c *check) error {
 	c.want(bound(wait.P50) <= least/2, "open loop: p50, not stalled", bound(wait.P50), results.Nanoseconds, "at most %v of it", shown/2)
 
 	w = workload(10, 5, s.Effort.Stalled)
-	w.Hold = spec.Fixed(time.Millisecond)
+	w.Hold = workloads.Fixed(time.Millisecond)
 	s.say("omission: %s in a closed loop, the server stalls for %v", v.Name(), stall)
 	closed, stalled, err := s.stalled(ctx, own[0], v, w, stall)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *session) omission(ctx context.Context, c *check) error {
 
 // stalled runs a strategy and stops the server in the middle of the window. It
 // returns for how long that was.
-func (s *session) stalled(ctx context.Context, server servers.Own, v strategies.Variant, w spec.Spec, stall time.Duration) (*results.Run, time.Duration, error) {
+func (s *session) stalled(ctx context.Context, server servers.Own, v strategies.Variant, w workloads.Spec, stall time.Duration) (*results.Run, time.Duration, error) {
 	job := s.job(v, w)
 	var stalling sync.WaitGroup
 	var lasted time.Duration

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // readings is how many times what one look from outside costs the bytes may be
@@ -28,7 +28,7 @@ func (s *session) outside(ctx context.Context, c *check) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":outside", 1, nil)
+	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":outside", 1, nil)
 	if err != nil {
 		return fmt.Errorf("connect to look from outside: %w", err)
 	}
@@ -36,7 +36,7 @@ func (s *session) outside(ctx context.Context, c *check) error {
 	defer func() { _ = client.Close() }()
 
 	w := workload(50, 5, s.Effort.Window)
-	w.Hold = spec.Fixed(100 * time.Microsecond)
+	w.Hold = workloads.Fixed(100 * time.Microsecond)
 	s.say("outside: %s", v.Name())
 	before, size, err := look(ctx, client)
 	if err != nil {

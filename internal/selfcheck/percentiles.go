@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The waits of the percentiles check are exponential, with this mean.
@@ -22,7 +22,7 @@ const meanWait = 40 * time.Millisecond
 // both be those of the waits.
 func (s *session) percentiles(ctx context.Context, c *check) error {
 	w := workload(1000, 10, s.Effort.Window)
-	w.Warmup, w.Hold = spec.Duration(meanWait), spec.Dist{}
+	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
 	lock := newDrawn(meanWait)
 	s.say("percentiles: waits that are known")
 	run, err := s.do(ctx, s.job(lock.strategy(), w))

@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // Lindley's recursion, their holds with the server's clock, and the report with
 // both.
 func (s *session) queueing(ctx context.Context, c *check) error {
-	nodes, err := s.server.Connect(ctx, workloads.Prefix+s.id+":clock", 4, nil)
+	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":clock", 4, nil)
 	if err != nil {
 		return fmt.Errorf("connect to ask for the time: %w", err)
 	}
@@ -99,10 +99,10 @@ func (s *session) queue(ctx context.Context, c *check, v strategies.Variant, off
 // queueWorkload has customers come at random, so many a second, and hold for an
 // exponential time. A timer takes about a millisecond longer than it is asked to:
 // what the holds come to is what counts.
-func queueWorkload(rate float64, window time.Duration) spec.Spec {
+func queueWorkload(rate float64, window time.Duration) workloads.Spec {
 	w := workload(200, 4, window)
 	_ = w.Hold.UnmarshalText([]byte("exp:500us")) // a constant
-	w.Rate = spec.Rate(rate)
+	w.Rate = workloads.Rate(rate)
 	return w
 }
 
@@ -125,7 +125,7 @@ func (s *session) serviceTime(ctx context.Context, v strategies.Variant, clock r
 }
 
 // watched runs a strategy before somebody's eyes.
-func (s *session) watched(ctx context.Context, v strategies.Variant, w spec.Spec, seen workloads.Observer) (*results.Run, error) {
+func (s *session) watched(ctx context.Context, v strategies.Variant, w workloads.Spec, seen engine.Observer) (*results.Run, error) {
 	job := s.job(v, w)
 	job.Observer = seen
 	return s.do(ctx, job)

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // Options say what to check and where.
@@ -29,7 +29,7 @@ type Options struct {
 
 	// Change alters every job before it runs; nil but in a test, which plants
 	// faults with it.
-	Change func(workloads.Job) workloads.Job
+	Change func(engine.Job) engine.Job
 }
 
 // Effort is how long the checks go on.
@@ -145,21 +145,21 @@ func (s *session) say(format string, args ...any) {
 }
 
 // workload is the plain one that the checks change.
-func workload(clients, instances int, window time.Duration) spec.Spec {
-	w := spec.Default()
+func workload(clients, instances int, window time.Duration) workloads.Spec {
+	w := workloads.Default()
 	w.Clients, w.Instances = clients, instances
-	w.Warmup, w.Duration = 0, spec.Duration(window)
+	w.Warmup, w.Duration = 0, workloads.Duration(window)
 	return w
 }
 
 // job is a run of a strategy, of which nothing has happened yet.
-func (s *session) job(v strategies.Variant, w spec.Spec) workloads.Job {
+func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	s.runs++
-	return workloads.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
+	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
 // do runs it.
-func (s *session) do(ctx context.Context, job workloads.Job) (*results.Run, error) {
+func (s *session) do(ctx context.Context, job engine.Job) (*results.Run, error) {
 	if s.Change != nil {
 		job = s.Change(job)
 	}

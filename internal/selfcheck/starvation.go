@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/local"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The clients of the fairness check, and those of them that starve: all of one
@@ -24,8 +24,8 @@ const (
 // and each must come to what arithmetic says.
 func (s *session) starvation(ctx context.Context, c *check) error {
 	w := workload(crowd, crowdInstances, s.Effort.Window)
-	w.Hold = spec.Fixed(200 * time.Microsecond)
-	w.Warmup = spec.Duration(s.Effort.Window / 10) // a starved wait then began before the window
+	w.Hold = workloads.Fixed(200 * time.Microsecond)
+	w.Warmup = workloads.Duration(s.Effort.Window / 10) // a starved wait then began before the window
 	s.say("starvation: one client in ten never gets the lock")
 	starved, err := s.do(ctx, s.job(queueWith(true), w))
 	if err != nil {

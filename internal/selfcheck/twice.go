@@ -10,7 +10,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // twice runs one strategy under two names in interleaved rounds, like any two
@@ -22,8 +22,8 @@ func (s *session) twice(ctx context.Context, c *check) error {
 		return err
 	}
 	w := workload(20, 5, s.Effort.Round)
-	w.Warmup = spec.Duration(100 * time.Millisecond)
-	w.Hold = spec.Fixed(time.Millisecond)
+	w.Warmup = workloads.Duration(100 * time.Millisecond)
+	w.Hold = workloads.Fixed(time.Millisecond)
 	metrics := []struct {
 		name   string
 		margin float64 // the largest ratio that counts as the same

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/lockbench/lockbench/internal/virtual"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // In virtual time nothing costs any time but the holds and the gaps between
@@ -14,8 +14,8 @@ func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	for load, hold := range map[float64]string{0.5: "exp:1ms", 0.7: "uniform:0s,2ms", 0.9: "1ms"} {
 		synctest.Test(t, func(t *testing.T) {
 			seen := &records{}
-			run := virtual.Run(t, seen, func(w *spec.Spec) {
-				w.Hold, w.Rate, w.Iterations = virtual.Dist(t, hold), spec.Rate(load*1000), 3000
+			run := virtual.Run(t, seen, func(w *workloads.Spec) {
+				w.Hold, w.Rate, w.Iterations = virtual.Dist(t, hold), workloads.Rate(load*1000), 3000
 			})
 			p := lindley(seen.counted())
 			if p.customers != 3000 || int64(p.customers) != run.Speed.Acquisitions {

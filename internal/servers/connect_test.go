@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/engine"
 )
 
-var _ workloads.Target = (*Server)(nil)
+var _ engine.Target = (*Server)(nil)
 
 func TestConnectFillsThePool(t *testing.T) {
 	p := process(t)

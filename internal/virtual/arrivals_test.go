@@ -7,21 +7,21 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/virtual"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // log is an Observer that keeps what was acquired.
 type log struct {
 	mu  sync.Mutex
-	all []workloads.Acquisition
+	all []engine.Acquisition
 }
 
 func (*log) Holding(int)   {}
 func (*log) Releasing(int) {}
 
-func (l *log) Acquired(a workloads.Acquisition) {
+func (l *log) Acquired(a engine.Acquisition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, a)
@@ -38,11 +38,11 @@ func arrivalsOf(t *testing.T, clients int, seed int64) []arrival {
 	var all []arrival
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
-		virtual.Run(t, &seen, func(w *spec.Spec) {
+		virtual.Run(t, &seen, func(w *workloads.Spec) {
 			w.Clients, w.Keys, w.Seed, w.Iterations = clients, 8, seed, 400
 			w.Hold, w.Rate = virtual.Dist(t, "exp:2ms"), 1500
 		})
-		first := slices.MinFunc(seen.all, func(a, b workloads.Acquisition) int { return cmp.Compare(a.Due, b.Due) }).Due
+		first := slices.MinFunc(seen.all, func(a, b engine.Acquisition) int { return cmp.Compare(a.Due, b.Due) }).Due
 		for _, a := range seen.all {
 			all = append(all, arrival{due: a.Due - first, hold: a.Released - a.Granted, key: a.Key})
 		}

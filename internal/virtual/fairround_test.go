@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/virtual"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // A first-come-first-served lock starves nobody, however short the window is: five
@@ -23,8 +23,8 @@ func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 		{22 * time.Second, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			run := virtual.Run(t, nil, func(w *spec.Spec) {
-				w.Clients, w.Hold, w.Duration = 500, spec.Fixed(20*time.Millisecond), spec.Duration(test.window)
+			run := virtual.Run(t, nil, func(w *workloads.Spec) {
+				w.Clients, w.Hold, w.Duration = 500, workloads.Fixed(20*time.Millisecond), workloads.Duration(test.window)
 			})
 			got := slices.DeleteFunc(run.Labels, func(label string) bool { return !strings.Contains(label, "fair round") })
 			if strings.Join(got, "; ") != test.label { // others are of the machine

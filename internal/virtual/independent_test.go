@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // independent is a Locker whose waits are known: exponential and independent of
@@ -56,11 +56,11 @@ func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) r
 			opened++
 			return &independent{random: rand.New(rand.NewPCG(uint64(opened), uint64(window))), mean: means[opened-1]}, nil
 		})
-		w := spec.Default()
-		w.Clients, w.Instances, w.Hold = int(80000*min(means[0], means[1]).Seconds()/window.Seconds())+1000, 2, spec.Dist{}
-		w.Warmup, w.Duration = spec.Duration(warmup), spec.Duration(window)
+		w := workloads.Default()
+		w.Clients, w.Instances, w.Hold = int(80000*min(means[0], means[1]).Seconds()/window.Seconds())+1000, 2, workloads.Dist{}
+		w.Warmup, w.Duration = workloads.Duration(warmup), workloads.Duration(window)
 		var err error
-		if run, err = (workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, VirtualTime: true}).Run(t.Context()); err != nil {
+		if run, err = (engine.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, VirtualTime: true}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})

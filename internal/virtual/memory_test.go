@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/virtual"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The timeline of a run grows up to 1,024 slices; from then on a thousand seconds
@@ -24,11 +24,11 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 				used <- heap()
 			}
 		}()
-		timeout := spec.Duration(3 * time.Second)
-		run := virtual.Run(t, nil, func(w *spec.Spec) {
+		timeout := workloads.Duration(3 * time.Second)
+		run := virtual.Run(t, nil, func(w *workloads.Spec) {
 			w.Clients, w.Keys = 50, 3
 			w.Hold, w.Think, w.Timeout = virtual.Dist(t, "exp:150ms"), virtual.Dist(t, "exp:150ms"), &timeout
-			w.Duration = spec.Duration(late + time.Second)
+			w.Duration = workloads.Duration(late + time.Second)
 		})
 		if run.Speed.Acquisitions < 30_000 || run.Waiting.GaveUp < 1000 {
 			t.Errorf("only %d acquisitions, %d given up", run.Speed.Acquisitions, run.Waiting.GaveUp)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/virtual"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // TestLocalIsPollaczekAndKhinchines has a million customers pass the real engine,
@@ -36,8 +36,8 @@ func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
 		t.Run(queue.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const mean = float64(time.Millisecond)
-				run := virtual.Run(t, nil, func(w *spec.Spec) {
-					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), spec.Rate(queue.load*1e9/mean), customers
+				run := virtual.Run(t, nil, func(w *workloads.Spec) {
+					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), workloads.Rate(queue.load*1e9/mean), customers
 				})
 				want := queue.load * mean * queue.square / (2 * (1 - queue.load))
 				got := *run.Waiting.PerAcquisition.MeanNS

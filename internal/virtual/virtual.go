@@ -6,25 +6,25 @@ package virtual
 import (
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/local"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/spec"
 )
 
 // Run has the lock local serve a workload of a hundred clients, changed as the
 // test wants it. It belongs in a bubble of testing/synctest. The observer may be
 // nil.
-func Run(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *results.Run {
+func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	v, err := local.Strategy().Variant(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := spec.Default()
+	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup = 100, 1, 0
 	change(&w)
-	run, err := workloads.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer, VirtualTime: true}.Run(t.Context())
+	run, err := engine.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer, VirtualTime: true}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func Run(t *testing.T, observer workloads.Observer, change func(*spec.Spec)) *re
 }
 
 // Dist is the distribution that a flag's text stands for, such as exp:1ms.
-func Dist(t *testing.T, text string) spec.Dist {
+func Dist(t *testing.T, text string) workloads.Dist {
 	t.Helper()
-	var d spec.Dist
+	var d workloads.Dist
 	if err := d.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)
 	}

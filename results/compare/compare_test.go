@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -38,8 +38,8 @@ func side(name string, reports int, offset int, slower, dearer float64) Side {
 		run.Effort.Attempts = new(2.25 * dearer)
 		run.Effort.Futile = new(0.0)
 		run.Server.Window = &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(28_000 * dearer)), CPU: new(0.8 * noise(i+offset+4))}
-		w := spec.Default()
-		w.Hold, w.Seed = spec.Fixed(time.Millisecond), int64(i)
+		w := workloads.Default()
+		w.Hold, w.Seed = workloads.Fixed(time.Millisecond), int64(i)
 		s.Reports = append(s.Reports, Report{fmt.Sprintf("%s-%d.json", name, i+1), &results.Report{
 			Schema: results.Schema, Tool: results.Tool{Name: "lockbench", Version: name + "-1"}, Workload: w,
 			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, CPUModel: "Xeon", TimerOvershoot: int64(i)},
@@ -220,7 +220,7 @@ func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
 	for _, s := range []Side{base, head} {
 		for _, report := range s.Reports {
-			report.Points = []spec.Point{{Label: "c=100"}, {Label: "c=200"}}
+			report.Points = []workloads.Point{{Label: "c=100"}, {Label: "c=200"}}
 			report.Runs[0].Point = "c=100"
 			slower := report.Runs[0]
 			slower.Point = "c=200"

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Schema names the version of the JSON document.
@@ -58,18 +58,18 @@ func (r Rules) Least(m Metric) float64 {
 
 // Comparison is the outcome, plain data.
 type Comparison struct {
-	Schema     string       `json:"schema"`
-	Method     string       `json:"method"`
-	Base       Build        `json:"base"`
-	Head       Build        `json:"head"`
-	Rules      Rules        `json:"rules"`
-	Workload   spec.Spec    `json:"workload"` // of the base
-	Redis      string       `json:"redis"`    // version and source, of the base
-	Machine    string       `json:"machine"`
-	Strategies []Strategy   `json:"strategies"`
-	Verdict    Verdict      `json:"verdict"`
-	Different  []Difference `json:"different,omitempty"` // in workload or environment, compared all the same
-	LeftOut    []string     `json:"left_out,omitempty"`  // runs and strategies, with the reason
+	Schema     string         `json:"schema"`
+	Method     string         `json:"method"`
+	Base       Build          `json:"base"`
+	Head       Build          `json:"head"`
+	Rules      Rules          `json:"rules"`
+	Workload   workloads.Spec `json:"workload"` // of the base
+	Redis      string         `json:"redis"`    // version and source, of the base
+	Machine    string         `json:"machine"`
+	Strategies []Strategy     `json:"strategies"`
+	Verdict    Verdict        `json:"verdict"`
+	Different  []Difference   `json:"different,omitempty"` // in workload or environment, compared all the same
+	LeftOut    []string       `json:"left_out,omitempty"`  // runs and strategies, with the reason
 	// Broken names the guarantees that the head's strategies claim and broke.
 	Broken      []string `json:"broken_claims,omitempty"`
 	Notes       []string `json:"notes,omitempty"`

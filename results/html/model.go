@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // File is a report and where it was read from.
@@ -21,7 +21,7 @@ type File struct {
 // arena is one workload with the strategies that met it under the same
 // conditions.
 type arena struct {
-	workload spec.Spec
+	workload workloads.Spec
 	cells    []cell
 }
 
@@ -89,8 +89,8 @@ func paint(all []family) {
 
 // kind is the same for workloads that differ in their clients only, and in the
 // instances that follow from those.
-func kind(w spec.Spec) string {
-	if w.Instances == min(spec.DefaultInstances, w.Clients) {
+func kind(w workloads.Spec) string {
+	if w.Instances == min(workloads.DefaultInstances, w.Clients) {
 		w.Instances = 0
 	}
 	w.Clients, w.Seed = 0, 0

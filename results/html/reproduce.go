@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // plainWord needs no quotes in a shell.
@@ -26,7 +26,7 @@ func quoted(word string) string {
 func reproduce(f File) string {
 	points := slices.Clone(f.Points)
 	if len(points) == 0 {
-		points = []spec.Point{{Workload: f.Workload}}
+		points = []workloads.Point{{Workload: f.Workload}}
 	}
 	if len(f.Parts) == 0 {
 		return command(f, points, "-o", "json=run.json")
@@ -46,11 +46,11 @@ func reproduce(f File) string {
 }
 
 // share is what one of so many generators did of a merged report's workload.
-func share(w spec.Spec, generators int) spec.Spec {
+func share(w workloads.Spec, generators int) workloads.Spec {
 	w.Clients /= generators
 	w.Instances /= generators
 	w.Iterations /= int64(generators)
-	w.Rate /= spec.Rate(generators)
+	w.Rate /= workloads.Rate(generators)
 	w.Stages = slices.Clone(w.Stages)
 	for i := range w.Stages {
 		w.Stages[i].Target /= float64(generators)
@@ -58,13 +58,13 @@ func share(w spec.Spec, generators int) spec.Spec {
 	return w
 }
 
-func command(f File, points []spec.Point, more ...string) string {
+func command(f File, points []workloads.Point, more ...string) string {
 	var names []string
 	for _, s := range f.Strategies {
 		names = append(names, s.Name)
 	}
 	words := []string{"lockbench", "--strategy", strings.Join(names, ",")}
-	words = append(words, spec.Arguments(points)...)
+	words = append(words, workloads.Arguments(points)...)
 	if f.Rounds > 1 {
 		words = append(words, "--runs", strconv.Itoa(f.Rounds))
 	}
@@ -100,7 +100,7 @@ func where(f File) []string {
 			}
 		}
 		words = append(words, "--redis", strings.Join(nodes, ","))
-		if slices.ContainsFunc(f.Workload.Faults, func(fault spec.Fault) bool { return fault.Kind().Place == spec.OnServers }) {
+		if slices.ContainsFunc(f.Workload.Faults, func(fault workloads.Fault) bool { return fault.Kind().Place == workloads.OnServers }) {
 			words = append(words, "--allow-faults-on-my-server")
 		}
 	}

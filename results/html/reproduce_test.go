@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestReproduce(t *testing.T) {
@@ -21,18 +21,18 @@ func TestReproduce(t *testing.T) {
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Nodes: []string{"one:1", "two:2"}, Topology: "nodes:2", TLS: true}
 		},
 		"lockbench --strategy a,b --hold 1ms --fault script-flush:at=1s --redis redis://one:1 --allow-faults-on-my-server -o json=run.json": func(r *results.Report) {
-			r.Floors, r.Workload.Faults = &results.Floors{}, []spec.Fault{{Name: spec.ScriptFlush, At: spec.Duration(time.Second)}}
+			r.Floors, r.Workload.Faults = &results.Floors{}, []workloads.Fault{{Name: workloads.ScriptFlush, At: workloads.Duration(time.Second)}}
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
 		},
 		"lockbench --strategy a,b --hold 1ms --fault holder-crash:at=1s --redis redis://one:1 -o json=run.json": func(r *results.Report) {
-			r.Floors, r.Workload.Faults = &results.Floors{}, []spec.Fault{{Name: spec.HolderCrash, At: spec.Duration(time.Second)}}
+			r.Floors, r.Workload.Faults = &results.Floors{}, []workloads.Fault{{Name: workloads.HolderCrash, At: workloads.Duration(time.Second)}}
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
 		},
 		"lockbench --strategy a,b --seed 1 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o json=part1.json\n" +
 			"lockbench --strategy a,b --seed 2 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o json=part2.json\n" +
 			"lockbench merge part1.json part2.json -o merged.json": func(r *results.Report) {
 			r.Parts = []results.Part{{Seed: 1}, {Seed: 2}}
-			r.Workload.Clients, r.Workload.Instances, r.Workload.Hold = 200, 20, spec.Dist{}
+			r.Workload.Clients, r.Workload.Instances, r.Workload.Hold = 200, 20, workloads.Dist{}
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
 		},
 	} {

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // even is a report of two locks, a and b, of which there is nothing to say but
 // which is the better one.
 func even(rounds int) *results.Report {
-	w := spec.Default()
-	w.Clients, w.Hold = 100, spec.Fixed(time.Millisecond)
+	w := workloads.Default()
+	w.Clients, w.Hold = 100, workloads.Fixed(time.Millisecond)
 	r := &results.Report{Workload: w, Rounds: rounds}
 	for _, name := range []string{"a", "b"} {
 		r.Strategies = append(r.Strategies, results.Strategy{Name: name, Claims: []string{"exclusion"}, Capacity: 1})
@@ -45,7 +45,7 @@ func grown() *results.Report {
 	r := even(1)
 	few := r.Workload
 	few.Clients = 10
-	r.Points = []spec.Point{{Label: "clients=10", Workload: few}, {Label: "clients=100", Workload: r.Workload}}
+	r.Points = []workloads.Point{{Label: "clients=10", Workload: few}, {Label: "clients=100", Workload: r.Workload}}
 	r.Runs = slices.Concat(even(1).Runs, even(1).Runs)
 	for i := range r.Runs {
 		r.Runs[i].Point = r.Points[i/2].Label
@@ -122,11 +122,11 @@ func TestRules(t *testing.T) {
 		{
 			"no recovery", nil,
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: spec.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}, {}}}}
+				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}, {}}}}
 			},
 			"unsafe: a: after 1 of 2 strikes of holder-crash:at=0s nobody got the lock again within the run's window.",
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: spec.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}}}}
+				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}}}}
 			}, "",
 		},
 		{
@@ -205,13 +205,16 @@ func TestRules(t *testing.T) {
 			"a lock at its ceiling", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97 },
 			"best: Held nearly all the time, so that shorter holds or more keys can make it faster but no other lock: a (97.0 %).",
-			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = spec.Dist{} }, "Held nearly",
+			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = workloads.Dist{} }, "Held nearly",
 		},
 		{
 			"a lock lost between its holders", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.3 },
 			"cost: Most of the time nobody held the lock although clients wanted it, it was being handed on: a (30.0 %).",
-			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.3; r.Workload.Think = spec.Fixed(time.Second) }, "Most of the time",
+			func(r *results.Report) {
+				r.Runs[0].Speed.Utilisation = 0.3
+				r.Workload.Think = workloads.Fixed(time.Second)
+			}, "Most of the time",
 		},
 		{
 			"a lock that a dead holder keeps", nil,
@@ -219,7 +222,7 @@ func TestRules(t *testing.T) {
 			"cost: Most of the time nobody held the lock although clients wanted it, it was being handed on: a (30.0 %).",
 			func(r *results.Report) {
 				r.Runs[0].Speed.Utilisation = 0.3
-				r.Workload.Faults = []spec.Fault{{Name: spec.HolderCrash, At: spec.Duration(time.Second)}}
+				r.Workload.Faults = []workloads.Fault{{Name: workloads.HolderCrash, At: workloads.Duration(time.Second)}}
 			}, "Most of the time",
 		},
 		{
@@ -312,7 +315,7 @@ func TestRules(t *testing.T) {
 // TestRates: who is the fastest is not told where the workload sets the pace.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*spec.Spec){func(w *spec.Spec) { w.Rate = 300 }, func(w *spec.Spec) { w.Gather = 1e8 }} {
+	for _, change := range []func(*workloads.Spec){func(w *workloads.Spec) { w.Rate = 300 }, func(w *workloads.Spec) { w.Gather = 1e8 }} {
 		r := even(1)
 		r.Runs[1].Speed.PerSecond = 1200
 		change(&r.Workload)

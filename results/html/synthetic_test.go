@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // synthetic is a report of these strategies at these numbers of clients, each
@@ -22,9 +22,9 @@ func synthetic(names []string, clients []int, rounds int) *results.Report {
 		Redis:       results.Redis{Source: "container", Address: "127.0.0.1:6390", Version: "8.0.3", Mode: "standalone", Network: "host", Image: "redis:8", Topology: "single"},
 	}
 	for _, n := range clients {
-		w := spec.Default()
-		w.Clients, w.Instances, w.Hold = n, min(10, n), spec.Fixed(time.Millisecond)
-		r.Points = append(r.Points, spec.Point{Label: fmt.Sprintf("clients=%d", n), Workload: w})
+		w := workloads.Default()
+		w.Clients, w.Instances, w.Hold = n, min(10, n), workloads.Fixed(time.Millisecond)
+		r.Points = append(r.Points, workloads.Point{Label: fmt.Sprintf("clients=%d", n), Workload: w})
 	}
 	r.Workload = r.Points[0].Workload
 	for _, name := range names {
@@ -49,7 +49,7 @@ func synthetic(names []string, clients []int, rounds int) *results.Report {
 }
 
 // syntheticRun is one of the strategy number i.
-func syntheticRun(i int, w spec.Spec, random *rand.Rand) results.Run {
+func syntheticRun(i int, w workloads.Spec, random *rand.Rand) results.Run {
 	rank, clients := float64(i+1), float64(w.Clients)
 	rate := 900 / (1 + 0.1*rank) * (1 + 0.02*random.NormFloat64())
 	const seconds = 5

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // File is a generator's report and where it was read from.
@@ -59,7 +59,7 @@ func frame(files []File) *results.Report {
 	}
 	for _, p := range first.Points {
 		w := scaled(p.Workload, n)
-		merged.Points = append(merged.Points, spec.Point{Label: relabelled(p.Label, w), Workload: w})
+		merged.Points = append(merged.Points, workloads.Point{Label: relabelled(p.Label, w), Workload: w})
 	}
 	for _, s := range first.Strategies {
 		s.Instances *= n
@@ -105,7 +105,7 @@ func alike(files []File) []string {
 	var warnings []string
 	for _, f := range files {
 		name := f.Shared.Generator
-		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(points(f), func(p spec.Point) bool { return random(p.Workload) }) {
+		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(points(f), func(p workloads.Point) bool { return random(p.Workload) }) {
 			warnings = append(warnings, fmt.Sprintf("%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
 		}
 		seeds[f.Workload.Seed] = name
@@ -114,24 +114,24 @@ func alike(files []File) []string {
 }
 
 // random says whether anything in the workload is drawn.
-func random(w spec.Spec) bool {
-	fixed := func(d spec.Dist) bool { return d.String() == spec.Fixed(d.Mean()).String() }
-	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == spec.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
+func random(w workloads.Spec) bool {
+	fixed := func(d workloads.Dist) bool { return d.String() == workloads.Fixed(d.Mean()).String() }
+	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == workloads.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
 }
 
-func points(f File) []spec.Point {
+func points(f File) []workloads.Point {
 	if len(f.Points) > 0 {
 		return f.Points
 	}
-	return []spec.Point{{Workload: f.Workload}}
+	return []workloads.Point{{Workload: f.Workload}}
 }
 
 // scaled is a workload that so many generators carried out at once.
-func scaled(w spec.Spec, generators int) spec.Spec {
+func scaled(w workloads.Spec, generators int) workloads.Spec {
 	w.Clients *= generators
 	w.Instances *= generators
 	w.Iterations *= int64(generators)
-	w.Rate *= spec.Rate(generators)
+	w.Rate *= workloads.Rate(generators)
 	w.Stages = slices.Clone(w.Stages)
 	for i := range w.Stages {
 		w.Stages[i].Target *= float64(generators)
@@ -140,7 +140,7 @@ func scaled(w spec.Spec, generators int) spec.Spec {
 }
 
 // relabelled is a sweep's label with what is scaled in it.
-func relabelled(label string, w spec.Spec) string {
+func relabelled(label string, w workloads.Spec) string {
 	words := strings.Fields(label)
 	for i, word := range words {
 		switch name, _, _ := strings.Cut(word, "="); name {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // generatorFile is a generator's report of spin at two points in one round, its
@@ -29,9 +29,9 @@ func generatorFile(t *testing.T, name string, number int) File {
 		Warnings:   []string{"a warning"},
 	}
 	for _, keys := range []int{1, 4} {
-		w := spec.Default()
+		w := workloads.Default()
 		w.Clients, w.Instances, w.Keys, w.Seed = 4, 2, keys, int64(number)
-		r.Points = append(r.Points, spec.Point{Label: fmt.Sprintf("clients=4 keys=%d", keys), Workload: w})
+		r.Points = append(r.Points, workloads.Point{Label: fmt.Sprintf("clients=4 keys=%d", keys), Workload: w})
 	}
 	r.Workload = r.Points[0].Workload
 	for i, p := range r.Points {
@@ -227,7 +227,9 @@ func TestRefusals(t *testing.T) {
 		"another session": {func(r *results.Report) { r.Shared.Session = "other" }, []string{"session: s in a.json, other in b.json"}},
 		"another Redis":   {func(r *results.Report) { r.Shared.RedisRuns = []string{"redis-2"} }, []string{"Redis: redis-1 in a.json, redis-2 in b.json"}},
 		"another workload and build": {
-			func(r *results.Report) { r.Workload.TTL, r.Workload.Hold, r.Tool.Version = 1e9, spec.Fixed(1e6), "v2" },
+			func(r *results.Report) {
+				r.Workload.TTL, r.Workload.Hold, r.Tool.Version = 1e9, workloads.Fixed(1e6), "v2"
+			},
 			[]string{"build: v1 in a.json, v2 in b.json", "workload hold: 0s in a.json, 1ms in b.json", "workload ttl: 30s in a.json, 1s in b.json"},
 		},
 		"another plan": {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/workloads/spec"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 //go:embed *.yaml
@@ -29,7 +29,7 @@ func Names() []string {
 
 // Open reads the preset of that name, or else the file. Its error names every
 // fault with file and line.
-func Open(name string) (*spec.File, error) {
+func Open(name string) (*workloads.File, error) {
 	if slices.Contains(Names(), name) {
 		preset := name + ".yaml"
 		file, err := files.Open(preset)
@@ -37,7 +37,7 @@ func Open(name string) (*spec.File, error) {
 			return nil, fmt.Errorf("--workload %s: %w", name, err)
 		}
 		defer file.Close()
-		return spec.ReadFile(preset, file)
+		return workloads.ReadFile(preset, file)
 	}
 	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -47,5 +47,5 @@ func Open(name string) (*spec.File, error) {
 		return nil, fmt.Errorf("--workload: %w", err)
 	}
 	defer file.Close()
-	return spec.ReadFile(name, file)
+	return workloads.ReadFile(name, file)
 }
