@@ -91,7 +91,7 @@ func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic,
 		// Nothing more can be done about a failure here: the permit runs out.
 		_ = held.Release(settle)
 	}
-	return nil, 0, err
+	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
 }
 
 // expirablePermit is a permit held.

@@ -219,10 +219,7 @@ func (l *Locker) acquire(ctx context.Context, name string, ttl time.Duration) (h
 	try := func() (taken bool, left time.Duration, err error) {
 		held, left, err = l.permits.take(ctx, name, topic, term)
 		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
-		if errors.Is(err, validity.ErrLate) {
-			left, err = time.Millisecond, nil
-		}
-		return held != nil, left, err
+		return held != nil, left, validity.UnlessLate(err)
 	}
 	taken, _, err := try()
 	if err == nil && !taken {

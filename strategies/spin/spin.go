@@ -201,10 +201,7 @@ func (l *Locker) wait(ctx context.Context, a acquisition) error {
 // tryAgain makes one attempt of somebody who makes more.
 func (l *Locker) tryAgain(ctx context.Context, a acquisition) (bool, error) {
 	got, err := l.try(ctx, a)
-	if errors.Is(err, validity.ErrLate) {
-		return false, nil
-	}
-	return got, err
+	return got, validity.UnlessLate(err)
 }
 
 // try makes one attempt. After an error the lock is not held.

@@ -176,10 +176,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 // tryAgain makes one attempt of somebody who makes more.
 func (l *Locker) tryAgain(ctx context.Context, held *token.Lease) (bool, error) {
 	taken, err := l.try(ctx, held)
-	if errors.Is(err, validity.ErrLate) {
-		return false, nil
-	}
-	return taken, err
+	return taken, validity.UnlessLate(err)
 }
 
 // try makes one attempt. After an error the lock is not held.

@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -164,10 +163,7 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 	}
 	try := func() (bool, time.Duration, error) {
 		taken, left, err := l.try(ctx, held)
-		if errors.Is(err, validity.ErrLate) {
-			err = nil
-		}
-		return taken, left, err
+		return taken, left, validity.UnlessLate(err)
 	}
 	taken, _, err := try()
 	if err == nil && !taken {

@@ -13,6 +13,15 @@ import (
 // run out.
 var ErrLate = errors.New("granted too late: the lease had run out when the answer came")
 
+// UnlessLate is the error of an attempt for somebody who makes more: nil for ErrLate, after
+// which he tries again.
+func UnlessLate(err error) error {
+	if errors.Is(err, ErrLate) {
+		return nil
+	}
+	return err
+}
+
 // TTL is a lease's in whole milliseconds, as Redis counts it, or what is wrong with it.
 func TTL(ttl time.Duration) (time.Duration, error) {
 	if ttl < time.Millisecond {

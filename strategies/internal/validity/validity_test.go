@@ -1,6 +1,8 @@
 package validity_test
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -29,4 +31,16 @@ func TestUntil(t *testing.T) {
 		last = now
 	}
 	all.Wait()
+}
+
+// Who waits tries again after an answer that came too late, and ends with any other error.
+func TestUnlessLate(t *testing.T) {
+	other := errors.New("broken pipe")
+	for _, c := range []struct{ err, want error }{
+		{nil, nil}, {fmt.Errorf("set: %w", validity.ErrLate), nil}, {other, other},
+	} {
+		if got := validity.UnlessLate(c.err); !errors.Is(got, c.want) {
+			t.Errorf("of %v it is %v, want %v", c.err, got, c.want)
+		}
+	}
 }
