@@ -106,6 +106,18 @@ func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	})
 }
 
+// queue has n clients ask for the lock on these instances in turn, and returns when all wait.
+func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
+	var waiting []*waiter
+	for c := range n {
+		waiting = append(waiting, b.client(on[c%len(on)], hold, ttl))
+	}
+	for _, w := range waiting {
+		w.settle()
+	}
+	return waiting
+}
+
 // all waits until each has been served.
 func (b *book) all(waiting []*waiter, after string) {
 	stranded, end := 0, time.Now().Add(b.patience)

@@ -27,13 +27,7 @@ func failover(s *stage) {
 	}()
 	for _, during := range []bool{false, true} {
 		leases := b.fill(all[0], s.lasting())
-		var waiting []*waiter
-		for n := range 6 {
-			waiting = append(waiting, b.client(all[1+n%3], hold, s.lasting()))
-		}
-		for _, w := range waiting {
-			w.settle()
-		}
+		waiting := b.queue(all[1:], 6, hold, s.lasting())
 		if during {
 			var releasing sync.WaitGroup
 			releasing.Go(func() {

@@ -20,13 +20,7 @@ func movingSlot(s *stage) {
 
 	b, all := s.book(), s.several(3, longTTL)
 	leases := b.fill(all[0], longTTL)
-	var waiting []*waiter
-	for n := range 4 {
-		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
-	}
-	for _, w := range waiting {
-		w.settle()
-	}
+	waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
 	var finish func() error
 	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.prefix + "*"); return err })
 	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })

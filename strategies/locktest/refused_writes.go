@@ -32,13 +32,7 @@ func refusedWrites(s *stage) {
 
 func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	leases := b.fill(all[0], s.lasting())
-	var waiting []*waiter
-	for n := range 4 {
-		waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, s.lasting()))
-	}
-	for _, w := range waiting {
-		w.settle()
-	}
+	waiting := b.queue(all[1:], 4, time.Millisecond, s.lasting())
 	relieve := s.set(r.setting, r.value)
 	defer relieve()
 	before := b.count()

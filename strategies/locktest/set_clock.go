@@ -37,13 +37,7 @@ func clockSetBack(s *stage) {
 	b.tokens = back
 	for _, ahead := range []time.Duration{-clockStep, -2 * clockStep} {
 		leases := b.fill(all[0], longTTL)
-		var waiting []*waiter
-		for n := range 4 {
-			waiting = append(waiting, b.client(all[1+n%2], time.Millisecond, longTTL))
-		}
-		for _, w := range waiting {
-			w.settle()
-		}
+		waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
 		set(ahead)
 		b.free(leases...)
 		b.all(waiting, "the servers' clocks were set back")
