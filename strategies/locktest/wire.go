@@ -116,12 +116,17 @@ func (w *wire) toDial() *gate {
 	if g == nil || !g.dials {
 		return nil
 	}
-	select {
-	case <-g.caught:
-	default:
-		close(g.caught)
-	}
+	tell(g.caught)
 	return g
+}
+
+// tell closes a channel, if it is not closed. It is called with the mutex.
+func tell(caught chan struct{}) {
+	select {
+	case <-caught:
+	default:
+		close(caught)
+	}
 }
 
 func (w *wire) dialled() {

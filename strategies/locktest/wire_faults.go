@@ -38,11 +38,7 @@ func (w *wire) toRead(c *conn, n int) *gate {
 		g.pass--
 		return nil
 	}
-	select {
-	case <-g.caught:
-	default:
-		close(g.caught)
-	}
+	tell(g.caught)
 	return g
 }
 
@@ -82,11 +78,7 @@ func (w *wire) keeps(c *conn, b []byte) (bool, error) {
 		l.conns = append(l.conns, c)
 	}
 	c.kept = append(c.kept, b...)
-	select {
-	case <-l.caught:
-	default:
-		close(l.caught)
-	}
+	tell(l.caught)
 	return true, nil
 }
 
