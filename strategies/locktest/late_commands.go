@@ -14,33 +14,15 @@ import (
 func lateCommands(s *stage) {
 	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
-	held := func(do func(strategies.Lease) func(context.Context) error) func() func(context.Context) error {
-		return func() func(context.Context) error { return do(s.fill(l.stale, "key")[0]) }
-	}
 	for _, c := range []struct {
-		what string
-		of   func() func(context.Context) error
+		what  string
+		begin func() call
 	}{
-		{"release", held(func(lease strategies.Lease) func(context.Context) error { return lease.Release })},
-		{"extension", held(func(lease strategies.Lease) func(context.Context) error {
-			extender, ok := strategies.As[strategies.Extender](lease)
-			if !ok {
-				return lease.Release
-			}
-			l.extended = lease
-			return func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }
-		})},
-		{"acquire", func() func(context.Context) error {
-			return func(ctx context.Context) error {
-				lease, err := l.stale.Acquire(ctx, "key")
-				if err == nil {
-					_ = lease.Release(context.WithoutCancel(ctx))
-				}
-				return err
-			}
-		}},
+		{"release", l.stalesRelease},
+		{"extension", l.stalesExtension},
+		{"acquire", l.stalesAcquire},
 	} {
-		for step := 0; step < steps && l.arrives(c.what, c.of, step); step++ {
+		for step := 0; step < steps && l.arrives(c.what, c.begin, step); step++ {
 		}
 	}
 }
@@ -49,19 +31,47 @@ func lateCommands(s *stage) {
 type lateness struct {
 	*stage
 	stale, next, third *instance
-	extended           strategies.Lease // to be released in the end, as every holder does
+}
+
+// call is what the stale instance does, and the lease that it releases in the end, if any.
+type call struct {
+	do    func(context.Context) error
+	lease strategies.Lease
+}
+
+func (l *lateness) stalesRelease() call {
+	return call{do: l.fill(l.stale, "key")[0].Release}
+}
+
+func (l *lateness) stalesExtension() call {
+	lease := l.fill(l.stale, "key")[0]
+	extender, ok := strategies.As[strategies.Extender](lease)
+	if !ok {
+		return call{do: lease.Release}
+	}
+	return call{func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }, lease}
+}
+
+func (l *lateness) stalesAcquire() call {
+	return call{do: func(ctx context.Context) error {
+		lease, err := l.stale.Acquire(ctx, "key")
+		if err == nil {
+			_ = lease.Release(context.WithoutCancel(ctx))
+		}
+		return err
+	}}
 }
 
 // arrives keeps back all that is sent but the first so many commands, until another has the
 // lock. It says whether there was such a command.
-func (l *lateness) arrives(what string, of func() func(context.Context) error, step int) bool {
+func (l *lateness) arrives(what string, begin func() call, step int) bool {
 	if l.stale == nil {
 		l.stale = l.open(staleTTL)
 		_ = l.again(l.acquire(l.stale, "key")) // its connections are open
 	}
-	do := of()
+	late := begin()
 	kept := l.stale.wire.keepBack(step)
-	w := l.background(l.stale, "key", do)
+	w := l.background(l.stale, "key", late.do)
 	caught := kept.catches(w)
 	w.cancel()
 	kept.snap()
@@ -83,9 +93,8 @@ func (l *lateness) arrives(what string, of func() func(context.Context) error, s
 		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
 	}
 	l.release(leases[1:]...)
-	if l.extended != nil {
-		_ = l.again(l.extended) // it was lost
-		l.extended = nil
+	if late.lease != nil {
+		_ = l.again(late.lease) // it was lost
 	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)
