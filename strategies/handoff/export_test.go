@@ -82,3 +82,18 @@ func Lines(l *Locker) int {
 	defer l.mu.Unlock()
 	return len(l.lines)
 }
+
+// ForgottenTwice has a key's line be forgotten again when the next one of the key has a
+// waiter, and says whether that one is still looked after.
+func ForgottenTwice(l *Locker, key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.line(key, l.config.TTL)
+	before.forget()
+	next := l.line(key, l.config.TTL)
+	defer next.forget()
+	e := next.waiters.PushBack(new(waiter))
+	defer next.waiters.Remove(e)
+	before.forget()
+	return l.lines[next.lineKey] == next
+}

@@ -78,13 +78,15 @@ func (ln *line) idle() bool {
 	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
 }
 
-// forget ends a line that nobody needs; a crowded one a second later.
+// forget ends a line that nobody needs; a crowded one a second later. It may be called again
+// when the release of a lease ends that outlasted its line: the next line of the same key is
+// another's then, and stays.
 func (ln *line) forget() {
 	switch {
 	case !ln.idle():
 	case time.Now().Before(ln.crowded):
 		ln.look(time.Until(ln.crowded))
-	default:
+	case ln.locker.lines[ln.lineKey] == ln:
 		delete(ln.locker.lines, ln.lineKey)
 		ln.subscriber.leave(ln)
 	}

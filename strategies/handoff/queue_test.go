@@ -179,3 +179,13 @@ func process(name string) string { return strings.Repeat(name, 26) }
 func entry(name string, number int, ttl time.Duration) string {
 	return fmt.Sprintf("%s:%d %d", process(name), number, ttl.Milliseconds())
 }
+
+// A release that ends after its line was forgotten must not take the next line of the key
+// from the keeper: its waiters would wait for ever if a message of theirs was lost.
+func TestForgetsItsOwnLineOnly(t *testing.T) {
+	t.Parallel()
+	p := trial.Start(t, redistest.Start(t), "handoff", time.Hour)
+	if !handoff.ForgottenTwice(locker(p), "key") {
+		t.Error("nobody looks after those who wait")
+	}
+}
