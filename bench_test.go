@@ -59,13 +59,13 @@ func BenchmarkLock(b *testing.B) {
 				// What go test timed includes set-up and warm-up; the window does not.
 				b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
 				fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
-				for _, unit := range results.BenchUnits() {
+				for _, m := range results.BenchMetrics() {
 					// Chance alone moves these when a client has had few turns.
-					if fewTurns && (unit.Metric == "wait_p99" || unit.Metric == "jain") {
+					if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
 						continue
 					}
-					if value, known := unit.Of(run); known {
-						b.ReportMetric(value, unit.Unit)
+					if value, known := m.InBench(run); known {
+						b.ReportMetric(value, m.Bench.Unit)
 					}
 				}
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/advise"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -134,10 +135,10 @@ func (f *adviseFlags) idle() []string {
 func adviceFormats() formats[*results.Advice] {
 	return formats[*results.Advice]{one: map[string]writer[*results.Advice]{
 		"table": func(w io.Writer, advice *results.Advice, color bool) error {
-			return results.WriteAdviceTable(w, advice, results.TableOptions{Color: color})
+			return render.WriteAdviceTable(w, advice, render.TableOptions{Color: color})
 		},
 		"json":     func(w io.Writer, advice *results.Advice, _ bool) error { return results.WriteAdviceJSON(w, advice) },
-		"markdown": func(w io.Writer, advice *results.Advice, _ bool) error { return results.WriteAdviceMarkdown(w, advice) },
+		"markdown": func(w io.Writer, advice *results.Advice, _ bool) error { return render.WriteAdviceMarkdown(w, advice) },
 	}}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench"
 	experiments "github.com/lockbench/lockbench/internal/claims"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -96,10 +97,10 @@ func (f *claimsFlags) reads(words []string, chosen []experiments.Claim) []file {
 func claimsFormats() formats[*results.Claims] {
 	return formats[*results.Claims]{one: map[string]writer[*results.Claims]{
 		"table": func(w io.Writer, c *results.Claims, color bool) error {
-			return results.WriteClaimsTable(w, c, results.TableOptions{Color: color})
+			return render.WriteClaimsTable(w, c, render.TableOptions{Color: color})
 		},
 		"json":     func(w io.Writer, c *results.Claims, _ bool) error { return results.WriteClaimsJSON(w, c) },
-		"markdown": func(w io.Writer, c *results.Claims, _ bool) error { return results.WriteClaimsMarkdown(w, c) },
+		"markdown": func(w io.Writer, c *results.Claims, _ bool) error { return render.WriteClaimsMarkdown(w, c) },
 	}}
 }
 

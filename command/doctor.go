@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) doctor() *cobra.Command {
 func doctorFormats() formats[*results.Doctor] {
 	return formats[*results.Doctor]{one: map[string]writer[*results.Doctor]{
 		"table": func(w io.Writer, d *results.Doctor, color bool) error {
-			return results.WriteDoctorTable(w, d, results.TableOptions{Color: color})
+			return render.WriteDoctorTable(w, d, render.TableOptions{Color: color})
 		},
 		"json": func(w io.Writer, d *results.Doctor, _ bool) error { return results.WriteDoctorJSON(w, d) },
 	}}

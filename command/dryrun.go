@@ -23,25 +23,9 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	for _, point := range plan.Sweep {
 		sweep += ", " + point.Label
 	}
-	window := fmt.Sprintf("%v each, after %v of warm-up", w.Duration, w.Warmup)
-	if w.Iterations > 0 {
-		window = fmt.Sprintf("%d acquisitions each, after %v of warm-up", w.Iterations, w.Warmup)
-	}
-	wait := "as long as it takes"
-	if w.Timeout != nil {
-		wait = "at most " + w.Timeout.String()
-	}
-	turn := fmt.Sprintf("hold %v, think %v, work %s, wait %s, TTL %v", w.Hold, w.Think, w.Work, wait, w.TTL)
-	if w.Coalesce {
-		turn += ", coalesced"
-	}
-	keys := fmt.Sprint(w.Keys)
-	if w.Keys > 1 {
-		keys += " " + w.KeyDist.String()
-	}
 	loop := "closed: a client acquires again once it has released"
 	if w.Rate > 0 {
-		loop = fmt.Sprintf("open: %s arrivals at %v", w.Arrivals, w.Rate)
+		loop = "open: clients arrive whatever becomes of the earlier ones"
 	}
 	floors := "not measured"
 	if plan.Floors {
@@ -55,10 +39,9 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"strategies", strings.Join(names, ", ")},
 		{"runs", fmt.Sprintf("%d of each strategy, %d in all, shuffled by %s", plan.Rounds, plan.Rounds*len(names)*max(1, len(plan.Sweep)), seed(w.Seed))},
 		{"sweep", strings.TrimPrefix(sweep, ", ")},
-		{"clients", fmt.Sprintf("%d (instances: %d, connections of each: %d, keys: %s)", w.Clients, w.Instances, w.PoolSize(), keys)},
+		{"workload", w.Describe()},
+		{"connections", fmt.Sprintf("%d of each instance", w.PoolSize())},
 		{"loop", loop},
-		{"a turn", turn},
-		{"measuring", window},
 		{"faults", strings.Join(wrong, ", ")},
 		{"floors", floors},
 		{"together", together(plan)},

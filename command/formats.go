@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 )
 
 // reportFormats are those of a report on what has these titles.
@@ -22,20 +23,20 @@ func reportFormats(titles []string) formats[*results.Report] {
 	return formats[*results.Report]{
 		one: map[string]writer[*results.Report]{
 			"table": func(w io.Writer, r *results.Report, color bool) error {
-				return results.WriteTable(w, r, results.TableOptions{Color: color})
+				return render.WriteTable(w, r, render.TableOptions{Color: color})
 			},
-			"markdown": plain(results.WriteMarkdown),
+			"markdown": plain(render.WriteMarkdown),
 			"json":     plain(results.WriteJSON),
-			"csv":      plain(results.WriteCSV),
-			"benchfmt": plain(results.WriteBenchfmt),
-			"bencher":  plain(results.WriteBencher),
-			"hlog":     plain(results.WriteHlog),
+			"csv":      plain(render.WriteCSV),
+			"benchfmt": plain(render.WriteBenchfmt),
+			"bencher":  plain(render.WriteBencher),
+			"hlog":     plain(render.WriteHlog),
 		},
 		several: map[string]func(string) outputs{
 			"github": func(file string) outputs {
 				return outputs{
-					{format: "github", file: part(file, "smaller"), write: plain(func(w io.Writer, r *results.Report) error { return results.WriteGitHub(w, r, results.Lower) })},
-					{format: "github", file: part(file, "bigger"), write: plain(func(w io.Writer, r *results.Report) error { return results.WriteGitHub(w, r, results.Higher) })},
+					{format: "github", file: part(file, "smaller"), write: plain(func(w io.Writer, r *results.Report) error { return render.WriteGitHub(w, r, results.Lower) })},
+					{format: "github", file: part(file, "bigger"), write: plain(func(w io.Writer, r *results.Report) error { return render.WriteGitHub(w, r, results.Higher) })},
 				}
 			},
 			"otava": otava,
@@ -43,10 +44,10 @@ func reportFormats(titles []string) formats[*results.Report] {
 				var files outputs
 				for _, title := range titles {
 					files = append(files, output[*results.Report]{format: "hgrm", file: part(file, title), write: func(w io.Writer, r *results.Report, _ bool) error {
-						if !slices.Contains(results.HgrmNames(r), title) {
+						if !slices.Contains(render.HgrmNames(r), title) {
 							return errNothing
 						}
-						return results.WriteHgrm(w, r, title)
+						return render.WriteHgrm(w, r, title)
 					}})
 				}
 				return files
@@ -76,18 +77,18 @@ func otava(file string) []output[*results.Report] {
 				if err != nil {
 					return err
 				}
-				return results.WriteOtava(w, r, content)
+				return render.WriteOtava(w, r, content)
 			},
 			check: func() error {
 				content, err := existing()
 				if err != nil {
 					return err
 				}
-				return results.CheckOtava(content)
+				return render.CheckOtava(content)
 			},
 		},
 		{format: "otava", file: config, write: func(w io.Writer, r *results.Report, _ bool) error {
-			return results.WriteOtavaConfig(w, r, file)
+			return render.WriteOtavaConfig(w, r, file)
 		}},
 	}
 }

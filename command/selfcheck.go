@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 )
 
 func (a *app) selfcheck() *cobra.Command {
@@ -64,7 +65,7 @@ func (a *app) selfcheck() *cobra.Command {
 func selfcheckFormats() formats[*results.Selfcheck] {
 	return formats[*results.Selfcheck]{one: map[string]writer[*results.Selfcheck]{
 		"table": func(w io.Writer, s *results.Selfcheck, color bool) error {
-			return results.WriteSelfcheckTable(w, s, results.TableOptions{Color: color})
+			return render.WriteSelfcheckTable(w, s, render.TableOptions{Color: color})
 		},
 		"json": func(w io.Writer, s *results.Selfcheck, _ bool) error { return results.WriteSelfcheckJSON(w, s) },
 	}}

@@ -41,7 +41,8 @@ func (r Run) withinRun(w workloads.Spec) *float64 {
 	return new(t * stats.StdDev(rates) / math.Sqrt(n) / mean * 100)
 }
 
-// steadiness says whether any run of the report has such an interval.
-func steadiness(r *Report) bool {
+// Steady says whether any run of the report is long and even enough for an interval of its
+// own seconds.
+func (r *Report) Steady() bool {
 	return slices.ContainsFunc(r.Runs, func(run Run) bool { return run.withinRun(r.WorkloadOf(run)) != nil })
 }

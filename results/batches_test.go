@@ -2,7 +2,6 @@ package results
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/workloads"
@@ -36,19 +35,5 @@ func TestASingleRunsSecondsSayHowSteadyItWas(t *testing.T) {
 		if got := (Run{Timeline: slices}).withinRun(workloads.Spec{}); got != nil {
 			t.Errorf("%s: ± %v %%", name, *got)
 		}
-	}
-}
-
-func TestOnlyASingleRunHasItsOwnInterval(t *testing.T) {
-	r := sample()
-	for i := range r.Runs {
-		r.Runs[i].Timeline = perSecond(90, 110, 90, 110, 100)
-	}
-	if table := draw(t, r, TableOptions{}); strings.Count(table, "12.4 %") != 3 || !strings.Contains(table, "(batch") {
-		t.Errorf("one run:\n%s", table)
-	}
-	r.Rounds = 2
-	if table := draw(t, r, TableOptions{}); strings.Contains(table, "12.4 %") {
-		t.Errorf("two runs:\n%s", table)
 	}
 }

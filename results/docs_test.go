@@ -1,20 +1,62 @@
-package results
+package results_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
 )
 
+// docs/FORMATS.md has a line for each metric, made from the rows.
 func TestEveryMetricIsDocumented(t *testing.T) {
-	document, err := os.ReadFile("../docs/FORMATS.md")
+	const file, begin, end = "../docs/FORMATS.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
+	document, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	distributions, single := ThresholdMetrics()
-	for _, name := range append(distributions, single...) {
-		if !strings.Contains(string(document), "`"+name+"`") {
-			t.Errorf("docs/FORMATS.md does not name %s", name)
+	before, rest, found := strings.Cut(string(document), begin)
+	got, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no %s … %s", file, begin, end)
+	}
+	var want strings.Builder
+	want.WriteString("| metric | unit | better | |\n| --- | --- | --- | --- |\n")
+	for _, m := range results.Metrics() {
+		better := map[results.Better]string{results.Lower: "lower", results.Higher: "higher"}[m.Better]
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, better, m.Help)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want.String(), got); diff != "" {
+		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
+	}
+}
+
+// A row must be told apart, read and found.
+func TestRowsAreComplete(t *testing.T) {
+	names, benches := map[string]bool{}, map[string]bool{}
+	for _, m := range results.Metrics() {
+		if m.Name == "" || m.Help == "" || names[m.Name] {
+			t.Errorf("%q: %q, or twice", m.Name, m.Help)
+		}
+		names[m.Name] = true
+		m.Of(results.Run{}) // of a run that knows nothing
+		if m.Compared != nil && (m.Compared.Label == "" || m.Compared.Resolution <= 0) {
+			t.Errorf("%s cannot be compared: %+v", m.Name, m.Compared)
+		}
+		if m.Bench != nil {
+			if benches[m.Bench.Unit] {
+				t.Errorf("%s is there twice", m.Bench.Unit)
+			}
+			benches[m.Bench.Unit] = true
 		}
 	}
 }

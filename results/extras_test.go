@@ -1,24 +1,31 @@
-package results
+package results_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
 // TestExtras are there for what a workload has, and for nothing else.
 func TestExtras(t *testing.T) {
 	t.Parallel()
-	if got := sample().Extras(); got != nil {
+	if got := sample.Report().Extras(); len(got) > 0 {
 		t.Errorf("a plain workload has %v", got)
 	}
-	r := faulty()
-	r.Runs[0].Herd = &Herd{Bursts: 3, Attempts: new(7.0)}
+	r := sample.Faulty()
+	r.Runs[0].Herd = &results.Herd{Bursts: 3, Attempts: new(7.0)}
 	var titles []string
 	for _, table := range r.Extras() {
 		titles = append(titles, table.Title)
-		if len(table.Rows) != len(r.Strategies) || len(table.Rows[0]) != len(table.Head)+1 {
-			t.Errorf("%s has %d rows of %d cells under %d titles", table.Title, len(table.Rows), len(table.Rows[0]), len(table.Head))
+		for _, s := range r.Summaries() {
+			for _, c := range table.Columns {
+				if c.Flat() == "" || c.Text(s) == "" {
+					t.Errorf("%s has the column %q with %q for %s", table.Title, c.Flat(), c.Text(s), s.Name)
+				}
+			}
 		}
 	}
 	want := []string{"HERD one release"}

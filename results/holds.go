@@ -11,29 +11,30 @@ import (
 // speeds to be compared as they are.
 const equalHolds = 1.03
 
-func meanHold(r Run) *float64 { return r.Speed.Hold.MeanNS }
-
-// holdsNote tells a reader that strategies held for different times: what they
-// did in the same time is then no comparison of the locks.
-func holdsNote(all []summary) string {
-	points := map[string][]summary{}
-	var order []string
+// HoldsNote tells a reader that strategies held for different times: what they
+// did in the same time is then no comparison of the locks. It is empty where they did not.
+func HoldsNote(all []Summary) string {
+	type held struct {
+		who string
+		ns  float64
+	}
+	points := map[string][]held{}
+	var order, notes []string
 	for _, s := range all {
-		if s.median(meanHold) == nil {
+		mean := MedianFigure(figures(s.Used, meanHold))
+		if mean == nil {
 			continue
 		}
-		if points[s.point] == nil {
-			order = append(order, s.point)
+		if points[s.Point] == nil {
+			order = append(order, s.Point)
 		}
-		points[s.point] = append(points[s.point], s)
+		points[s.Point] = append(points[s.Point], held{s.Title(), mean.Value})
 	}
-	var notes []string
 	for _, point := range order {
-		byHold := func(a, b summary) int { return cmp.Compare(*a.median(meanHold), *b.median(meanHold)) }
-		shortest, longest := slices.MinFunc(points[point], byHold), slices.MaxFunc(points[point], byHold)
-		least, most := *shortest.median(meanHold), *longest.median(meanHold)
-		if most > equalHolds*least {
-			notes = append(notes, fmt.Sprintf("%s %s, %s %s", longest.title(), nanoseconds(most), shortest.title(), nanoseconds(least)))
+		byHold := func(a, b held) int { return cmp.Compare(a.ns, b.ns) }
+		least, most := slices.MinFunc(points[point], byHold), slices.MaxFunc(points[point], byHold)
+		if most.ns > equalHolds*least.ns {
+			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.who, Nanoseconds.Format(most.ns), least.who, Nanoseconds.Format(least.ns)))
 		}
 	}
 	if notes == nil {

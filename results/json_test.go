@@ -1,4 +1,4 @@
-package results
+package results_test
 
 import (
 	"bytes"
@@ -9,25 +9,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
-func encoded(t *testing.T, r *Report) string {
+func encoded(t *testing.T, r *results.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteJSON(&b, r); err != nil {
+	if err := results.WriteJSON(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
 func TestJSONComesBackAsWritten(t *testing.T) {
-	for name, report := range cases() {
-		got, err := ReadJSON(strings.NewReader(encoded(t, report)))
+	for name, report := range sample.Cases() {
+		got, err := results.ReadJSON(strings.NewReader(encoded(t, report)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(report.Runs) == 0 {
-			report.Runs = []Run{}
+			report.Runs = []results.Run{}
 		}
 		if diff := cmp.Diff(report, got); diff != "" {
 			t.Errorf("%s (-written +read):\n%s", name, diff)
@@ -36,11 +39,11 @@ func TestJSONComesBackAsWritten(t *testing.T) {
 }
 
 func TestJSONOfZeros(t *testing.T) {
-	document := encoded(t, &Report{Runs: []Run{{}}})
-	if !json.Valid([]byte(document)) || !strings.Contains(document, `"schema": "`+Schema+`"`) {
+	document := encoded(t, &results.Report{Runs: []results.Run{{}}})
+	if !json.Valid([]byte(document)) || !strings.Contains(document, `"schema": "`+results.Schema+`"`) {
 		t.Errorf("zeros are written as\n%s", document)
 	}
-	if empty := encoded(t, &Report{}); !strings.Contains(empty, `"runs": []`) || !strings.Contains(empty, `"strategies": []`) {
+	if empty := encoded(t, &results.Report{}); !strings.Contains(empty, `"runs": []`) || !strings.Contains(empty, `"strategies": []`) {
 		t.Errorf("empty lists are written as\n%s", empty)
 	}
 }
@@ -51,10 +54,10 @@ type counter int
 func (c *counter) Write(b []byte) (int, error) { *c += counter(len(b)); return len(b), nil }
 
 func TestJSONWritesAllOrNothing(t *testing.T) {
-	r := sample()
+	r := sample.Report()
 	r.Runs[0].Speed.PerSecond = math.NaN()
 	var written counter
-	if err := WriteJSON(&written, r); err == nil || written != 0 {
+	if err := results.WriteJSON(&written, r); err == nil || written != 0 {
 		t.Errorf("NaN: error %v, %d bytes written", err, written)
 	}
 }
@@ -64,8 +67,8 @@ type brokenReader struct{}
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
 
 func TestReadJSONSaysWhatIsWrong(t *testing.T) {
-	whole := encoded(t, sample())
-	with := func(schema string) string { return strings.Replace(whole, Schema, schema, 1) }
+	whole := encoded(t, sample.Report())
+	with := func(schema string) string { return strings.Replace(whole, results.Schema, schema, 1) }
 	for _, test := range []struct{ name, document, want string }{
 		{"empty", " \n", "the document is empty"},
 		{"text", "goos: linux\n", "not a lockbench report"},
@@ -80,7 +83,7 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 		{"wrong type", strings.Replace(whole, `"rounds": 1`, `"rounds": "one"`, 1), "rounds"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			report, err := ReadJSON(strings.NewReader(test.document))
+			report, err := results.ReadJSON(strings.NewReader(test.document))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %q does not say %q", err, test.want)
 			}
@@ -89,21 +92,21 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ReadJSON(brokenReader{}); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+	if _, err := results.ReadJSON(brokenReader{}); err == nil || !strings.Contains(err.Error(), "disk on fire") {
 		t.Errorf("the reader's error is lost: %v", err)
 	}
 }
 
 func TestReadJSONIgnoresNewFields(t *testing.T) {
-	document := strings.Replace(encoded(t, sample()), `"rounds": 1`, `"rounds": 1, "colour": "blue"`, 1)
-	if _, err := ReadJSON(strings.NewReader(document)); err != nil {
+	document := strings.Replace(encoded(t, sample.Report()), `"rounds": 1`, `"rounds": 1, "colour": "blue"`, 1)
+	if _, err := results.ReadJSON(strings.NewReader(document)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestReadJSONFindsDamagedHistograms(t *testing.T) {
-	whole := encoded(t, recorded())
-	if _, err := ReadJSON(strings.NewReader(whole)); err != nil {
+	whole := encoded(t, sample.Recorded())
+	if _, err := results.ReadJSON(strings.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
 	// A changed letter within a histogram, and a count that is not its histogram's.
@@ -117,7 +120,7 @@ func TestReadJSONFindsDamagedHistograms(t *testing.T) {
 		if damaged == whole {
 			t.Fatal("nothing was damaged")
 		}
-		if _, err := ReadJSON(strings.NewReader(damaged)); err == nil || !strings.Contains(err.Error(), "report is damaged: ") || !strings.Contains(err.Error(), ", round 1, ") {
+		if _, err := results.ReadJSON(strings.NewReader(damaged)); err == nil || !strings.Contains(err.Error(), "report is damaged: ") || !strings.Contains(err.Error(), ", round 1, ") {
 			t.Errorf("error %v", err)
 		}
 	}

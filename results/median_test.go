@@ -37,3 +37,24 @@ func TestAMediansIntervalIsOfOrderStatistics(t *testing.T) {
 		}
 	}
 }
+
+func TestMedianOfLowerBounds(t *testing.T) {
+	exact := func(v float64) Figure { return Figure{Value: v} }
+	least := func(v float64) Figure { return Figure{Value: v, AtLeast: true} }
+	for i, test := range []struct {
+		figures []Figure
+		want    *Figure
+	}{
+		{nil, nil},
+		{[]Figure{exact(5)}, &Figure{Value: 5}},
+		{[]Figure{exact(9), exact(1), exact(5)}, &Figure{Value: 5}},
+		{[]Figure{exact(2), exact(4)}, &Figure{Value: 3}},
+		{[]Figure{exact(1), exact(5), least(9)}, &Figure{Value: 5}},                // 9 or more: the middle stays
+		{[]Figure{least(1), exact(5), exact(9)}, &Figure{Value: 5, AtLeast: true}}, // may be 7
+		{[]Figure{exact(2), least(4)}, &Figure{Value: 3, AtLeast: true}},
+	} {
+		if got := MedianFigure(test.figures); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%d: got %v, want %v", i, got, test.want)
+		}
+	}
+}

@@ -2,9 +2,10 @@ package results
 
 import "slices"
 
-// Metrics are all metrics, in the order in which exports write them.
+// Metrics are all metrics, in the order in which exports write them: new ones come at the
+// end.
 func Metrics() []Metric {
-	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics())
+	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics(), laterMetrics(), herdMetrics())
 }
 
 // FindMetric is the metric of that name.
@@ -17,159 +18,315 @@ func FindMetric(name string) (Metric, bool) {
 	return all[i], true
 }
 
-func figureOf(name string, unit Unit, better Better, help string, value func(Run) *float64) Metric {
-	return Metric{Name: name, Unit: unit, Better: better, Help: help, value: plainly(value)}
-}
-
-func durationOf(name, help string, value func(Run) *Bound) Metric {
-	return Metric{Name: name, Unit: Nanoseconds, Better: Lower, Help: help, value: timed(value)}
-}
-
-// nanosecondsOf is a figure of the window that is told in seconds.
-func nanosecondsOf(name, help string, seconds func(*ServerDelta) *float64) Metric {
-	return figureOf(name, Nanoseconds, Lower, help, inNanoseconds(seconds))
-}
-
-func inNanoseconds(seconds func(*ServerDelta) *float64) func(Run) *float64 {
-	return func(r Run) *float64 {
-		s := seconds(r.Server.Window)
-		if s == nil {
-			return nil
-		}
-		return new(*s * 1e9)
-	}
-}
-
-func totalOf(name, help string, count func(Run) *int64) Metric {
-	return Metric{
-		Name: name, Better: Lower, Help: help, total: true,
-		value: plainly(func(r Run) *float64 { return converted(count(r)) }),
-	}
-}
-
 func speedMetrics() []Metric {
 	return []Metric{
-		figureOf("acq_per_s", PerSecond, Higher, "leases granted per second", func(r Run) *float64 { return exactly(r.Speed.PerSecond) }),
-		figureOf("gap", Nanoseconds, Lower, "time between two holds of a lock that is always waited for", func(r Run) *float64 { return r.Speed.Gap }),
-		figureOf("served_per_s", PerSecond, Higher, "clients served per second, with --coalesce more than leases", func(r Run) *float64 { return exactly(r.Speed.ServedPerSecond) }),
-		figureOf("utilisation", Percent, Higher, "share of the time that the lock was held", func(r Run) *float64 { return exactly(r.Speed.Utilisation * 100) }),
-		durationOf("handoff_p50", "start of a release → next lease, where somebody waited", func(r Run) *Bound { return r.Speed.Handoff.P50 }),
-		durationOf("handoff_p99", "the same", func(r Run) *Bound { return r.Speed.Handoff.P99 }),
-		durationOf("release_p50", "start of a release → its return", func(r Run) *Bound { return r.Speed.Release.P50 }),
-		durationOf("release_p99", "the same", func(r Run) *Bound { return r.Speed.Release.P99 }),
-		{Name: "hold_mean", Unit: Nanoseconds, Help: "lease in hand → start of the release, as it came to", value: plainly(func(r Run) *float64 { return r.Speed.Hold.MeanNS })},
-		{Name: "hold_p50", Unit: Nanoseconds, Help: "the same", value: timed(func(r Run) *Bound { return r.Speed.Hold.P50 })},
+		{
+			Name: "acquisitions", Better: Higher, Whole: true, Help: "leases granted in the window",
+			value: always(func(r Run) int64 { return r.Speed.Acquisitions }),
+		},
+		{
+			Name: "acq_per_s", Unit: PerSecond, Better: Higher, Help: "leases granted per second",
+			Columns:  []Column{{Group: SpeedGroup, Place: 1, Heading: "acq/s"}, {Group: RatioGroup, Heading: "acq/s"}, {Group: SpreadGroup, Heading: "acq/s"}, {Group: PageGroup, Heading: "acq/s"}},
+			Compared: &Compared{Place: 1, Label: "acquisitions", Resolution: 0.01}, Tracked: 1, Bench: &Bench{Place: 2, Unit: "acq/s"},
+			value: always(func(r Run) float64 { return r.Speed.PerSecond }),
+		},
+		{
+			Name: "gap", Unit: Nanoseconds, Better: Lower, Help: "time between two holds of a lock that is always waited for",
+			Columns: when(not(coalesced), Column{Group: SpeedGroup, Place: 3, Heading: "gap"}), // of it, those who shared a lease have no part
+			value:   maybe(func(r Run) *float64 { return r.Speed.Gap }),
+		},
+		{
+			Name: "served_per_s", Unit: PerSecond, Better: Higher, Help: "clients served per second, with --coalesce more than leases",
+			Columns: when(coalesced, Column{Group: SpeedGroup, Place: 3, Heading: "served/s"}),
+			value:   always(func(r Run) float64 { return r.Speed.ServedPerSecond }),
+		},
+		{
+			Name: "utilisation", Unit: Percent, Better: Higher, Help: "share of the time that the lock was held",
+			Columns:  []Column{{Group: SpeedGroup, Place: 4, Heading: "utili-\nsation"}, {Group: PageGroup, Heading: "held"}},
+			Compared: &Compared{Place: 2, Label: "utilisation", Resolution: 0.1}, Tracked: 2,
+			value: always(func(r Run) float64 { return r.Speed.Utilisation * 100 }),
+		},
+		{
+			Name: "handoff_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → next lease, where somebody waited",
+			Columns:  []Column{{Group: SpeedGroup, Place: 6, Heading: "handoff\np50"}, {Group: SpreadGroup, Heading: "handoff\np50"}, {Group: PageGroup, Place: 2, Heading: "handoff p50"}},
+			Compared: &Compared{Place: 5, Label: "handoff p50", Resolution: nanosecond}, Tracked: 6,
+			of: handoffs, percentile: 50,
+		},
+		{
+			Name: "handoff_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
+			Columns:  in(SpeedGroup, 7, "handoff\np99"),
+			Compared: &Compared{Place: 6, Label: "handoff p99", Resolution: nanosecond}, Tracked: 7,
+			of: handoffs, percentile: 99,
+		},
+		{
+			Name: "release_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → its return",
+			Columns:  in(SpeedGroup, 8, "release\np50"),
+			Compared: &Compared{Place: 7, Label: "release p50", Resolution: nanosecond},
+			of:       releases, percentile: 50,
+		},
+		{Name: "release_p99", Unit: Nanoseconds, Better: Lower, Help: "the same", of: releases, percentile: 99},
+		{
+			Name: "hold_mean", Unit: Nanoseconds, Help: "lease in hand → start of the release, as it came to", Columns: in(SpeedGroup, 5, "hold\nmean"),
+			value: meanHold,
+		},
+		{Name: "hold_p50", Unit: Nanoseconds, Help: "the same", of: holds, percentile: 50},
 	}
 }
 
 func waitingMetrics() []Metric {
 	return []Metric{
-		durationOf("wait_p50", "start of an acquire → lease, every wait counting once", func(r Run) *Bound { return r.Waiting.PerAcquisition.P50 }),
-		durationOf("wait_p90", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P90 }),
-		durationOf("wait_p95", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P95 }),
-		durationOf("wait_p99", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P99 }),
-		durationOf("wait_p999", "the same", func(r Run) *Bound { return r.Waiting.PerAcquisition.P999 }),
 		{
-			Name: "wait_max", Unit: Nanoseconds, Better: Lower, Help: "the longest", value: timed(func(r Run) *Bound { return r.Waiting.PerAcquisition.Max }),
-			caution: unfinished(func(r Run) Distribution { return r.Waiting.PerAcquisition }),
+			Name: "wait_p50", Unit: Nanoseconds, Better: Lower, Help: "start of an acquire → lease, every wait counting once",
+			Columns:  []Column{{Group: WaitingGroup, Heading: "per acq\np50"}, {Group: PageGroup, Place: 1, Heading: "wait p50"}},
+			Compared: &Compared{Place: 3, Label: "wait p50", Resolution: nanosecond}, Tracked: 3,
+			of: waits, percentile: 50,
 		},
-		durationOf("wait_per_client_p50", "the same, every client counting once", func(r Run) *Bound { return r.Waiting.PerClient.P50 }),
-		durationOf("wait_per_client_p99", "the same, every client counting once", func(r Run) *Bound { return r.Waiting.PerClient.P99 }),
-		durationOf("start_lateness_p50", "open loop: start meant → start made, by a client that was free", func(r Run) *Bound { return r.Waiting.Lateness.P50 }),
-		durationOf("start_lateness_p99", "the same", func(r Run) *Bound { return r.Waiting.Lateness.P99 }),
-		figureOf("waits_open", Number, Lower, "waits that had not ended", func(r Run) *float64 { return exactly(r.Waiting.Open) }),
-		figureOf("gave_up", Number, Lower, "waits that ended at their timeout", func(r Run) *float64 { return exactly(r.Waiting.GaveUp) }),
+		{Name: "wait_p90", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 90},
+		{Name: "wait_p95", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 95},
+		{
+			Name: "wait_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
+			Columns:  []Column{{Group: WaitingGroup, Heading: "per acq\np99"}, {Group: PageGroup, Place: 1, Heading: "wait p99"}},
+			Compared: &Compared{Place: 4, Label: "wait p99", Resolution: nanosecond}, Tracked: 4, Bench: &Bench{Place: 1, Unit: "p99-wait-ns/op"},
+			of: waits, percentile: 99,
+		},
+		{Name: "wait_p999", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 99.9},
+		{
+			Name: "wait_max", Unit: Nanoseconds, Better: Lower, Help: "the longest", Columns: in(WaitingGroup, 0, "per acq\nmax"),
+			value: timed(func(r Run) *Bound { return r.Waiting.PerAcquisition.Max }), caution: unfinished(waits),
+		},
+		{
+			Name: "wait_per_client_p50", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "the same, every client counting once",
+			Columns: in(WaitingGroup, 0, "per client\np50"), of: waitsPerClient, percentile: 50,
+		},
+		{
+			Name: "wait_per_client_p99", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "the same, every client counting once",
+			Columns: []Column{{Group: WaitingGroup, Heading: "per client\np99"}, {Group: RatioGroup, Heading: "wait p99\nper client"}, {Group: PageGroup, Place: 1, Heading: "p99 per client"}},
+			Tracked: 5, of: waitsPerClient, percentile: 99,
+		},
+		{Name: "start_lateness_p50", Unit: Nanoseconds, Better: Lower, Help: "open loop: start meant → start made, by a client that was free", of: lateness, percentile: 50},
+		{
+			Name: "start_lateness_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
+			Columns: when(openLoop, Column{Group: WaitingGroup, Place: 2, Heading: "starts\nlate p99"}), of: lateness, percentile: 99,
+		},
+		{
+			Name: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended", Columns: in(WaitingGroup, 1, "open at\nthe end"),
+			value: always(func(r Run) int64 { return r.Waiting.Open }),
+		},
+		{
+			Name: "gave_up", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "gave\nup"),
+			value: always(func(r Run) int64 { return r.Waiting.GaveUp }),
+		},
 	}
 }
 
 func fairnessMetrics() []Metric {
 	return []Metric{
-		figureOf("turns_min", Number, Higher, "acquisitions of the client that got the fewest", func(r Run) *float64 { return exactly(r.Fairness.TurnsMin) }),
-		figureOf("turns_max", Number, Neither, "acquisitions of the client that got the most", func(r Run) *float64 { return exactly(r.Fairness.TurnsMax) }),
-		figureOf("jain", Number, Higher, "Jain's index of the clients' turns, 1 is even", func(r Run) *float64 { return r.Fairness.Jain }),
-		figureOf("starved", Number, Lower, "clients without a turn although there were two for each", starved),
-		durationOf("longest_wait", "of any client, open ones included", func(r Run) *Bound { return r.Fairness.LongestWait }),
-		figureOf("working_set", Number, Higher, "distinct clients among as many acquisitions as there are clients", func(r Run) *float64 { return r.Fairness.WorkingSet }),
-		figureOf("return_p50", Number, Neither, "acquisitions until the same client's next", func(r Run) *float64 { return converted(r.Fairness.Return) }),
-		figureOf("overtakes", Percent, Lower, "acquisitions while an earlier arrival waited", func(r Run) *float64 { return r.Fairness.Overtakes }),
-		figureOf("largest_bypass", Number, Lower, "most later arrivals served while one client waited", func(r Run) *float64 { return exactly(r.Fairness.LargestBypass) }),
+		{Name: "turns_min", Better: Higher, Whole: true, Help: "acquisitions of the client that got the fewest", value: always(func(r Run) int64 { return r.Fairness.TurnsMin })},
+		{Name: "turns_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.TurnsMax })},
+		{
+			Name: "jain", Better: Higher, Help: "Jain's index of the clients' turns, 1 is even", Columns: in(FairnessGroup, 0, "Jain\nindex"),
+			Compared: &Compared{Place: 9, Label: "Jain index", Resolution: 0.001}, Tracked: 8, Bench: &Bench{Place: 3, Unit: "jain-pct", Scale: 100},
+			value: maybe(func(r Run) *float64 { return r.Fairness.Jain }),
+		},
+		{
+			Name: "starved", Better: Lower, Whole: true, Help: "clients without a turn although there were two for each",
+			Columns:  []Column{{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, {Group: PageGroup, Place: 1, Heading: "starved"}},
+			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1}, Tracked: 9,
+			value: maybe(func(r Run) *int { return r.Fairness.Starved }),
+		},
+		{
+			Name: "longest_wait", Unit: Nanoseconds, Better: Lower, Help: "of any client, open ones included", Columns: in(FairnessGroup, 0, "longest\nwait"),
+			value: timed(func(r Run) *Bound { return r.Fairness.LongestWait }),
+		},
+		{
+			Name: "working_set", Better: Higher, Help: "distinct clients among as many acquisitions as there are clients", Columns: in(FairnessGroup, 0, "working\nset"),
+			value: maybe(func(r Run) *float64 { return r.Fairness.WorkingSet }),
+		},
+		{
+			Name: "return_p50", Whole: true, Help: "acquisitions until the same client's next", Columns: in(FairnessGroup, 0, "back\nafter"),
+			value: maybe(func(r Run) *int64 { return r.Fairness.Return }),
+		},
+		{
+			Name: "overtakes", Unit: Percent, Better: Lower, Help: "acquisitions while an earlier arrival waited", Columns: in(FairnessGroup, 0, "overtook"),
+			value: maybe(func(r Run) *float64 { return r.Fairness.Overtakes }),
+		},
+		{
+			Name: "largest_bypass", Better: Lower, Whole: true, Help: "most later arrivals served while one client waited", Columns: in(FairnessGroup, 0, "largest\nbypass"),
+			value: always(func(r Run) int64 { return r.Fairness.LargestBypass }),
+		},
 	}
 }
 
 func costMetrics() []Metric {
-	each := func(name string, unit Unit, help string, total func(*ServerDelta) *int64) Metric {
-		return figureOf(name, unit, Lower, help, func(r Run) *float64 {
-			if r.Server.Window == nil {
-				return nil
-			}
-			return r.Server.Window.PerAcquisition(total(r.Server.Window))
-		})
-	}
+	threaded := anyRun(func(r Run) bool { return r.Server.Window.threaded() })
 	return []Metric{
-		each("commands_per_acq", Number, "commands that Redis executed, those inside scripts included", func(d *ServerDelta) *int64 { return d.Calls }),
-		each("round_trips_per_acq", Number, "requests written to Redis", func(d *ServerDelta) *int64 { return d.RoundTrips }),
-		each("bytes_in_per_acq", Bytes, "received by Redis", func(d *ServerDelta) *int64 { return d.BytesIn }),
-		each("bytes_out_per_acq", Bytes, "sent by Redis", func(d *ServerDelta) *int64 { return d.BytesOut }),
-		{Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost; with I/O threads see the next two", value: redisCPU},
-		nanosecondsOf("redis_main_cpu_per_acq", "with I/O threads: CPU time of the thread that executes commands", (*ServerDelta).MainPerAcquisition),
-		nanosecondsOf("redis_rest_cpu_per_acq", "with I/O threads: CPU time of the other threads, waiting for work included", (*ServerDelta).RestPerAcquisition),
-		figureOf("attempts_per_acq", Number, Lower, "tries to take the lock", func(r Run) *float64 { return r.Effort.Attempts }),
-		figureOf("wake_ups_per_acq", Number, Lower, "resumptions of a parked waiter", func(r Run) *float64 { return r.Effort.WakeUps }),
-		figureOf("futile_wake_ups_per_acq", Number, Lower, "those whose next attempt failed", func(r Run) *float64 { return r.Effort.Futile }),
+		{
+			Name: "commands_per_acq", Better: Lower, Help: "commands that Redis executed, those inside scripts included",
+			Columns:  []Column{{Group: CostGroup, Heading: "commands"}, {Group: RatioGroup, Heading: "commands\nper acq"}, {Group: PageGroup, Place: 3, Heading: "commands"}},
+			Compared: &Compared{Place: 11, Label: "commands per acq", Resolution: counting, Count: true}, Tracked: 10, Bench: &Bench{Place: 6, Unit: "commands/op"},
+			value: perAcquisition(func(d *ServerDelta) *int64 { return d.Calls }),
+		},
+		{
+			Name: "round_trips_per_acq", Better: Lower, Help: "requests written to Redis", Columns: in(CostGroup, 0, "round\ntrips"),
+			Compared: &Compared{Place: 12, Label: "round trips per acq", Resolution: counting, Count: true}, Tracked: 11, Bench: &Bench{Place: 7, Unit: "round-trips/op"},
+			value: perAcquisition(func(d *ServerDelta) *int64 { return d.RoundTrips }),
+		},
+		{
+			Name: "bytes_in_per_acq", Unit: Bytes, Better: Lower, Help: "received by Redis", Columns: in(CostGroup, 0, "bytes\nin"),
+			Compared: &Compared{Place: 13, Label: "bytes in per acq", Resolution: counting, Count: true},
+			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesIn }),
+		},
+		{
+			Name: "bytes_out_per_acq", Unit: Bytes, Better: Lower, Help: "sent by Redis", Columns: in(CostGroup, 0, "bytes\nout"),
+			Compared: &Compared{Place: 14, Label: "bytes out per acq", Resolution: counting, Count: true},
+			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesOut }),
+		},
+		{
+			Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost; with I/O threads see the next two",
+			Columns: append(when(not(threaded), Column{Group: CostGroup, Heading: "Redis\nCPU"}),
+				Column{Group: RatioGroup, Heading: "Redis CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "Redis CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "Redis CPU"}),
+			Compared: &Compared{Place: 8, Label: "Redis CPU per acq", Resolution: nanosecond}, Tracked: 12, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
+			value: redisCPU,
+		},
+		{
+			Name: "redis_main_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "with I/O threads: CPU time of the thread that executes commands",
+			Columns: when(threaded, Column{Group: CostGroup, Heading: "main\nthread"}), value: inNanoseconds((*ServerDelta).MainPerAcquisition),
+		},
+		{
+			Name: "redis_rest_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "with I/O threads: CPU time of the other threads, waiting for work included",
+			Columns: when(threaded, Column{Group: CostGroup, Heading: "other\nthreads"}), value: inNanoseconds((*ServerDelta).RestPerAcquisition),
+		},
+		{
+			Name: "attempts_per_acq", Better: Lower, Help: "tries to take the lock", Columns: in(CostGroup, 0, "attempts"),
+			Compared: &Compared{Place: 15, Label: "attempts per acq", Resolution: counting, Count: true},
+			value:    maybe(func(r Run) *float64 { return r.Effort.Attempts }),
+		},
+		{
+			Name: "wake_ups_per_acq", Better: Lower, Help: "resumptions of a parked waiter", Columns: in(CostGroup, 0, "wake-ups"),
+			Compared: &Compared{Place: 16, Label: "wake-ups per acq", Resolution: counting, Count: true}, Tracked: 13, Bench: &Bench{Place: 8, Unit: "wake-ups/op"},
+			value: maybe(func(r Run) *float64 { return r.Effort.WakeUps }),
+		},
+		{
+			Name: "futile_wake_ups_per_acq", Better: Lower, Help: "those whose next attempt failed", Columns: in(CostGroup, 0, "futile\nwake-ups"),
+			Compared: &Compared{Place: 17, Label: "futile wake-ups per acq", Resolution: counting, Count: true},
+			value:    maybe(func(r Run) *float64 { return r.Effort.Futile }),
+		},
 	}
 }
 
 func loadMetrics() []Metric {
-	peak := func(value func(*ServerPeak) *int64) func(Run) *float64 {
-		return func(r Run) *float64 {
-			if r.Server.Peak == nil {
-				return nil
-			}
-			return converted(value(r.Server.Peak))
-		}
-	}
 	return []Metric{
-		figureOf("redis_cpu", Percent, Lower, "CPU of Redis, of one core", func(r Run) *float64 { return r.Server.Window.CPUPercent() }),
-		figureOf("connections", Number, Lower, "most connections to Redis", peak(func(p *ServerPeak) *int64 { return p.Clients })),
-		figureOf("subscriptions", Number, Neither, "most channel subscriptions", peak(func(p *ServerPeak) *int64 { return p.Subscriptions })),
-		figureOf("redis_memory", Bytes, Lower, "most memory of Redis", peak(func(p *ServerPeak) *int64 { return p.MemoryBytes })),
+		{
+			Name: "redis_cpu", Unit: Percent, Better: Lower, Help: "CPU of Redis, of one core",
+			Columns: []Column{{Group: LoadGroup, Heading: "CPU of\none core"}, {Group: SpreadGroup, Heading: "Redis CPU\nof one core"}},
+			value:   maybe(func(r Run) *float64 { return r.Server.Window.CPUPercent() }),
+		},
+		{
+			Name: "connections", Better: Lower, Whole: true, Help: "most connections to Redis", Columns: in(LoadGroup, 0, "connections\npeak"),
+			value: peak(func(p *ServerPeak) *int64 { return p.Clients }),
+		},
+		{
+			Name: "subscriptions", Whole: true, Help: "most channel subscriptions", Columns: in(LoadGroup, 0, "subscriptions\npeak"),
+			value: peak(func(p *ServerPeak) *int64 { return p.Subscriptions }),
+		},
+		{
+			Name: "redis_memory", Unit: Bytes, Better: Lower, Help: "most memory of Redis", Columns: in(LoadGroup, 0, "memory\npeak"),
+			value: peak(func(p *ServerPeak) *int64 { return p.MemoryBytes }),
+		},
 	}
 }
 
 func safetyMetrics() []Metric {
-	always := func(count func(Run) int64) func(Run) *int64 {
-		return func(r Run) *int64 {
-			n := count(r)
-			return &n
-		}
-	}
 	return []Metric{
-		totalOf("violations", "overlaps and fencing tokens that went back, claimed or not; at least the broken claims", always(Run.violations)),
-		totalOf("overlaps", "more holders than the lock admits, leases still valid", always(func(r Run) int64 { return r.Safety.Overlaps })),
-		totalOf("late_overlaps", "overlaps with a holder that had outstayed its lease", always(func(r Run) int64 { return r.Safety.Late })),
-		totalOf("fencing_regressions", "fencing tokens not larger than an earlier one", func(r Run) *int64 {
-			if r.Safety.FencedLeases == 0 {
-				return nil
-			}
-			return &r.Safety.FencingRegression
-		}),
-		totalOf("leases_lost", "releases that found the lease gone", always(func(r Run) int64 { return r.Safety.LostLeases })),
-		totalOf("lost_updates", "increments under the lock that got lost, with --work counter", func(r Run) *int64 { return r.Safety.LostUpdates }),
-		totalOf("left_behind", "keys, channels and connections not declared", func(r Run) *int64 { return r.Safety.LeftoverCount }),
-		totalOf("stuck_clients", "clients that did not come back", always(func(r Run) int64 { return int64(r.Safety.Stuck) })),
-		totalOf("errors", "of Acquire and Release", always(Run.errors)),
+		{
+			Name: "violations", Better: Lower, Whole: true, total: true, Help: "overlaps and fencing tokens that went back, claimed or not; at least the broken claims",
+			Tracked: 14, Bench: &Bench{Place: 5, Unit: "violations", Exact: true}, value: always(Run.violations),
+		},
+		{
+			Name: "overlaps", Better: Lower, Whole: true, total: true, Help: "more holders than the lock admits, leases still valid", Columns: in(SafetyGroup, 1, "overlaps"),
+			value: always(func(r Run) int64 { return r.Safety.Overlaps }),
+		},
+		{
+			Name: "late_overlaps", Better: Lower, Whole: true, total: true, Help: "overlaps with a holder that had outstayed its lease", Columns: in(SafetyGroup, 1, "late\noverlaps"),
+			value: always(func(r Run) int64 { return r.Safety.Late }),
+		},
+		{
+			Name: "fencing_regressions", Better: Lower, Whole: true, total: true, Help: "fencing tokens not larger than an earlier one", Columns: in(SafetyGroup, 3, "fencing\nbroken"),
+			value: maybe(func(r Run) *int64 {
+				if r.Safety.FencedLeases == 0 {
+					return nil
+				}
+				return &r.Safety.FencingRegression
+			}),
+		},
+		{
+			Name: "leases_lost", Better: Lower, Whole: true, total: true, Help: "releases that found the lease gone", Columns: in(SafetyGroup, 3, "leases\nlost"),
+			value: always(func(r Run) int64 { return r.Safety.LostLeases }),
+		},
+		{
+			Name: "lost_updates", Better: Lower, Whole: true, total: true, Help: "increments under the lock that got lost, with --work counter",
+			Columns: when(counted, Column{Group: SafetyGroup, Place: 2, Heading: "updates\nlost"}), value: maybe(func(r Run) *int64 { return r.Safety.LostUpdates }),
+		},
+		{
+			Name: "left_behind", Better: Lower, Whole: true, total: true, Help: "keys, channels and connections not declared", Columns: in(SafetyGroup, 3, "left\nbehind"),
+			value: maybe(func(r Run) *int64 { return r.Safety.LeftoverCount }),
+		},
+		{
+			Name: "stuck_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not come back", Columns: in(SafetyGroup, 3, "clients\nstuck"),
+			value: always(func(r Run) int64 { return int64(r.Safety.Stuck) }),
+		},
+		{Name: "errors", Better: Lower, Whole: true, total: true, Help: "of Acquire and Release", Columns: in(SafetyGroup, 3, "errors"), value: always(Run.errors)},
 	}
 }
 
-// violations counts what no lock may do.
-func (r Run) violations() int64 {
-	return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
+// laterMetrics came when exports had the earlier ones already.
+func laterMetrics() []Metric {
+	return []Metric{
+		{Name: "wait_per_client_p90", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "start of an acquire → lease, every client counting once", of: waitsPerClient, percentile: 90},
+		{Name: "max_holders", Better: Lower, Whole: true, Help: "most holders at a time", value: always(func(r Run) int64 { return int64(r.Safety.MaxHolders) })},
+		{
+			Name: "refused_updates", Whole: true, total: true, Help: "updates refused for a stale fencing token",
+			Columns: when(anyRun(func(r Run) bool { return r.Safety.Refused != nil }), Column{Group: SafetyGroup, Place: 2, Heading: "updates\nrefused"}),
+			value:   maybe(func(r Run) *int64 { return r.Safety.Refused }),
+		},
+		{
+			Name: "bus_messages_per_acq", Better: Lower, Help: "messages from node to node of a cluster that published something",
+			value: perAcquisition(func(d *ServerDelta) *int64 { return d.BusPublished }),
+		},
+		{
+			Name: "bus_bytes_per_acq", Better: Lower, Help: "bytes that the nodes of a cluster received from each other",
+			value: perAcquisition(func(d *ServerDelta) *int64 { return d.BusReceived }),
+		},
+		{
+			Name: "foreign_traffic", Unit: Percent, Help: "bytes that Redis received from others than lockbench", Columns: in(LoadGroup, 0, "foreign\ntraffic"),
+			value: maybe(func(r Run) *float64 {
+				if r.Server.Whole == nil {
+					return nil
+				}
+				return r.Server.Whole.Foreign
+			}),
+		},
+		{
+			Name: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor Redis used", Columns: in(SpreadGroup, 1, "foreign CPU\nof all"),
+			value: maybe(func(r Run) *float64 { return r.Generator.Foreign }),
+		},
+	}
 }
 
-// starved is the metric of Fairness.Starved.
-func starved(r Run) *float64 {
-	if r.Fairness.Starved == nil {
-		return nil
+// herdMetrics are of a workload that gathers bursts.
+func herdMetrics() []Metric {
+	return []Metric{
+		{Name: "bursts", Whole: true, Help: "times that all clients waited behind one holder and it let go", Columns: herdColumn("bursts"), value: ofHerd(func(h *Herd) *Figure { return &Figure{Value: float64(h.Bursts)} })},
+		{Name: "burst_attempts", Better: Lower, Help: "tries that one release set off", Columns: herdColumn("attempts"), value: ofHerd(func(h *Herd) *Figure { return known(h.Attempts) })},
+		{Name: "burst_wake_ups", Better: Lower, Help: "waiters that one release woke", Columns: herdColumn("wake-ups"), value: ofHerd(func(h *Herd) *Figure { return known(h.WakeUps) })},
+		{Name: "burst_commands", Better: Lower, Help: "commands at Redis that one release set off", Columns: herdColumn("commands"), value: ofHerd(func(h *Herd) *Figure { return known(h.Commands) })},
+		{Name: "first_handoff_p50", Unit: Nanoseconds, Better: Lower, Help: "start of the one release → next lease", Columns: herdColumn("first\nhandoff"), value: ofHerd(func(h *Herd) *Figure { return h.FirstHandoff.P50.figure() })},
+		{Name: "drain_p50", Unit: Nanoseconds, Better: Lower, Help: "that lease's release → the last client's turn", Columns: herdColumn("drain\np50"), value: ofHerd(func(h *Herd) *Figure { return h.Drain.P50.figure() })},
+		{Name: "drain_commands_per_acq", Better: Lower, Help: "commands at Redis per turn while the herd drained", Columns: herdColumn("commands\nper turn"), value: ofHerd(func(h *Herd) *Figure { return known(h.DrainCommands) })},
+		{Name: "drain_cpu_max", Unit: Percent, Better: Lower, Help: "CPU of Redis, of one core, in the drain that took the most", Columns: herdColumn("peak\nCPU"), value: ofHerd(func(h *Herd) *Figure { return known(h.PeakCPU) })},
 	}
-	return exactly(*r.Fairness.Starved)
+}
+
+func herdColumn(heading string) []Column {
+	return when(anyRun(func(r Run) bool { return r.Herd != nil }), in(HerdGroup, 0, heading)...)
 }

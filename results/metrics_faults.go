@@ -3,8 +3,8 @@ package results
 // faultMetrics are what the workload's faults came to, all together; unknown without
 // faults.
 func faultMetrics() []Metric {
-	count := func(value func(Strike) int64) func(Run) *int64 {
-		return func(r Run) *int64 {
+	count := func(value func(Strike) int64) func(Run) *Figure {
+		return func(r Run) *Figure {
 			if len(r.Faults) == 0 {
 				return nil
 			}
@@ -12,20 +12,25 @@ func faultMetrics() []Metric {
 			for _, s := range r.strikes() {
 				sum += value(s)
 			}
-			return &sum
+			return known(&sum)
 		}
 	}
-	strikes := totalOf("fault_strikes", "times that a fault came about", count(func(Strike) int64 { return 1 }))
-	strikes.Better = Neither
 	return []Metric{
-		strikes,
-		durationOf("fault_recovery_max", "the longest from a fault to the first acquisition that followed", func(r Run) *Bound {
-			return longest(r, func(s Strike) *Bound { return s.recovery(r.WindowNS) })
-		}),
-		durationOf("fault_stall_max", "the longest time after a fault in which nobody got a lock", func(r Run) *Bound {
-			return longest(r, func(s Strike) *Bound { return s.Stall })
-		}),
-		totalOf("lost_wake_ups", "keys that stayed free after a fault although somebody waited", count(func(s Strike) int64 { return s.LostWakeUps })),
+		{Name: "fault_strikes", Whole: true, total: true, Help: "times that a fault came about", value: count(func(Strike) int64 { return 1 })},
+		{
+			Name: "fault_recovery_max", Unit: Nanoseconds, Better: Lower, Help: "the longest from a fault to the first acquisition that followed",
+			value: timed(func(r Run) *Bound {
+				return longest(r.strikes(), func(s Strike) *Bound { return s.recovery(r.WindowNS) })
+			}),
+		},
+		{
+			Name: "fault_stall_max", Unit: Nanoseconds, Better: Lower, Help: "the longest time after a fault in which nobody got a lock",
+			value: timed(func(r Run) *Bound { return LongestStall(r.strikes()) }),
+		},
+		{
+			Name: "lost_wake_ups", Better: Lower, Whole: true, total: true, Help: "keys that stayed free after a fault although somebody waited",
+			value: count(func(s Strike) int64 { return s.LostWakeUps }),
+		},
 	}
 }
 
@@ -46,14 +51,16 @@ func (s Strike) recovery(window int64) *Bound {
 	return &Bound{NS: *s.RecoveryNS}
 }
 
-// longest is the longest duration of a run's strikes; nil without any.
-func longest(r Run, of func(Strike) *Bound) *Bound {
-	var most *Bound
-	for _, s := range r.strikes() {
-		b := of(s)
-		if b != nil && (most == nil || b.NS > most.NS || b.NS == most.NS && b.AtLeast) {
-			most = b
-		}
+// LongestStall is the longest time after one of these in which nobody got a lock; nil
+// where none is known.
+func LongestStall(strikes []Strike) *Bound {
+	return longest(strikes, func(s Strike) *Bound { return s.Stall })
+}
+
+func longest(strikes []Strike, of func(Strike) *Bound) *Bound {
+	var all []*Bound
+	for _, s := range strikes {
+		all = append(all, of(s))
 	}
-	return most
+	return Longest(all...)
 }

@@ -21,8 +21,8 @@ func NewObservations() Observations {
 	return Observations{Ended: NewHistogram(), Censored: NewHistogram(), Entered: NewHistogram()}
 }
 
-// count is the number of durations in all.
-func (o Observations) count() int64 { return total(o.Ended) + total(o.Censored) }
+// Count is the number of durations in all.
+func (o Observations) Count() int64 { return total(o.Ended) + total(o.Censored) }
 
 func total(h *hdrhistogram.Histogram) int64 {
 	if h == nil {

@@ -6,7 +6,7 @@ import "fmt"
 // loss, so its percentiles are those of a single recording. It is an error when
 // durations were counted and not kept in a histogram.
 func Pool(parts []Distribution) (Distribution, error) {
-	o, rest, err := merged(parts)
+	o, rest, err := PoolObservations(parts)
 	if err != nil {
 		return Distribution{}, err
 	}
@@ -33,16 +33,16 @@ func Pool(parts []Distribution) (Distribution, error) {
 
 // PoolSurvival is the Survival of Pool.
 func PoolSurvival(parts []Distribution) (Survival, error) {
-	o, rest, err := merged(parts)
+	o, rest, err := PoolObservations(parts)
 	if err != nil {
 		return Survival{}, err
 	}
 	return between(o, rest, longestOf(parts))
 }
 
-// merged adds up what the parts are made of; the rest is nil where no part has
+// PoolObservations adds up what the parts are made of; the rest is nil where no part has
 // one.
-func merged(parts []Distribution) (o Observations, rest *Observations, err error) {
+func PoolObservations(parts []Distribution) (o Observations, rest *Observations, err error) {
 	o = NewObservations()
 	for i, part := range parts {
 		at := func(err error) error {
@@ -52,7 +52,7 @@ func merged(parts []Distribution) (o Observations, rest *Observations, err error
 			return fmt.Errorf("distribution %d: %w", i+1, err)
 		}
 		observed, err := part.Observations()
-		if err == nil && observed.count() == 0 && part.Rest == nil && part.Count+part.Censored > 0 {
+		if err == nil && observed.Count() == 0 && part.Rest == nil && part.Count+part.Censored > 0 {
 			err = fmt.Errorf("it has no histogram of its %d durations", part.Count+part.Censored)
 		}
 		if err == nil {

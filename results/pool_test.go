@@ -32,14 +32,14 @@ func TestPoolIsOneRecording(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.MeanNS = exactly(sum / 300)
+		d.MeanNS = new(sum / 300)
 		halves[i] = d
 	}
 	want, err := Describe(whole, &Bound{NS: 9e8, AtLeast: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.MeanNS = exactly((*halves[0].MeanNS + *halves[1].MeanNS) / 2)
+	want.MeanNS = new((*halves[0].MeanNS + *halves[1].MeanNS) / 2)
 	got, err := Pool(halves[:])
 	if err != nil {
 		t.Fatal(err)

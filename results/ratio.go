@@ -3,6 +3,7 @@ package results
 import (
 	"iter"
 	"slices"
+	"strconv"
 )
 
 // Ratio is what one strategy's figure was of another's over the rounds that have
@@ -24,33 +25,36 @@ type Ratio struct {
 func (r Ratio) String() string {
 	switch {
 	case r.AtLeast:
-		return "≥ " + significant(r.Median) + " (≥ " + significant(r.Low) + ")"
+		return "≥ " + Significant(r.Median) + " (≥ " + Significant(r.Low) + ")"
 	case r.AtMost:
-		return "≤ " + significant(r.Median) + " (≤ " + significant(r.High) + ")"
+		return "≤ " + Significant(r.Median) + " (≤ " + Significant(r.High) + ")"
 	}
-	return significant(r.Median) + " (" + significant(r.Low) + "–" + significant(r.High) + ")"
+	return Significant(r.Median) + " (" + Significant(r.Low) + "–" + Significant(r.High) + ")"
+}
+
+// Text is String with so many digits, marked "~" where these are fewer than three; 0 is
+// three.
+func (r Ratio) Text(digits int) string {
+	if digits == 0 {
+		return r.String()
+	}
+	write := func(x float64) string {
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return "~" + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
 }
 
 // Ratio compares a metric with another strategy's round by round; nil where no
 // round has both of them exactly.
 func (s Summary) Ratio(base Summary, m Metric) *Ratio {
-	return ratio(s.Used, base.Used, exactlyKnown(m))
+	return ratio(s.Used, base.Used, m.exact)
 }
 
 // Against is Ratio where values may be lower bounds too, as the waits of clients that
 // starve are: the ratio then is AtLeast or AtMost what it says. It is nil where nothing
 // is known, as of a lower bound beside a lower bound.
 func (s Summary) Against(base Summary, m Metric) *Ratio { return ratio(s.Used, base.Used, m.Of) }
-
-// exactlyKnown is a metric's figure where it is not a lower bound.
-func exactlyKnown(m Metric) func(Run) *Figure {
-	return func(r Run) *Figure {
-		if f := m.Of(r); f != nil && !f.AtLeast {
-			return f
-		}
-		return nil
-	}
-}
 
 func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
 	var all []float64

@@ -4,7 +4,7 @@ import "testing"
 
 func TestRatiosOfLowerBounds(t *testing.T) {
 	t.Parallel()
-	m, _ := FindFigure("wait_per_client_p90")
+	m, _ := FindMetric("wait_per_client_p90")
 	of := func(atLeast bool, waits ...int64) Summary {
 		var s Summary
 		for i, ns := range waits {

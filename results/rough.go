@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// roughly writes nanoseconds with so many significant digits, marked "~".
-func roughly(ns float64, digits int) string {
+// inDigits writes nanoseconds with so many significant digits.
+func inDigits(ns float64, digits int) string {
 	ns, _ = strconv.ParseFloat(strconv.FormatFloat(ns, 'e', digits-1, 64), 64)
 	unit := times[len(times)-1]
 	for _, u := range times {
@@ -20,7 +20,7 @@ func roughly(ns float64, digits int) string {
 	if x > 0 {
 		decimals = max(0, digits-1-int(math.Floor(math.Log10(x))))
 	}
-	return "~" + strconv.FormatFloat(x, 'f', decimals, 64) + unit.name
+	return strconv.FormatFloat(x, 'f', decimals, 64) + unit.name
 }
 
 // digits are those that CPUPerAcquisition is known to, 0 for the usual three. What was
@@ -41,36 +41,10 @@ func (d *ServerDelta) digits() int {
 	}
 }
 
-// redisCPU is the metric of CPUPerAcquisition, in nanoseconds.
-func redisCPU(r Run) *Figure {
-	cpu := r.Server.Window.CPUPerAcquisition()
-	if cpu == nil {
-		return nil
-	}
-	return &Figure{Value: *cpu * 1e9, Digits: r.Server.Window.digits()}
-}
-
 // fewest are the digits of what is made of figures known to so many, 0 being three.
 func fewest(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-// digits are those that a metric of a strategy is known to, 0 being three.
-func digits(m Metric, s summary) int {
-	if f := m.over(s); f != nil {
-		return f.Digits
-	}
-	return 0
-}
-
-// roughly writes the ratio of what is known to so few digits.
-func (r Ratio) roughly(digits int) string {
-	write := func(x float64) string {
-		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return "~" + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
 }

@@ -1,17 +1,22 @@
-package results
+package results_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/internal/sample"
+)
 
 // TestSummariseKeepsSessionsApart: the rounds of two reports are pairs of their
 // own, and what differs in more than its seed is not put together.
 func TestSummariseKeepsSessionsApart(t *testing.T) {
 	t.Parallel()
-	a, b := recorded(), recorded()
+	a, b := sample.Recorded(), sample.Recorded()
 	b.Workload.Seed++
 	for i := range b.Runs { // a machine twice as fast on that day
 		b.Runs[i].Speed.PerSecond *= 2
 	}
-	all := Summarise([]*Report{a, b})
+	all := results.Summarise([]*results.Report{a, b})
 	if len(all) != len(a.Strategies) {
 		t.Fatalf("%d strategies are %d summaries", len(a.Strategies), len(all))
 	}
@@ -20,8 +25,8 @@ func TestSummariseKeepsSessionsApart(t *testing.T) {
 			t.Errorf("%s: %d of %d runs are used", s.Name, len(s.Used), len(s.Runs))
 		}
 	}
-	m, _ := FindMetric("acq_per_s")
-	alone := Summarise([]*Report{a})
+	m, _ := results.FindMetric("acq_per_s")
+	alone := results.Summarise([]*results.Report{a})
 	want, got := alone[1].Ratio(alone[0], m), all[1].Ratio(all[0], m)
 	if got.Rounds != 2*want.Rounds || !got.Interval || want.Interval || got.Median < want.Low || got.Median > want.High {
 		t.Errorf("the ratio of one session is %+v, of two %+v", want, got)
@@ -30,7 +35,7 @@ func TestSummariseKeepsSessionsApart(t *testing.T) {
 		t.Errorf("both sessions are in the range %v to %v, %v", low, high, ok)
 	}
 	b.Workload.Keys = 7
-	if n := len(Summarise([]*Report{a, b})); n != 2*len(a.Strategies) {
+	if n := len(results.Summarise([]*results.Report{a, b})); n != 2*len(a.Strategies) {
 		t.Errorf("two workloads of %d strategies are %d summaries", len(a.Strategies), n)
 	}
 	if a.Runs[0].Round > a.Rounds {

@@ -1,55 +1,82 @@
 package results
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// summary is one strategy at one point over all its runs. Its figures are medians, because
-// one disturbed round of a noisy machine would move a mean.
-type summary struct {
+// Summary is one strategy under one workload over all its runs. Its figures are medians,
+// because one disturbed round of a noisy machine would move a mean.
+type Summary struct {
 	Strategy
-	point    string // of a sweep
-	workload workloads.Spec
-	runs     []Run // every one, in the order in which they ran
-	used     []Run // those the figures come from
-	// suspect says that no run could be trusted, so that all of them are used.
-	suspect bool
+	Point    string         // of a sweep, as Run.Point
+	Workload workloads.Spec // with the first report's seed
+	Runs     []Run          // every one, in the order in which they ran
+	Used     []Run          // those that figures come from, see choose
+	Suspect  bool           // no run could be trusted
 }
 
-// usable says whether a run's figures may go into a median.
-func usable(r Run) bool { return r.Valid() && r.Failure == "" }
+// Usable says whether a run's figures may be believed: it is valid and did not fail.
+func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }
 
-// choose the runs that figures come from.
-func (s *summary) choose() {
-	s.used, s.suspect = nil, false
-	for _, run := range s.runs {
-		if usable(run) {
-			s.used = append(s.used, run)
+// Complete says whether a run may stand beside others: it is usable and was not cut short.
+func (r Run) Complete() bool { return r.Usable() && !r.Partial }
+
+// choose the runs that figures come from: the complete ones, where there is none those that
+// were cut short, and where nothing can be trusted all.
+func (s *Summary) choose() {
+	s.Suspect = false
+	for _, good := range []func(Run) bool{Run.Complete, Run.Usable} {
+		s.Used = slices.DeleteFunc(slices.Clone(s.Runs), func(r Run) bool { return !good(r) })
+		if len(s.Used) > 0 {
+			return
 		}
 	}
-	if len(s.used) == 0 {
-		s.used, s.suspect = s.runs, true
-	}
+	s.Used, s.Suspect = s.Runs, true
 }
 
-// title is how tables name it.
-func (s summary) title() string { return strings.TrimSpace(s.Name + " " + s.point) }
+// Title is how tables name it.
+func (s Summary) Title() string { return strings.TrimSpace(s.Name + " " + s.Point) }
 
-// summarise groups a report's runs by strategy and point, in the order in which
-// they were asked for. What never ran is left out.
-func summarise(r *Report) []summary {
-	var all []summary
+// Tainted says that at least one run cannot be trusted.
+func (s Summary) Tainted() bool { return s.Suspect || len(s.Used) < len(s.Runs) }
+
+// Mark is put behind the figures of a strategy of which no run can be trusted.
+func (s Summary) Mark() string {
+	if s.Suspect {
+		return "!"
+	}
+	return ""
+}
+
+// Summaries groups the report's runs by strategy and point, in the order in which they
+// were asked for. What never ran is left out.
+func (r *Report) Summaries() []Summary {
+	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) == 0 })
+}
+
+// Missing are the strategies, of a sweep at each point, that were to run and did not come
+// to it.
+func (r *Report) Missing() []Summary {
+	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) > 0 })
+}
+
+// asked is everything that was to be measured, or was.
+func (r *Report) asked() []Summary {
+	var all []Summary
 	type place struct{ strategy, point string }
 	index := map[place]int{}
-	add := func(s Strategy, point string) *summary {
+	add := func(s Strategy, point string) *Summary {
 		at, known := index[place{s.Name, point}]
 		if !known {
 			at = len(all)
 			index[place{s.Name, point}] = at
-			all = append(all, summary{Strategy: s, point: point, workload: r.WorkloadOf(Run{Point: point})})
+			all = append(all, Summary{Strategy: s, Point: point, Workload: r.WorkloadOf(Run{Point: point})})
 		}
 		return &all[at]
 	}
@@ -63,94 +90,161 @@ func summarise(r *Report) []summary {
 	}
 	for _, run := range r.Runs {
 		s := add(Strategy{Name: run.Strategy}, run.Point)
-		s.runs = append(s.runs, run)
+		s.Runs = append(s.Runs, run)
 	}
 	for i := range all {
 		all[i].choose()
 	}
-	return slices.DeleteFunc(all, func(s summary) bool { return len(s.runs) == 0 })
+	return all
 }
 
-// tainted says that at least one run cannot be trusted.
-func (s summary) tainted() bool { return s.suspect || len(s.used) < len(s.runs) }
-
-// values are a figure's known values, ascending.
-func (s summary) values(figure func(Run) *float64) []float64 {
-	var known []float64
-	for _, run := range s.used {
-		if v := figure(run); v != nil {
-			known = append(known, *v)
+// Summarise groups the runs of reports that were made under the same conditions
+// by strategy and workload, in the order in which they were asked for. Rounds are
+// numbered on from report to report, so that a pair is always of one session.
+func Summarise(reports []*Report) []Summary {
+	var all []Summary
+	rounds := 0
+	for _, r := range reports {
+		latest := rounds
+		for _, s := range r.Summaries() {
+			for i := range s.Runs {
+				s.Runs[i].Round += rounds
+				latest = max(latest, s.Runs[i].Round)
+			}
+			at := slices.IndexFunc(all, func(known Summary) bool {
+				return known.Name == s.Name && SameWorkload(known.Workload, s.Workload)
+			})
+			if at < 0 {
+				all = append(all, s)
+				at = len(all) - 1
+			} else {
+				all[at].Runs = append(all[at].Runs, s.Runs...)
+			}
+			all[at].choose()
 		}
+		rounds = latest
 	}
-	slices.Sort(known)
-	return known
+	return all
 }
 
-// median is the median of the runs in which the figure is known; nil when it is
-// known in none.
-func (s summary) median(figure func(Run) *float64) *float64 {
-	known := s.values(figure)
-	if len(known) == 0 {
-		return nil
-	}
-	return new(Median(known))
+// SameWorkload says whether two workloads differ in no more than what chance
+// draws in them.
+func SameWorkload(a, b workloads.Spec) bool {
+	a.Seed, b.Seed = 0, 0
+	first, err := json.Marshal(a)
+	second, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && string(first) == string(second)
 }
 
-// bound is the median of a duration that in some runs may be a lower bound
-// only, see MedianFigure.
-func (s summary) bound(duration func(Run) *Bound) *Bound {
-	m := s.figure(timed(duration))
-	if m == nil {
-		return nil
+// Figure is a metric of the strategy: the median of the runs used, or for what is
+// counted for safety the sum over all, since a broken lock is not excused by a disturbed
+// measurement; nil where it is not known.
+func (s Summary) Figure(m Metric) *Figure { return s.over(m, m.Of) }
+
+func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
+	if m.total {
+		var sum *Figure
+		for _, run := range s.Runs {
+			if f := value(run); f != nil {
+				if sum == nil {
+					sum = &Figure{}
+				}
+				sum.Value += f.Value
+			}
+		}
+		return sum
 	}
-	return &Bound{NS: int64(m.Value), AtLeast: m.AtLeast}
+	return MedianFigure(figures(s.Used, value))
 }
 
-// figure is the median of what in some runs may be a lower bound only.
-func (s summary) figure(value func(Run) *Figure) *Figure {
+// Figures are the metric's in the runs used, as far as they are known.
+func (s Summary) Figures(m Metric) []Figure { return figures(s.Used, m.Of) }
+
+func figures(runs []Run, value func(Run) *Figure) []Figure {
 	var known []Figure
-	for _, run := range s.used {
+	for _, run := range runs {
 		if f := value(run); f != nil {
 			known = append(known, *f)
 		}
 	}
-	return MedianFigure(known)
+	return known
 }
 
-// total adds up a count over every run, the untrusted ones included: a broken
-// lock is not excused by a disturbed measurement.
-func (s summary) total(count func(Run) int64) int64 {
-	var sum int64
-	for _, run := range s.runs {
-		sum += count(run)
-	}
-	return sum
+// Exactly are the metric's figures in the runs used that are not lower bounds, the smallest
+// first.
+func (s Summary) Exactly(m Metric) []Figure {
+	exact := figures(s.Used, m.exact)
+	slices.SortStableFunc(exact, byValue)
+	return exact
 }
 
-// known adds up a count over the runs that know it; nil when none does.
-func (s summary) known(count func(Run) *int64) *float64 {
-	var sum *float64
-	for _, run := range s.runs {
-		if n := count(run); n != nil {
-			if sum == nil {
-				sum = new(float64)
-			}
-			*sum += float64(*n)
+// Digits are those that a ratio of both strategies' metric is known to, 0 being three.
+func (s Summary) Digits(base Summary, m Metric) int {
+	digits := 0
+	for _, one := range []Summary{s, base} {
+		if f := one.Figure(m); f != nil {
+			digits = fewest(digits, f.Digits)
 		}
 	}
-	return sum
+	return digits
 }
 
-// exactly makes a figure of one that is always known.
-func exactly[N int | int64 | float64](n N) *float64 {
-	v := float64(n)
-	return &v
-}
-
-// converted is a figure that may be unknown.
-func converted(n *int64) *float64 {
-	if n == nil {
-		return nil
+// Range is what the metric's values in the runs used lie between; false where there are
+// not at least two, or one is a lower bound.
+func (s Summary) Range(m Metric) (low, high float64, ok bool) {
+	values := s.Exactly(m)
+	if len(values) < 2 || len(values) < len(s.Figures(m)) {
+		return 0, 0, false
 	}
-	return exactly(*n)
+	return values[0].Value, values[len(values)-1].Value, true
+}
+
+// Interval is between what the metric's median lies with 95 % confidence, or where there are
+// fewer than six runs between what its values lie; a sum is what it is.
+func (s Summary) Interval(m Metric) (low, high float64) {
+	var values []float64
+	for _, f := range s.Figures(m) {
+		values = append(values, f.Value)
+	}
+	if f := s.Figure(m); m.total && f != nil {
+		values = []float64{f.Value}
+	}
+	if len(values) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	low, high, _ = interval(values)
+	return low, high
+}
+
+// Verdict says in a word or two whether what the strategy claims held in every run. Of a
+// run that cannot be trusted only what broke is known.
+func (s Summary) Verdict() string {
+	var broken []string
+	trusted := 0
+	for _, run := range s.Runs {
+		for _, claim := range run.Safety.Broken {
+			name, _, _ := strings.Cut(claim, ":") // the notes say the rest
+			if !slices.Contains(broken, name) {
+				broken = append(broken, name)
+			}
+		}
+		if run.Valid() {
+			trusted++
+		}
+	}
+	verdict := "held"
+	switch {
+	case len(broken) > 0:
+		verdict = "BROKEN: " + strings.Join(broken, ", ")
+	case trusted == 0:
+		verdict = "INVALID" // its runs cannot be trusted
+	case len(s.Claims) == 0:
+		verdict = "no claim"
+	case trusted < len(s.Runs):
+		verdict = fmt.Sprintf("held in %d of %d", trusted, len(s.Runs))
+	}
+	if s.Caveat != "" {
+		verdict += " (unsafe)"
+	}
+	return verdict
 }

@@ -87,38 +87,26 @@ func (t Threshold) Matches(strategy string) bool {
 	return t.Strategy == "" || t.Strategy == strategy || strings.HasPrefix(strategy, t.Strategy+":")
 }
 
-// distributionMetrics are the metrics that take an aggregation.
-func distributionMetrics() map[string]func(Run) Distribution {
-	return map[string]func(Run) Distribution{
-		"wait":            func(r Run) Distribution { return r.Waiting.PerAcquisition },
-		"wait_per_client": func(r Run) Distribution { return r.Waiting.PerClient },
-		"service":         func(r Run) Distribution { return r.Waiting.Service },
-		"handoff":         func(r Run) Distribution { return r.Speed.Handoff },
-		"hold":            func(r Run) Distribution { return r.Speed.Hold },
-		"release":         func(r Run) Distribution { return r.Speed.Release },
-	}
-}
-
 // ThresholdMetrics are the names that a threshold may begin with: distributions,
 // which take an aggregation, and single figures, which do not.
-func ThresholdMetrics() (distributions, single []string) {
-	for name := range distributionMetrics() {
-		distributions = append(distributions, name)
+func ThresholdMetrics() (durations, single []string) {
+	for _, d := range distributions() {
+		durations = append(durations, d.name)
 	}
-	slices.Sort(distributions)
 	for _, m := range Metrics() {
 		single = append(single, m.Name)
 	}
-	return distributions, single
+	return durations, single
 }
 
 // aggregated is the metric of a name and an aggregation with its colon, which may
 // be empty.
 func aggregated(name, aggregation string) (Metric, error) {
-	of, distribution := distributionMetrics()[name]
+	kinds := distributions()
+	at := slices.IndexFunc(kinds, func(d durations) bool { return d.name == name })
 	aggregation, given := strings.CutPrefix(aggregation, ":")
 	aggregation = strings.TrimSpace(aggregation)
-	if !distribution {
+	if at < 0 {
 		m, known := FindMetric(name)
 		switch {
 		case !known:
@@ -128,6 +116,7 @@ func aggregated(name, aggregation string) (Metric, error) {
 		}
 		return m, nil
 	}
+	of := kinds[at].of
 	m := Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
 	m.caution = unfinished(of)
 	share, percentile := strings.CutPrefix(aggregation, "p(")
@@ -136,7 +125,7 @@ func aggregated(name, aggregation string) (Metric, error) {
 		return m, fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
 	case aggregation == "count":
 		m.Unit, m.caution = Number, nil
-		m.value = func(r Run) *Figure { return &Figure{Value: float64(of(r).Count)} }
+		m.value = always(func(r Run) int64 { return of(r).Count })
 	case aggregation == "avg":
 		m.value = func(r Run) *Figure { return of(r).mean() }
 	case aggregation == "min":

@@ -1,26 +1,27 @@
-package results
+package results_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/internal/sample"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func judged(t *testing.T, r *Report, expression string) []Verdict {
+func judged(t *testing.T, r *results.Report, expression string) []results.Verdict {
 	t.Helper()
-	threshold, err := ParseThreshold(expression)
+	threshold, err := results.ParseThreshold(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Judge(r, []Threshold{threshold})
+	return results.Judge(r, []results.Threshold{threshold})
 }
 
 func TestThresholds(t *testing.T) {
-	r := recorded()
+	r := sample.Recorded()
 	r.Runs[0].Safety.Overlaps = 2 // of spin
 	for _, test := range []struct {
 		expression string
@@ -61,9 +62,9 @@ func TestThresholds(t *testing.T) {
 }
 
 func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
-	r := recorded()
-	r.Strategies = append(r.Strategies, Strategy{Name: "late"})
-	r.LeftOut = []LeftOut{{"redlock", "it needs 3 nodes"}}
+	r := sample.Recorded()
+	r.Strategies = append(r.Strategies, results.Strategy{Name: "late"})
+	r.LeftOut = []results.LeftOut{{"redlock", "it needs 3 nodes"}}
 	for i := range r.Runs {
 		if r.Runs[i].Strategy == "pubsub" {
 			r.Runs[i].Invalid = []string{"books"}
@@ -106,7 +107,7 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 }
 
 func TestThresholdsHoldAtEveryPointOfASweep(t *testing.T) {
-	r := recorded()
+	r := sample.Recorded()
 	r.Points = []workloads.Point{{Label: "clients=10", Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
 	for i := range r.Runs {
 		r.Runs[i].Point = "clients=10"
@@ -132,7 +133,7 @@ func TestThresholdsOfVariants(t *testing.T) {
 		{"{strategy:spin:backoff=fixed,base=5ms}", "spin", false},
 		{"{strategy:spin}", "spinner", false},
 	} {
-		threshold, err := ParseThreshold("violations" + test.selector + "==0")
+		threshold, err := results.ParseThreshold("violations" + test.selector + "==0")
 		if err != nil || threshold.Matches(test.name) != test.want {
 			t.Errorf("%s: %s: %v %v", test.selector, test.name, threshold.Matches(test.name), err)
 		}
@@ -167,39 +168,12 @@ func TestThresholdFaults(t *testing.T) {
 		if expression == "wait{strategy:a}{strategy:b}:avg<1" {
 			want = "needs an aggregation"
 		}
-		if _, err := ParseThreshold(expression); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := results.ParseThreshold(expression); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v does not say %q", expression, err, want)
 		}
 	}
 	// Several faults at once.
-	if _, err := ParseThreshold("wait{x:y}:p(99)<5"); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := results.ParseThreshold("wait{x:y}:p(99)<5"); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("error %v", err)
 	}
-}
-
-func FuzzParseThreshold(f *testing.F) {
-	for _, seed := range []string{
-		"wait:p(99)<50ms", "wait{strategy:pubsub}:p(99.9) >= 50ms", "redis_cpu_per_acq<80us", "violations==0", "violations === 0",
-		"handoff{strategy:spin:backoff=fixed,base=5ms}:avg!=1s", "bytes_in_per_acq<2KB", "utilisation>5%", "acq_per_s>800/s", "x{", "{}", "wait:p()<",
-	} {
-		f.Add(seed)
-	}
-	report := recorded()
-	f.Fuzz(func(t *testing.T, text string) {
-		threshold, err := ParseThreshold(text)
-		if err != nil {
-			return
-		}
-		if math.IsNaN(threshold.limit) || math.IsInf(threshold.limit, 0) {
-			t.Fatalf("%q has the limit %v", text, threshold.limit)
-		}
-		// What was understood is understood again, and can be judged.
-		again, err := ParseThreshold(threshold.Expression)
-		if err != nil || again.limit != threshold.limit || again.operator != threshold.operator || again.metric.Name != threshold.metric.Name || again.Strategy != threshold.Strategy {
-			t.Fatalf("%q is understood as %+v, then as %+v: %v", text, threshold, again, err)
-		}
-		if len(Judge(report, []Threshold{threshold})) == 0 {
-			t.Fatalf("%q judges nothing", text)
-		}
-	})
 }

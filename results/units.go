@@ -3,14 +3,15 @@ package results
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
-// unknown is how tables print a figure that could not be had.
-const unknown = "–"
+// NotKnown is how tables print a figure that could not be had.
+const NotKnown = "–"
 
-// significant writes a figure with three significant digits: 0.123, 1.23, 12.3,
+// Significant writes a figure with three significant digits: 0.123, 1.23, 12.3,
 // 123, 1234. What would need more than three decimals is "<0.001".
-func significant(x float64) string {
+func Significant(x float64) string {
 	if x == 0 {
 		return "0"
 	}
@@ -43,67 +44,70 @@ var (
 func inUnits(x float64, units []unit) string {
 	for _, u := range units {
 		if math.Abs(rounded(x)) >= u.from {
-			return significant(x/u.from) + u.name
+			return Significant(x/u.from) + u.name
 		}
 	}
-	return significant(x)
+	return Significant(x)
 }
 
-// twoDigits writes nanoseconds of which a third digit is not known.
-func twoDigits(x float64) string {
-	if x <= 0 {
-		return nanoseconds(x)
-	}
-	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', 1, 64), 64)
-	for _, u := range times {
-		if x >= u.from {
-			return strconv.FormatFloat(x/u.from, 'f', max(0, 1-int(math.Floor(math.Log10(x/u.from)))), 64) + u.name
+// Format writes a value of the unit with three significant digits: 1.24 ms, 12.3 KB, 806/s.
+func (u Unit) Format(x float64) string {
+	switch u {
+	case Nanoseconds:
+		return inUnits(x, times)
+	case PerSecond:
+		return Short(x) + "/s"
+	case Percent:
+		return Significant(x) + " %"
+	case Bytes:
+		if x > 0 && x < 1 { // a fraction of a byte an acquisition is still bytes
+			return Significant(x) + " B"
 		}
+		return inUnits(x, octets)
 	}
-	return nanoseconds(x)
+	return Significant(x)
 }
 
-func number(x float64) string      { return inUnits(x, metric) }
-func nanoseconds(x float64) string { return inUnits(x, times) }
-func percent(x float64) string     { return significant(x) + " %" }
-
-// sized has no smaller unit: a fraction of a byte an acquisition is still bytes.
-func sized(x float64) string {
-	if x > 0 && x < 1 {
-		return significant(x) + " B"
+// Plain writes three significant digits without zeros at the end, and whole numbers in
+// full: 0.05, 12, 28000.
+func Plain(x float64) string {
+	if math.Abs(x) >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
-	return inUnits(x, octets)
+	return strings.TrimSuffix(strconv.FormatFloat(x, 'g', 3, 64), "e+00")
 }
 
-// count writes a whole number in full up to 99999.
-func count(n int64) string {
+// Short writes a number with three significant digits: 806, 2.10 M.
+func Short(x float64) string { return inUnits(x, metric) }
+
+// Whole writes a whole number, in full up to 99999.
+func Whole(x float64) string {
+	n := int64(math.Round(x))
 	if n < 100_000 {
 		return strconv.FormatInt(n, 10)
 	}
-	return number(float64(n))
-}
-
-// known writes a figure by its unit, or that it is not known.
-func known(x *float64, write func(float64) string) string {
-	if x == nil {
-		return unknown
-	}
-	return write(*x)
+	return Short(float64(n))
 }
 
 // String writes the duration with three significant digits, marked "≥" when it
 // is a lower bound, or "–" when it is not known.
-func (b *Bound) String() string {
-	if b == nil {
-		return unknown
+func (b *Bound) String() string { return b.figure().Text(Nanoseconds) }
+
+// Text writes the figure in its metric's unit, "–" where it is not known.
+func (f *Figure) Text(u Unit) string {
+	switch {
+	case f == nil:
+		return NotKnown
+	case u == Nanoseconds && f.Digits > 0:
+		return f.bounded("~" + inDigits(f.Value, f.Digits))
 	}
-	return b.written(nanoseconds)
+	return f.bounded(u.Format(f.Value))
 }
 
-func (b *Bound) written(write func(float64) string) string {
-	s := write(float64(b.NS))
-	if b.AtLeast {
-		return "≥ " + s
+// bounded marks what is written of the figure where it is a lower bound.
+func (f *Figure) bounded(text string) string {
+	if f.AtLeast {
+		return "≥ " + text
 	}
-	return s
+	return text
 }

@@ -1,10 +1,5 @@
 package results
 
-import (
-	"fmt"
-	"slices"
-)
-
 // Verdict is how a strategy did under a threshold.
 type Verdict struct {
 	Threshold string  `json:"threshold"`
@@ -23,7 +18,7 @@ type Verdict struct {
 // the sum of all. A figure that is not known passes nothing.
 func Judge(r *Report, thresholds []Threshold) []Verdict {
 	var verdicts []Verdict
-	measured := summarise(r)
+	measured := r.Summaries()
 	for _, t := range thresholds {
 		about := false
 		for _, s := range measured {
@@ -32,10 +27,10 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 				verdicts = append(verdicts, t.judge(s))
 			}
 		}
-		for _, s := range unmeasured(r, measured) {
+		for _, s := range r.Missing() {
 			if t.Matches(s.Name) {
 				about = true
-				verdicts = append(verdicts, Verdict{Threshold: t.Expression, Strategy: s.title(), Unit: t.metric.Unit, Why: "it was not measured"})
+				verdicts = append(verdicts, Verdict{Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Why: "it was not measured"})
 			}
 		}
 		if !about {
@@ -45,35 +40,13 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 	return verdicts
 }
 
-// unmeasured are the strategies, of a sweep at each point, that were to run and
-// did not come to it.
-func unmeasured(r *Report, measured []summary) []summary {
-	points := []string{""}
-	if len(r.Points) > 0 {
-		points = nil
-		for _, point := range r.Points {
-			points = append(points, point.Label)
-		}
-	}
-	var missing []summary
-	for _, strategy := range r.Strategies {
-		for _, point := range points {
-			s := summary{Strategy: strategy, point: point}
-			if !slices.ContainsFunc(measured, func(done summary) bool { return done.title() == s.title() }) {
-				missing = append(missing, s)
-			}
-		}
-	}
-	return missing
-}
-
-func (t Threshold) judge(s summary) Verdict {
-	v := Verdict{Threshold: t.Expression, Strategy: s.title(), Unit: t.metric.Unit, Value: t.metric.over(s)}
+func (t Threshold) judge(s Summary) Verdict {
+	v := Verdict{Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Value: s.Figure(t.metric)}
 	if t.metric.caution != nil {
-		v.Caution = t.metric.caution(s.used)
+		v.Caution = t.metric.caution(s.Used)
 	}
 	switch {
-	case s.suspect && !t.metric.total:
+	case s.Suspect && !t.metric.total:
 		v.Why = "no run of it can be trusted"
 	case v.Value == nil:
 		v.Why = "the figure is not known"
@@ -129,7 +102,7 @@ func (v Verdict) String() string {
 		text = v.Strategy + ": " + text
 	}
 	if v.Value != nil {
-		figure := v.Value.in(v.Unit)
+		figure := v.Value.Text(v.Unit)
 		if v.Caution != "" {
 			figure += "; " + v.Caution
 		}
@@ -139,37 +112,4 @@ func (v Verdict) String() string {
 		text += ", " + v.Why
 	}
 	return text
-}
-
-// in writes a figure of a unit as tables do.
-func (f Figure) in(u Unit) string {
-	text := significant(f.Value)
-	switch u {
-	case Nanoseconds:
-		text = nanoseconds(f.Value)
-		if f.Digits > 0 {
-			text = roughly(f.Value, f.Digits)
-		}
-	case PerSecond:
-		text = number(f.Value) + "/s"
-	case Percent:
-		text = percent(f.Value)
-	case Bytes:
-		text = sized(f.Value)
-	}
-	if f.AtLeast {
-		return "≥ " + text
-	}
-	return text
-}
-
-// thresholds tell how each came out.
-func (p *page) thresholds(r *Report) {
-	for _, v := range r.Thresholds {
-		label := "passed"
-		if !v.Passed {
-			label = "! CROSSED"
-		}
-		p.entry(label, "%s", fmt.Sprint(v))
-	}
 }

@@ -45,7 +45,7 @@ func (q Question) criteria() []criterion {
 }
 
 func (c criterion) metric() results.Metric {
-	m, _ := results.FindFigure(c.name)
+	m, _ := results.FindMetric(c.name)
 	return m
 }
 

@@ -11,7 +11,7 @@ import (
 
 // figure is a contender's metric as evidence, with its text.
 func (c contender) figure(name string) (results.Evidence, string) {
-	m, _ := results.FindFigure(name)
+	m, _ := results.FindMetric(name)
 	f := c.Figure(m)
 	text := f.Text(m.Unit)
 	if f != nil && m.Unit == results.Number && f.Value == math.Trunc(f.Value) {

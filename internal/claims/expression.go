@@ -79,10 +79,10 @@ func parseOperand(text string) (operand, error) {
 		}
 		o.run, o.title = before, title
 	}
-	metric, known := results.FindFigure(text[at+1:])
+	metric, known := results.FindMetric(text[at+1:])
 	if !known {
 		var names []string
-		for _, m := range results.Figures() {
+		for _, m := range results.Metrics() {
 			names = append(names, m.Name)
 		}
 		return operand{}, fmt.Errorf("%q: no metric %q%s", text, text[at+1:], nearest.Question("%q", text[at+1:], names))

@@ -63,7 +63,7 @@ func readReport(path string) (*results.Report, error) {
 func (m *measured) add(report *results.Report) {
 	r := round{}
 	for _, run := range report.Runs {
-		if !run.Valid() || run.Failure != "" || run.Partial {
+		if !run.Complete() {
 			m.left++
 			continue
 		}

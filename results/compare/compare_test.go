@@ -251,8 +251,8 @@ func TestParseMetric(t *testing.T) {
 		if got, err := ParseMetric(m.Name); err != nil || got.Name != m.Name {
 			t.Errorf("%s: %v", m.Name, err)
 		}
-		if len(m.Label) > labelWidth {
-			t.Errorf("%q is wider than its column", m.Label)
+		if len(m.Compared.Label) > labelWidth {
+			t.Errorf("%q is wider than its column", m.Compared.Label)
 		}
 	}
 	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acq_per_s, ") {

@@ -50,7 +50,7 @@ func DefaultRules() Rules {
 
 // Least is the change of a metric that one must be beyond to count.
 func (r Rules) Least(m Metric) float64 {
-	if m.Count {
+	if m.Compared.Count {
 		return r.CountThreshold
 	}
 	return r.Threshold

@@ -21,28 +21,20 @@ func (r Result) figure(s Sample) string {
 }
 
 // Write writes a value of the metric in its unit.
-func (m Metric) Write(v float64) string { return write(m.Unit, v, false) }
+func Write(m Metric, v float64) string { return write(m.Unit, v, false) }
 
 func write(unit results.Unit, v float64, atLeast bool) string {
 	switch unit {
 	case results.Nanoseconds:
 		return (&results.Bound{NS: int64(math.Round(v)), AtLeast: atLeast}).String()
 	case results.Percent:
-		return significant(v) + " %"
+		return results.Plain(v) + " %"
 	case results.PerSecond:
-		return significant(v) + "/s"
+		return results.Plain(v) + "/s"
 	case results.Bytes:
-		return significant(v) + " B"
+		return results.Plain(v) + " B"
 	}
-	return significant(v)
-}
-
-// significant writes three significant digits, and whole numbers in full.
-func significant(x float64) string {
-	if math.Abs(x) >= 1000 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(x, 'g', 3, 64), "e+00")
+	return results.Plain(v)
 }
 
 // percent writes a change with its sign.
@@ -87,7 +79,7 @@ func (r Result) number(method string) string {
 }
 
 // confidence is that of the intervals: "95 %".
-func (c *Comparison) confidence() string { return significant((1-c.Rules.Alpha)*100) + " %" }
+func (c *Comparison) confidence() string { return results.Plain((1-c.Rules.Alpha)*100) + " %" }
 
 // Headline is the outcome in one sentence.
 func (c *Comparison) Headline() string {
@@ -163,15 +155,6 @@ func (c *Comparison) changes(v Verdict, counting bool) string {
 
 // conditions are the lines on what was compared, each with its label.
 func (c *Comparison) conditions() [][2]string {
-	w := c.Workload
-	workload := fmt.Sprintf("%d %s in %d %s on %d %s · hold %v · TTL %v · %v after %v of warm-up",
-		w.Clients, plural(w.Clients, "client"), w.Instances, plural(w.Instances, "instance"), w.Keys, plural(w.Keys, "key"), w.Hold, w.TTL, w.Duration, w.Warmup)
-	if w.Iterations > 0 {
-		workload += fmt.Sprintf(" · %d acquisitions", w.Iterations)
-	}
-	if w.Rate > 0 {
-		workload += fmt.Sprintf(" · %v arrivals", w.Rate)
-	}
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %d %s", b.Name, b.Version, b.Reports, plural(b.Reports, "report"))
 	}
@@ -180,7 +163,7 @@ func (c *Comparison) conditions() [][2]string {
 		counts = "every metric counts for the verdict, " + c.Rules.Primary + " is the primary one"
 	}
 	return [][2]string{
-		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", workload}, {"redis", c.Redis}, {"machine", c.Machine}, {"metric", counts},
+		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", c.Workload.Describe()}, {"redis", c.Redis}, {"machine", c.Machine}, {"metric", counts},
 	}
 }
 
@@ -196,7 +179,7 @@ func plural(n int, word string) string {
 func (c *Comparison) remarks() []string {
 	r := c.Rules
 	lines := []string{fmt.Sprintf("a change counts if p ≤ %s and it is beyond %s %%, of counts per acquisition %s %%",
-		significant(r.Alpha), significant(r.Threshold*100), significant(r.CountThreshold*100))}
+		results.Plain(r.Alpha), results.Plain(r.Threshold*100), results.Plain(r.CountThreshold*100))}
 	if c.Method == MethodPaired {
 		lines = append(lines, fmt.Sprintf("pairs: Wilcoxon's signed-rank test on log ratios; p after Holm, %s by itself and all others as one family; "+
 			"finds: the change for the worse that these pairs would have shown in %.0f %% of the cases", r.Primary, power*100))

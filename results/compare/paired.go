@@ -82,7 +82,7 @@ func newPaired(m Metric, rules Rules, strategy string, base, head []Report) *tes
 // logRatio is what the log ratio of the head to the base lies between: one number where
 // both are known, else without an end on the side that a lower bound leaves open.
 func logRatio(m Metric, base, head results.Figure) (least, most float64) {
-	ratio := math.Log(m.Measurable(head.Value) / m.Measurable(base.Value))
+	ratio := math.Log(Measurable(m, head.Value) / Measurable(m, base.Value))
 	least, most = ratio, ratio
 	if base.AtLeast {
 		least = math.Inf(-1)

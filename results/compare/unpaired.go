@@ -71,7 +71,7 @@ func newResult(m Metric, rules Rules, base, head []results.Figure) *Result {
 		return nil
 	}
 	return &Result{
-		Metric: m.Name, Label: m.Label, Unit: m.Unit, Higher: m.Higher(), Threshold: rules.Least(m),
+		Metric: m.Name, Label: m.Compared.Label, Unit: m.Unit, Higher: m.Better == results.Higher, Threshold: rules.Least(m),
 		Base: newSample(base), Head: newSample(head), Verdict: Undecided,
 	}
 }
@@ -111,7 +111,7 @@ func values(m Metric, figures []results.Figure, large bool) []float64 {
 		if f.AtLeast && large {
 			logs = append(logs, math.Inf(1))
 		} else {
-			logs = append(logs, math.Log(m.Measurable(f.Value)))
+			logs = append(logs, math.Log(Measurable(m, f.Value)))
 		}
 	}
 	return logs

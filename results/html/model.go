@@ -190,7 +190,7 @@ func (f family) drawn() family {
 // title says what all of the family's arenas have in common, and how many
 // clients there were.
 func (f family) title() string {
-	text := results.DescribeWorkload(f.top().workload)
+	text := f.top().workload.Describe()
 	for _, fault := range f.top().workload.Faults {
 		text += " · " + fault.String()
 	}

@@ -186,7 +186,7 @@ func sourceOf(f File) source {
 	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings}
 	for _, t := range f.Extras() {
 		title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
-		s.Extras = append(s.Extras, extra{title, table{append([]string{"strategy"}, t.Head...), t.Rows}})
+		s.Extras = append(s.Extras, extra{title, tableOf(t.Columns, f.Summaries())})
 	}
 	build := strings.TrimSpace(f.Tool.Name + " " + f.Tool.Version)
 	if c := f.Tool.Commit; c != "" && !strings.Contains(build, c[:min(len(c), 7)]) {
@@ -196,11 +196,27 @@ func sourceOf(f File) source {
 	if !f.Started.IsZero() {
 		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})
 	}
-	s.Lines = append(s.Lines, f.Describe()...)
+	s.Lines = append(s.Lines, f.Conditions()...)
 	if r := f.Redis.Why; r != "" {
 		s.Lines = append(s.Lines, [2]string{"why this Redis", r})
 	}
 	return s
+}
+
+// tableOf has a row for each strategy.
+func tableOf(columns []results.Shown, all []results.Summary) table {
+	t := table{Head: []string{"strategy"}}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.Flat())
+	}
+	for _, s := range all {
+		row := []string{s.Title()}
+		for _, c := range columns {
+			row = append(row, c.Text(s))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // whole writes a count, which may be the median of two.
@@ -213,22 +229,29 @@ func whole(f *results.Figure) string {
 
 // table are an arena's figures.
 func (a arena) table() table {
-	t := table{Head: []string{"strategy", "runs", "acq/s", "held", "wait p50", "wait p99", "p99 per client", "starved", "handoff p50", "commands", "Redis CPU", "claims"}}
+	columns := results.Columns(results.PageGroup, nil)
+	t := table{Head: []string{"strategy", "runs"}}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.Heading)
+	}
+	t.Head = append(t.Head, "claims")
 	for _, c := range a.cells {
-		text := func(name string) string {
-			m := metric(name)
-			return c.Figure(m).Text(m.Unit)
-		}
 		runs := fmt.Sprint(len(c.Runs))
 		if c.Suspect {
 			runs = "! not trusted"
 		} else if len(c.Used) < len(c.Runs) {
 			runs = fmt.Sprintf("%d of %d", len(c.Used), len(c.Runs))
 		}
-		t.Rows = append(t.Rows, []string{
-			c.Name, runs, strings.TrimSuffix(text("acq_per_s"), "/s"), text("utilisation"), text("wait_p50"), text("wait_p99"), text("wait_per_client_p99"),
-			whole(c.Figure(metric("starved"))), text("handoff_p50"), text("commands_per_acq"), text("redis_cpu_per_acq"), c.Verdict(),
-		})
+		row := []string{c.Name, runs}
+		for _, column := range columns {
+			f := c.Figure(column.Metric)
+			if column.Whole {
+				row = append(row, whole(f))
+			} else {
+				row = append(row, strings.TrimSuffix(f.Text(column.Unit), "/s"))
+			}
+		}
+		t.Rows = append(t.Rows, append(row, c.Verdict()))
 	}
 	return t
 }
@@ -249,7 +272,11 @@ func gravity(verdict string) int {
 
 // safetyTable adds up the audits of all runs.
 func safetyTable(all []family) table {
-	t := table{Head: []string{"strategy", "claims", "runs", "overlaps", "late overlaps", "fencing broken", "leases lost", "updates lost", "left behind", "stuck", "errors"}}
+	columns := results.SafetyColumns()
+	t := table{Head: []string{"strategy", "claims", "runs"}}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.Flat())
+	}
 	for _, name := range strategyNames(all) {
 		var cells []cell
 		for _, f := range all {
@@ -269,11 +296,10 @@ func safetyTable(all []family) table {
 			runs += len(c.Runs)
 		}
 		row := []string{name, verdict, fmt.Sprint(runs)}
-		for _, metricName := range []string{"overlaps", "late_overlaps", "fencing_regressions", "leases_lost", "lost_updates", "left_behind", "stuck_clients", "errors"} {
-			m := metric(metricName)
+		for _, column := range columns {
 			var sum *results.Figure
 			for _, c := range cells {
-				if f := c.Figure(m); f != nil {
+				if f := c.Figure(column.Metric); f != nil {
 					if sum == nil {
 						sum = &results.Figure{}
 					}

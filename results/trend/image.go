@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 )
 
 const (
@@ -53,7 +54,7 @@ func drawn(w io.Writer, all []Series, canvas vg.CanvasSizer, out io.WriterTo) er
 // figure is one series: points over time, and the level of each of its segments.
 func (s Series) figure() (*plot.Plot, error) {
 	p := plot.New()
-	p.Title.Text = s.Strategy + " " + s.Metric.Label
+	p.Title.Text = s.Strategy + " " + s.Metric.Compared.Label
 	p.X.Label.Text = "report"
 	p.Y.Tick.Marker = ticks{s}
 	var points plotter.XYs
@@ -97,7 +98,7 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	marks := plot.DefaultTicks{}.Ticks(low, high)
 	for i := range marks {
 		if marks[i].Label != "" {
-			marks[i].Label = t.of.Metric.Write(marks[i].Value)
+			marks[i].Label = compare.Write(t.of.Metric, marks[i].Value)
 		}
 	}
 	return marks

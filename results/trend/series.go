@@ -82,7 +82,7 @@ func Build(history []Entry, metrics []compare.Metric, last int, rules compare.Ru
 func (s *Series) findChanges(rules compare.Rules) {
 	var logs []float64
 	for _, p := range s.Points {
-		logs = append(logs, math.Log(s.Metric.Measurable(p.Value)))
+		logs = append(logs, math.Log(compare.Measurable(s.Metric, p.Value)))
 	}
 	at := changePoints(logs, rules.Alpha)
 	for {
@@ -112,8 +112,8 @@ func (s *Series) changes(at []int) []Change {
 	for i, first := range at {
 		before, after := results.Median(segments[i]), results.Median(segments[i+1])
 		c := Change{At: first, Commit: s.Points[first].Commit, Before: before, After: after, Verdict: compare.Worse}
-		c.Delta = s.Metric.Measurable(after)/s.Metric.Measurable(before) - 1
-		if (after > before) == s.Metric.Higher() {
+		c.Delta = compare.Measurable(s.Metric, after)/compare.Measurable(s.Metric, before) - 1
+		if (after > before) == (s.Metric.Better == results.Higher) {
 			c.Verdict = compare.Better
 		}
 		changes = append(changes, c)

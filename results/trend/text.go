@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/results/compare"
 )
 
 const (
@@ -45,7 +47,7 @@ func (s Series) plot(b *bytes.Buffer) {
 	for _, p := range shown {
 		low, high = min(low, p.Value), max(high, p.Value)
 	}
-	fmt.Fprintf(b, "%s %s · %s, %s to %s\n", s.Strategy, s.Metric.Label, counted(len(s.Points)), day(s.Points[0]), day(s.Points[len(s.Points)-1]))
+	fmt.Fprintf(b, "%s %s · %s, %s to %s\n", s.Strategy, s.Metric.Compared.Label, counted(len(s.Points)), day(s.Points[0]), day(s.Points[len(s.Points)-1]))
 	rows := make([][]rune, plotHeight)
 	for i := range rows {
 		rows[i] = slices.Repeat([]rune{' '}, len(shown))
@@ -68,15 +70,15 @@ func (s Series) plot(b *bytes.Buffer) {
 		scale := ""
 		switch i {
 		case 0:
-			scale = s.Metric.Write(high)
+			scale = compare.Write(s.Metric, high)
 		case plotHeight - 1:
-			scale = s.Metric.Write(low)
+			scale = compare.Write(s.Metric, low)
 		}
 		fmt.Fprintf(b, "%12s ┤%s\n", scale, strings.TrimRight(string(row), " "))
 	}
 	for _, c := range s.Changes {
 		p := s.Points[c.At]
-		fmt.Fprintf(b, "%12s  %s: %s → %s (%+.1f %%) since %s, %s\n", "", c.Verdict, s.Metric.Write(c.Before), s.Metric.Write(c.After), c.Delta*100, c.Commit, day(p))
+		fmt.Fprintf(b, "%12s  %s: %s → %s (%+.1f %%) since %s, %s\n", "", c.Verdict, compare.Write(s.Metric, c.Before), compare.Write(s.Metric, c.After), c.Delta*100, c.Commit, day(p))
 	}
 	if len(s.Changes) == 0 {
 		fmt.Fprintf(b, "%12s  no change\n", "")

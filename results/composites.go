@@ -1,0 +1,62 @@
+package results
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// composites are the columns that are made of several figures, or of none.
+func composites() []Column {
+	several := func(r *Report) bool { return r.Rounds > 1 }
+	return []Column{
+		{Group: SpeedGroup, Place: 0, Heading: "runs", Shown: several, Cell: runsOf},
+		{Group: SpeedGroup, Place: 2, Heading: "±\n95 %", Shown: func(r *Report) bool { return !several(r) && r.Steady() }, Cell: steadiness},
+		{Group: WaitingGroup, Place: 0, Heading: "waits per\nclient", Cell: waitsOf},
+		{Group: FairnessGroup, Place: -1, Heading: "turns of a client\nmin–max", Cell: turnsOf},
+		{Group: SafetyGroup, Place: 0, Heading: "claims", Words: true, Cell: Summary.Verdict},
+	}
+}
+
+// runsOf is how many runs there were, and how many of them count.
+func runsOf(s Summary) string {
+	if s.Tainted() && !s.Suspect {
+		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
+	}
+	return strconv.Itoa(len(s.Runs))
+}
+
+// steadiness is how far the run's own seconds lie apart.
+func steadiness(s Summary) string {
+	return s.median(maybe(func(r Run) *float64 { return r.withinRun(s.Workload) }), Percent.Format)
+}
+
+func waitsOf(s Summary) string {
+	return s.median(maybe(func(r Run) *float64 {
+		if r.Waiting.PerClient.P50 == nil {
+			return nil
+		}
+		return new(float64(r.Waiting.PerClient.Count) / float64(s.Workload.Clients))
+	}), Short)
+}
+
+func turnsOf(s Summary) string {
+	least := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.TurnsMin })))
+	most := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.TurnsMax })))
+	return Whole(least.Value) + "–" + Whole(most.Value) + s.Mark()
+}
+
+// starvedOf is of how many.
+func starvedOf(s Summary) string {
+	return s.median(maybe(func(r Run) *int { return r.Fairness.Starved }), func(n float64) string {
+		return fmt.Sprintf("%s of %d", Whole(n), s.Workload.Clients)
+	})
+}
+
+// median writes that of the runs used.
+func (s Summary) median(value func(Run) *Figure, write func(float64) string) string {
+	f := MedianFigure(figures(s.Used, value))
+	if f == nil {
+		return NotKnown
+	}
+	return write(f.Value) + s.Mark()
+}

@@ -1,0 +1,126 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Conditions are the lines that say what was measured on what, each with its label.
+func (r *Report) Conditions() [][2]string {
+	lines := [][2]string{
+		{"workload", r.Workload.Describe()}, {"faults", join(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}, {"redis", r.Redis.Describe()},
+	}
+	if len(r.Parts) == 0 {
+		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
+	}
+	for _, part := range r.Parts { // each generator's
+		lines = append(lines, [2]string{"machine", part.Generator + ": " + part.Environment.Describe()})
+	}
+	lines = append(lines, [2]string{"placement", placement(r)})
+	if r.Floors != nil {
+		lines = append(lines, [2]string{"floors", r.Floors.describe()})
+	}
+	return slices.DeleteFunc(lines, func(line [2]string) bool { return line[1] == "" })
+}
+
+// sweep names the options that a sweep changes, with their values.
+func sweep(points []workloads.Point) string {
+	var names []string
+	values := map[string][]string{}
+	for _, point := range points {
+		for part := range strings.FieldsSeq(point.Label) {
+			name, value, _ := strings.Cut(part, "=")
+			if values[name] == nil {
+				names = append(names, name)
+			}
+			if !slices.Contains(values[name], value) {
+				values[name] = append(values[name], value)
+			}
+		}
+	}
+	for i, name := range names {
+		names[i] = name + " " + strings.Join(values[name], ", ")
+	}
+	return strings.Join(names, " × ")
+}
+
+// Describe says in a line what the server is and how it is reached.
+func (s Redis) Describe() string {
+	security := ""
+	if s.TLS {
+		security = "TLS"
+	}
+	topology := s.Topology
+	if topology == "single" {
+		topology = ""
+	}
+	address := s.Address
+	if len(s.Nodes) > 1 {
+		address = strings.Join(s.Nodes, " ")
+	}
+	network := s.Network
+	if network == "host" || network == "loopback" {
+		network += " network"
+	}
+	protocol, threads := "", ""
+	if s.Protocol > 0 {
+		protocol = fmt.Sprintf("RESP%d", s.Protocol)
+	}
+	if s.IOThreads != nil && *s.IOThreads > 1 {
+		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
+	}
+	return join(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+}
+
+// Describe says in a line what the machine is.
+func (e Environment) Describe() string {
+	timer := ""
+	if e.TimerOvershoot > 0 {
+		timer = "sleeps " + Nanoseconds.Format(float64(e.TimerOvershoot)) + " too long"
+	}
+	procs := ""
+	if e.GoMaxProcs != e.CPUs {
+		procs = fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)
+	}
+	return join(
+		strings.Trim(e.OS+"/"+e.Arch, "/"), e.Kernel,
+		strings.TrimSuffix(fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel), " × "),
+		procs, e.Go, timer, cpus("generator", e.PinnedCPUs),
+	)
+}
+
+func cpus(who string, pinned []int) string {
+	if len(pinned) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s pinned to CPU %s", who, strings.Trim(fmt.Sprint(pinned), "[]"))
+}
+
+func (f *Floors) describe() string {
+	pair := func(p50, p99 *int64) string { return optional(p50) + " / " + optional(p99) }
+	return join(
+		"PING "+pair(f.PingP50, f.PingP99), "EVALSHA "+pair(f.EvalP50, f.EvalP99)+" (p50 / p99)",
+		"no lock "+Short(f.NoopPerSecond)+"/s", "in-process mutex "+Short(f.LocalPerSecond)+"/s",
+	)
+}
+
+func optional(ns *int64) string {
+	if ns == nil {
+		return NotKnown
+	}
+	return Nanoseconds.Format(float64(*ns))
+}
+
+// join puts a dot between what is not empty.
+func join(parts ...string) string {
+	var kept []string
+	for _, part := range parts {
+		if part != "" {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, " · ")
+}

@@ -1,0 +1,104 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Table is columns under a title.
+type Table struct {
+	Title   string
+	Columns []Shown
+}
+
+// Extras are the tables that only some workloads have: of a gathered herd's bursts, and of
+// each fault.
+func (r *Report) Extras() []Table {
+	tables := []Table{{string(HerdGroup), Columns(HerdGroup, r)}}
+	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t Table) bool { return len(t.Columns) == 0 })
+}
+
+// FaultTables are one for each fault of the workload.
+func (r *Report) FaultTables() []Table {
+	var tables []Table
+	seen := map[string]int{}
+	for i, fault := range r.Workload.Faults {
+		t := Table{Title: "FAULT " + fault.Name}
+		if seen[fault.Name]++; seen[fault.Name] > 1 {
+			t.Title += fmt.Sprintf(" #%d", seen[fault.Name])
+		}
+		for _, c := range faultColumns(i) {
+			if c.Shown == nil || c.Shown(r) {
+				t.Columns = append(t.Columns, Shown{Column: c})
+			}
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// faultColumns show what became of the fault of that number.
+func faultColumns(number int) []Column {
+	of := func(write func([]Strike) string) func(Summary) string {
+		return func(s Summary) string {
+			var all []Strike
+			for _, run := range s.Runs {
+				if number < len(run.Faults) {
+					all = append(all, run.Faults[number].Strikes...)
+				}
+			}
+			return write(all)
+		}
+	}
+	total := func(count func(Strike) int64, write func(float64) string) func(Summary) string {
+		return of(func(struck []Strike) string {
+			if len(struck) == 0 {
+				return NotKnown
+			}
+			var sum int64
+			for _, strike := range struck {
+				sum += count(strike)
+			}
+			return write(float64(sum))
+		})
+	}
+	lost, _ := FindMetric("lost_updates") // of the whole run
+	return []Column{
+		{Heading: "struck", Cell: of(func(struck []Strike) string { return Whole(float64(len(struck))) })},
+		{Heading: "recovery\np50", Cell: of(func(struck []Strike) string { return recovery(struck, 0.5) })},
+		{Heading: "recovery\nlongest", Cell: of(func(struck []Strike) string { return recovery(struck, 1) })},
+		{Heading: "longest\nstall", Cell: of(func(struck []Strike) string { return LongestStall(struck).String() })},
+		{Heading: "over-\nlaps", Cell: total(func(s Strike) int64 { return s.Overlaps }, Whole)},
+		{Heading: "late\noverlaps", Cell: total(func(s Strike) int64 { return s.Late }, Whole)},
+		{Heading: "overlap\nlength", Cell: total(func(s Strike) int64 { return s.OverlapNS + s.LateNS }, Nanoseconds.Format)},
+		{Heading: "updates\nlost", Shown: counted, Cell: func(s Summary) string { return Shown{Metric: lost}.Text(s) }},
+		{Heading: "wake-ups\nlost", Cell: total(func(s Strike) int64 { return s.LostWakeUps }, Whole)},
+	}
+}
+
+// never is a recovery that did not happen.
+const never = "never"
+
+// recovery is a quantile of the times to recovery, never being the longest.
+func recovery(strikes []Strike, quantile float64) string {
+	if len(strikes) == 0 {
+		return NotKnown
+	}
+	slices.SortStableFunc(strikes, func(a, b Strike) int {
+		switch {
+		case a.RecoveryNS == nil && b.RecoveryNS == nil:
+			return 0
+		case a.RecoveryNS == nil:
+			return 1
+		case b.RecoveryNS == nil:
+			return -1
+		}
+		return cmp.Compare(*a.RecoveryNS, *b.RecoveryNS)
+	})
+	at := strikes[int(quantile*float64(len(strikes)-1)+0.5)]
+	if at.RecoveryNS == nil {
+		return never
+	}
+	return Nanoseconds.Format(float64(*at.RecoveryNS))
+}

@@ -1,0 +1,100 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// WriteBenchfmt writes the report in the format of Go's benchmarks, one line a
+// run, for benchstat and what else reads it (golang.org/design/14313-benchmark-format).
+// The header holds nothing that differs between runs that are to be compared,
+// because benchstat would split its table there. Runs that cannot be trusted are
+// named in comments.
+func WriteBenchfmt(w io.Writer, r *results.Report) error {
+	var b bytes.Buffer
+	for _, line := range [][2]string{
+		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", r.Redis.Release()},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
+		}
+	}
+	for _, m := range results.BenchMetrics() {
+		better, assume := "lower", ""
+		if m.Better == results.Higher {
+			better = "higher"
+		}
+		if m.Bench.Exact {
+			assume = "assume=exact "
+		}
+		fmt.Fprintf(&b, "Unit %s %sbetter=%s\n", m.Bench.Unit, assume, better)
+	}
+	b.WriteByte('\n')
+	for _, run := range r.Runs {
+		name := benchName(run.Strategy, r.WorkloadOf(run))
+		switch {
+		case !run.Usable():
+			fmt.Fprintf(&b, "# %s, round %d, is left out: %s\n", name, run.Round, why(run))
+		case run.Speed.Acquisitions == 0:
+			fmt.Fprintf(&b, "# %s, round %d, is left out: not one acquisition\n", name, run.Round)
+		default:
+			fmt.Fprintf(&b, "%s %d %s ns/op", name, run.Speed.Acquisitions, benchNumber(float64(run.WindowNS)/float64(run.Speed.Acquisitions)))
+			for _, m := range results.BenchMetrics() {
+				if value, known := m.InBench(run); known {
+					fmt.Fprintf(&b, " %s %s", benchNumber(value), m.Bench.Unit)
+				}
+			}
+			b.WriteByte('\n')
+		}
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write benchmark lines: %w", err)
+	}
+	return nil
+}
+
+// why is what is wrong with a run that is not usable, on one line.
+func why(r results.Run) string {
+	reasons := slices.Clone(r.Invalid)
+	if r.Failure != "" {
+		reasons = append(reasons, r.Failure)
+	}
+	return strings.Join(strings.Fields(strings.Join(reasons, "; ")), " ")
+}
+
+// endsInNumber is what benchstat takes for GOMAXPROCS at the end of a name.
+var endsInNumber = regexp.MustCompile(`-(\d+)$`)
+
+// benchName is the benchmark's: clients, keys and hold always, what else the
+// workload has of its own if it is not the usual.
+func benchName(strategy string, w workloads.Spec) string {
+	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
+	for _, o := range differing(w) {
+		if o.name != "keys" && o.name != "hold" {
+			options = append(options, o)
+		}
+	}
+	name := "BenchmarkLock"
+	for _, o := range options {
+		name += "/" + o.name + "=" + benchWord.Replace(o.value)
+	}
+	return endsInNumber.ReplaceAllString(name, "_$1")
+}
+
+// benchWord keeps a value from being taken for several.
+var benchWord = strings.NewReplacer("/", "|", " ", "_", "\t", "_", "\n", "_")
+
+func benchNumber(x float64) string {
+	if x >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(rounded6(x), 'f', -1, 64)
+}

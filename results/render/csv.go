@@ -1,0 +1,91 @@
+package render
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// csvColumn is a column of the CSV.
+type csvColumn struct {
+	title string
+	cell  func(*results.Report, results.Run) string
+}
+
+// WriteCSV writes one row a run, with the metrics' units in the header. What is
+// not known is empty; a lower bound has true in the column beside it. New columns
+// only ever come at the end. Lines end as RFC 4180 has it.
+func WriteCSV(w io.Writer, r *results.Report) error {
+	var b bytes.Buffer
+	rows := csv.NewWriter(&b)
+	rows.UseCRLF = true
+	columns := csvColumns()
+	var header []string
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	table := [][]string{header}
+	for _, run := range r.Runs {
+		var row []string
+		for _, c := range columns {
+			row = append(row, c.cell(r, run))
+		}
+		table = append(table, row)
+	}
+	if err := rows.WriteAll(table); err != nil {
+		return fmt.Errorf("encode CSV: %w", err)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+func csvColumns() []csvColumn {
+	columns := []csvColumn{
+		{"strategy", func(_ *results.Report, run results.Run) string { return run.Strategy }},
+		{"round", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Round) }},
+		{"order", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Order) }},
+		{"seed", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.Seed, 10) }},
+		{"started", func(_ *results.Report, run results.Run) string { return run.Started.UTC().Format(time.RFC3339Nano) }},
+		{"window_ns", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.WindowNS, 10) }},
+		{"clients", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Clients) }},
+		{"instances", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Instances) }},
+		{"keys", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Keys) }},
+		{"hold", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Hold.String() }},
+		{"rate", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Rate.String() }},
+		{"redis", func(r *results.Report, _ results.Run) string { return r.Redis.Release() }},
+		{"valid", func(_ *results.Report, run results.Run) string { return strconv.FormatBool(run.Usable()) }},
+		{"why_invalid", func(_ *results.Report, run results.Run) string { return why(run) }},
+		{"labels", func(_ *results.Report, run results.Run) string { return strings.Join(run.Labels, "; ") }},
+	}
+	for _, m := range results.Metrics() {
+		title := m.Name
+		if m.Unit != results.Number && m.Unit != results.PerSecond { // acq_per_s says it
+			title += "_" + string(m.Unit)
+		}
+		columns = append(columns, csvColumn{title, func(_ *results.Report, run results.Run) string {
+			f := m.Of(run)
+			if f == nil {
+				return ""
+			}
+			return strconv.FormatFloat(f.Value, 'f', -1, 64)
+		}})
+		if m.Unit == results.Nanoseconds && strings.Contains(m.Name, "wait") {
+			columns = append(columns, csvColumn{m.Name + "_at_least", func(_ *results.Report, run results.Run) string {
+				f := m.Of(run)
+				if f == nil {
+					return ""
+				}
+				return strconv.FormatBool(f.AtLeast)
+			}})
+		}
+	}
+	return columns
+}

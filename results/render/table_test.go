@@ -1,0 +1,170 @@
+package render
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/olekukonko/tablewriter/pkg/twwidth"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/internal/sample"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func draw(t *testing.T, r *results.Report, opts TableOptions) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteTable(&b, r, opts); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTableGolden(t *testing.T) {
+	for name, report := range sample.Cases() {
+		t.Run(name, func(t *testing.T) {
+			got := draw(t, report, TableOptions{})
+			golden := filepath.Join("testdata", "table-"+name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("table (-want +got; -update accepts it):\n%s", diff)
+			}
+		})
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func TestTableColourChangesNoCharacter(t *testing.T) {
+	for name, report := range sample.Cases() {
+		plain, coloured := draw(t, report, TableOptions{}), draw(t, report, TableOptions{Color: true})
+		if !strings.Contains(coloured, "\x1b[") {
+			t.Errorf("%s: no colour", name)
+		}
+		if diff := cmp.Diff(plain, trimLines(escapes.ReplaceAllString(coloured, ""))); diff != "" {
+			t.Errorf("%s (-plain +coloured):\n%s", name, diff)
+		}
+	}
+}
+
+func trimLines(s string) string {
+	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(s, "")
+}
+
+// extreme has the widest figure that is still plausible in every cell.
+func extreme() *results.Report {
+	r := sample.Report()
+	r.Rounds = 12
+	r.Workload.Clients, r.Workload.Instances, r.Workload.Keys = 100_000, 10_000, 100_000
+	timeout := r.Workload.TTL
+	r.Workload.Timeout, r.Workload.Think = &timeout, workloads.Fixed(time.Duration(timeout))
+	r.Workload.Work, r.Workload.Coalesce = workloads.WorkCounter, true
+	r.Workload.Faults = sample.Faulty().Workload.Faults
+	r.Environment.CPUModel = strings.Repeat("Very Long Processor Name ", 6)
+	r.Redis.Address = strings.Repeat("a-host-name-without-a-break", 6) + ":6379"
+	r.Warnings = []string{strings.Repeat("word ", 60), strings.Repeat("x", 300), strings.Repeat("錠", 90)}
+	names := []string{
+		"spin:backoff=decorrelated,base=1.5ms,cap=100.25ms,multiplier=1.75",
+		strings.Repeat("name", 20), strings.Repeat("錠", 30), "pubsub",
+	}
+	r.Strategies, r.Runs = nil, nil
+	for _, name := range names {
+		r.Strategies = append(r.Strategies, results.Strategy{Name: name, Claims: []string{"exclusion"}, Caveat: "breaks " + strings.Repeat("often ", 40)})
+		for round := range 12 {
+			run := sample.Run(name, round+1, 123_456, 1)
+			widest(&run)
+			if round > 0 && name != "pubsub" {
+				run.Invalid = []string{strings.Repeat("reason ", 30)}
+			}
+			if name == "pubsub" {
+				run.Invalid = []string{"every one"}
+			}
+			r.Runs = append(r.Runs, run)
+		}
+	}
+	return r
+}
+
+func widest(run *results.Run) {
+	run.Faults = sample.Faulty().Runs[2].Faults
+	for i := range run.Faults {
+		for j := range run.Faults[i].Strikes {
+			run.Faults[i].Strikes[j] = results.Strike{
+				RecoveryNS: new(int64(123_456_789)), Stall: &results.Bound{NS: 123_456_789, AtLeast: true},
+				Overlaps: 99_999, Late: 99_999, LateNS: 123_456_789, LostWakeUps: 99_999,
+			}
+		}
+	}
+	long := func() *results.Bound { return &results.Bound{NS: 123_456_789, AtLeast: true} }
+	run.Speed.Utilisation, run.Speed.ServedPerSecond = 1.234, 123_456
+	for _, d := range []*results.Distribution{
+		&run.Speed.Handoff, &run.Speed.Hold, &run.Speed.Release, &run.Waiting.PerAcquisition, &run.Waiting.PerClient,
+	} {
+		d.P50, d.P99, d.Max = long(), long(), long()
+	}
+	run.Waiting.Open, run.Waiting.GaveUp = 99_999, 99_999
+	run.Fairness = results.Fairness{TurnsMin: 12_345, TurnsMax: 99_999, Jain: new(0.987), Starved: new(99_999), LongestWait: long()}
+	run.Effort = results.Effort{Attempts: new(12_345.0), WakeUps: new(12_345.0), Futile: new(12_345.0)}
+	window := run.Server.Window
+	window.BytesIn, window.BytesOut = new(window.Acquisitions*123_456), new(window.Acquisitions*123_456)
+	window.Calls, window.RoundTrips = new(window.Acquisitions*12_345), new(window.Acquisitions*12_345)
+	window.CPU, window.Foreign = new(6.17), new(99.9)
+	run.Server.Peak = &results.ServerPeak{Clients: new(int64(99_999)), Subscriptions: new(int64(99_999)), MemoryBytes: new(int64(123_000_000))}
+	run.Safety = results.Safety{
+		Overlaps: 99_999, Late: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999, LeftoverCount: new(int64(99_999)), Stuck: 99_999, LostUpdates: new(int64(99_999)),
+		Leftovers: []string{strings.Repeat("key", 80)},
+		Broken:    []string{"exclusion: " + strings.Repeat("n", 200), "fencing: x", "FIFO: y"},
+	}
+	run.Errors = []results.ErrorCount{{Error: strings.Repeat("error", 60), Count: 99_999}}
+}
+
+func TestTableFits120Columns(t *testing.T) {
+	reports := sample.Cases()
+	reports["extreme"] = extreme()
+	for name, report := range reports {
+		for _, color := range []bool{false, true} {
+			for line := range strings.Lines(draw(t, report, TableOptions{Color: color})) {
+				line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
+				if width := twwidth.Width(line); width > tableWidth {
+					t.Errorf("%s: %d columns: %s", name, width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTableOfLongNamesLosesNone(t *testing.T) {
+	r := extreme()
+	flat := strings.NewReplacer("\n", "", " ", "").Replace(draw(t, r, TableOptions{}))
+	if name := r.Strategies[0].Name; !strings.Contains(flat, "reason") || !strings.Contains(flat, name) {
+		t.Errorf("%q is not in the table", name)
+	}
+}
+
+func TestTableOfZerosHasNoNaN(t *testing.T) {
+	r := &results.Report{Rounds: 1, Floors: &results.Floors{}, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
+	r.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), BytesIn: new(int64(0)), CPU: new(0.0)}
+	got := draw(t, r, TableOptions{})
+	for _, bad := range []string{"NaN", "Inf", "%!"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("the table has %s:\n%s", bad, got)
+		}
+	}
+}
