@@ -42,7 +42,7 @@ func Fields() []Field {
 		sweep("think", "", "dist", "pause between a release and the next acquire, likewise", text(func(s *Spec) *Dist { return &s.Think })),
 		sweep("rate", "r", "n/s", "open loop: that many arrivals a second in all, whatever becomes of the earlier ones; --clients bounds those in flight (default closed loop)",
 			text(func(s *Spec) *Rate { return &s.Rate })),
-		plain("arrivals", "", "kind", "of an open loop: poisson or constant", word(func(s *Spec) *Arrivals { return &s.Arrivals })),
+		plain("arrivals", "", "kind", "of an open loop: "+either(ArrivalKinds()), word(func(s *Spec) *Arrivals { return &s.Arrivals })),
 		{Name: "stage", Kind: "time:load", Help: "go to that many clients (30s:500) or arrivals (30s:2000/s) in that time; repeatable; the stages are the window", List: true, set: addStage},
 		sweep("gather", "", "duration", "bursts: all clients wait behind one holder for that long, then it lets go; again and again",
 			text(func(s *Spec) *Duration { return &s.Gather })),
@@ -145,6 +145,15 @@ func text[T encoding.TextUnmarshaler](at func(*Spec) T) func(*Spec, string) erro
 // word is a name of which Validate knows which ones there are.
 func word[W ~string](at func(*Spec) *W) func(*Spec, string) error {
 	return func(s *Spec, text string) error { *at(s) = W(text); return nil }
+}
+
+// either are words to choose among, as a sentence has them.
+func either[W ~string](words []W) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return strings.Join(all, " or ")
 }
 
 func flag(at func(*Spec) *bool) func(*Spec, string) error {

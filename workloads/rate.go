@@ -38,3 +38,6 @@ const (
 	// ArrivalsPoisson draws exponential gaps: independent users.
 	ArrivalsPoisson Arrivals = "poisson"
 )
+
+// ArrivalKinds are all there are.
+func ArrivalKinds() []Arrivals { return []Arrivals{ArrivalsConstant, ArrivalsPoisson} }

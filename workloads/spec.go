@@ -136,7 +136,7 @@ func (s Spec) Validate() error {
 	check(!s.Think.negative(), "--think must not be negative, not %v", s.Think)
 	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
 	check(s.Rate == 0 || s.Think.IsZero(), "--think has no meaning with --rate: arrivals do not wait for each other")
-	check(s.Arrivals == ArrivalsConstant || s.Arrivals == ArrivalsPoisson, "--arrivals must be constant or poisson, not %q", s.Arrivals)
+	check(slices.Contains(ArrivalKinds(), s.Arrivals), "--arrivals must be %s, not %q", either(ArrivalKinds()), s.Arrivals)
 	for _, stage := range s.Stages {
 		check(stage.Open == (s.Rate > 0), "--stage %v is of the other kind of loop: stages are of clients (30s:500) without --rate, of arrivals (30s:2000/s) with it", stage)
 		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v wants more than the %d clients there are", stage, s.Clients)

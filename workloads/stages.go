@@ -2,10 +2,8 @@ package workloads
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Stage is a part of the window in which the load goes linearly from what it was
@@ -84,77 +82,4 @@ func (s Stages) Most() float64 {
 		most = max(most, stage.Target)
 	}
 	return most
-}
-
-// Reach is the first instant from at on, in time since the window opened, at
-// which the load is n or more; false if that is never again.
-func (s Stages) Reach(at time.Duration, n float64) (time.Duration, bool) {
-	if len(s) == 0 {
-		return 0, false
-	}
-	from, begin := s[0].Target, time.Duration(0)
-	for _, stage := range s {
-		length := time.Duration(stage.Duration)
-		offset := max(at-begin, 0)
-		if at < begin+length {
-			slope := (stage.Target - from) / float64(length)
-			switch level := from + slope*float64(offset); {
-			case level >= n:
-				return max(at, begin), true
-			case stage.Target >= n:
-				return begin + time.Duration(math.Ceil((n-from)/slope)), true
-			}
-		}
-		from, begin = stage.Target, begin+length
-	}
-	return max(at, begin), from >= n
-}
-
-// After is the instant by which so many more arrivals than by the instant at are
-// expected, both in nanoseconds since the window opened: with Λ the integral of
-// the rate, it is Λ⁻¹(Λ(at) + arrivals). Exponential arrivals of mean 1 make it
-// the next event of a Poisson process of changing rate (Çinlar, Introduction to
-// Stochastic Processes, 1975, §4.7). It is +∞ if there will not be so many.
-func (s Stages) After(at, arrivals float64) float64 {
-	if len(s) == 0 {
-		return math.Inf(1)
-	}
-	from, begin := s[0].Target, 0.0
-	if at < 0 { // warm-up
-		if rate := from / 1e9; arrivals <= -at*rate {
-			return at + arrivals/rate
-		} else {
-			arrivals -= -at * rate
-			at = 0
-		}
-	}
-	for _, stage := range s {
-		length := float64(stage.Duration)
-		if at < begin+length {
-			slope := (stage.Target - from) / length / 1e9 // per ns, per ns
-			rate := from/1e9 + slope*(at-begin)
-			left := begin + length - at
-			if expected := (rate + stage.Target/1e9) / 2 * left; arrivals > expected {
-				arrivals -= expected
-				at = begin + length
-			} else {
-				return at + elapse(rate, slope, arrivals)
-			}
-		}
-		from, begin = stage.Target, begin+length
-	}
-	if from == 0 {
-		return math.Inf(1)
-	}
-	return at + arrivals*1e9/from
-}
-
-// elapse solves rate·t + slope·t²/2 = arrivals for t, in the form that stays
-// exact for small slopes.
-func elapse(rate, slope, arrivals float64) float64 {
-	if arrivals <= 0 {
-		return 0
-	}
-	root := math.Sqrt(max(0, rate*rate+2*slope*arrivals))
-	return 2 * arrivals / (rate + root)
 }

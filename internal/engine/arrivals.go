@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -15,11 +14,11 @@ import (
 // next, so that a stalled server cannot hide the load it kept waiting
 // (coordinated omission; G. Tene, How NOT to Measure Latency).
 type arrivals struct {
-	mu     sync.Mutex
-	next   float64 // ns of the run's clock
-	pace   func(at, arrivals float64) float64
-	random *rand.Rand // nil for constant arrivals
-	draws  *rand.Rand // a seed for each arrival
+	mu    sync.Mutex
+	next  float64 // ns of the run's clock
+	pacer Pacer
+	gap   func() float64 // from one to the next, in arrivals that are expected
+	draws *rand.Rand     // a seed for each arrival
 }
 
 // newArrivals begins at an instant, before the window opens at another; nil for a
@@ -28,18 +27,20 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
 	}
-	a := &arrivals{next: float64(begin), draws: rand.New(rand.NewPCG(seed, 3<<62))}
-	if w.Arrivals == workloads.ArrivalsPoisson {
-		a.random = rand.New(rand.NewPCG(seed, 1<<63))
+	return &arrivals{
+		next:  float64(begin),
+		pacer: newPacer(w, open),
+		gap:   gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63))),
+		draws: rand.New(rand.NewPCG(seed, 3<<62)),
 	}
-	gap := float64(time.Second) / float64(w.Rate)
-	a.pace = func(at, arrivals float64) float64 { return at + gap*arrivals }
-	if len(w.Stages) > 0 {
-		a.pace = func(at, arrivals float64) float64 {
-			return float64(open) + w.Stages.After(at-float64(open), arrivals)
-		}
+}
+
+// gaps draws those of a kind of arrivals. Their mean is 1.
+func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
+	if kind == workloads.ArrivalsPoisson {
+		return random.ExpFloat64
 	}
-	return a
+	return func() float64 { return 1 }
 }
 
 // never is after the end of any run, and still an instant.
@@ -64,11 +65,7 @@ func (a *arrivals) take() int64 {
 
 func (a *arrivals) advance() int64 {
 	due := a.next
-	arrivals := 1.0
-	if a.random != nil {
-		arrivals = a.random.ExpFloat64()
-	}
-	a.next = min(a.pace(a.next, arrivals), never)
+	a.next = min(a.pacer.Pace(due, a.gap()), never)
 	return int64(due)
 }
 

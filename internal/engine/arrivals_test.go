@@ -12,7 +12,7 @@ import (
 )
 
 func TestArrivalsKeepTheirRate(t *testing.T) {
-	for _, kind := range []workloads.Arrivals{workloads.ArrivalsConstant, workloads.ArrivalsPoisson} {
+	for _, kind := range workloads.ArrivalKinds() {
 		w := workloads.Default()
 		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
 		a, again := newArrivals(w, 1000, 1000, 7), newArrivals(w, 1000, 1000, 7)
@@ -51,6 +51,25 @@ func TestTheBacklogIsWhatWasDue(t *testing.T) {
 	a.take()
 	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))), []int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
 		t.Errorf("backlog %v, want %v", got, want)
+	}
+}
+
+// A load that ends leaves nothing behind it.
+func TestTheLastStartIsTheLast(t *testing.T) {
+	a := &arrivals{gap: gaps(workloads.ArrivalsConstant, nil), pacer: PacerFunc(func(at, arrivals float64) float64 {
+		if at+arrivals > 3 {
+			return math.Inf(1)
+		}
+		return at + arrivals
+	})}
+	var got []int64
+	for at := range a.backlog(math.MaxInt64 / 4) {
+		if got = append(got, at); len(got) > 9 {
+			break
+		}
+	}
+	if want := []int64{0, 1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("starts %v, want %v", got, want)
 	}
 }
 
@@ -127,21 +146,5 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	}))
 	if run.Valid() {
 		t.Errorf("valid: %d of 70,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
-	}
-}
-
-func TestStagesKeepClientsOut(t *testing.T) {
-	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
-	second := func(target float64) workloads.Stage {
-		return workloads.Stage{Duration: workloads.Duration(100 * time.Millisecond), Target: target}
-	}
-	run := do(t, v, workload(func(w *workloads.Spec) {
-		w.Clients, w.Stages, w.Duration = 3, workloads.Stages{second(1), second(2)}, workloads.Duration(200*time.Millisecond)
-	}))
-	if run.Fairness.TurnsMin != 0 || run.Fairness.TurnsMax == 0 || run.Fairness.Jain != nil {
-		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)
-	}
-	if !run.Books.Balanced {
-		t.Errorf("the books do not balance: %+v", run.Books)
 	}
 }

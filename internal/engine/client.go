@@ -153,26 +153,6 @@ func (c *client) turn(thinking int64) (int64, bool) {
 	return done, true
 }
 
-// bench keeps a client of a closed loop out while the stages want fewer.
-func (c *client) bench() {
-	r := c.run
-	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
-		return
-	}
-	for !r.control.stopping.Load() {
-		now := time.Duration(r.clock.Now() - r.window.Open)
-		at, ever := r.Workload.Stages.Reach(now, float64(c.id+1))
-		switch {
-		case !ever:
-			<-r.control.acquire.Done()
-		case at <= max(now, 0):
-			return
-		default:
-			c.sleep(at - now)
-		}
-	}
-}
-
 // share takes part in an acquisition of the same key that is under way in this
 // instance, or begins one. It returns the instant at which it is over.
 func (c *client) share(key int, due, asked int64) int64 {

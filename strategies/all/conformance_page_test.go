@@ -1,0 +1,176 @@
+package all_test
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// conditions are what the locks were judged with: the versions of Redis, of Go and of the
+// libraries, as go.mod has them, since a test is built without them.
+func conditions(t *testing.T) string {
+	t.Helper()
+	server, err := redistest.Start(t).Client(t).InfoMap(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries, err := exec.CommandContext(t.Context(), "go", "list", "-m",
+		"github.com/redis/go-redis/v9", "github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	on := []string{"Redis " + server["Server"]["redis_version"], runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	return strings.Join(append(on, strings.Split(strings.TrimSpace(string(libraries)), "\n")...), ", ")
+}
+
+// marks are the cells of the table.
+var marks = map[locktest.Outcome]string{
+	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–", locktest.NotJudged: "?",
+}
+
+func (c *column) mark(check locktest.Check) string {
+	v, reached := c.verdicts[check.Name]
+	switch {
+	case check.Inapplicable(c.lock.Info()) != "":
+		return ""
+	case !reached:
+		return "?"
+	}
+	return marks[v.Outcome]
+}
+
+// page is the document.
+func page(columns []*column, on string) string {
+	b := new(strings.Builder)
+	fmt.Fprintf(b, `# Conformance
+
+Written by `+"`make conformance`"+`: every check of the suite [strategies/locktest](../strategies/locktest) on every lock here, with stock options, on servers of its own.
+
+✓ the promise was kept; ✗ it was broken; ! it was broken, and the lock's Info says so; – it could not be tried; ? no verdict; empty: the lock does not claim it, or has no such thing. How often one run of the suite finds a fault: [DETECTION.md](DETECTION.md).
+
+On %s.
+
+| check |`, on)
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.lock.Name())
+	}
+	b.WriteString("\n| --- |" + strings.Repeat(" :-: |", len(columns)) + "\n")
+	for _, check := range locktest.Checks() {
+		fmt.Fprintf(b, "| %s |", check.Name)
+		for _, c := range columns {
+			fmt.Fprintf(b, " %s |", c.mark(check))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n## What each check proves\n\n")
+	for _, check := range locktest.Checks() {
+		fmt.Fprintf(b, "- **%s**: %s\n", check.Name, check.Proves)
+	}
+	b.WriteString("\n## What was found\n\nTo see one again: `LOCKBENCH_CONFORMANCE_OF=LOCK go test -v -count 1 -run '^TestConformanceTable$//^CHECK$' ./strategies/all`, with `_` for each space of the check's name.\n\n")
+	for _, c := range columns {
+		c.findings(b)
+	}
+	shown := new(strings.Builder)
+	for _, c := range columns {
+		c.shows(shown)
+	}
+	if shown.Len() > 0 {
+		b.WriteString("\n## Programs that show it\n\nEach judges somebody else's library as it is published, through an adapter that calls its exported functions. Save it as `/tmp/judge.go` and run it in a clone of this repository, on a Redis that nobody else uses meanwhile: the suite kills connections, changes settings and flushes scripts. What takes a replica, or a clock that can be set, the suite tries on servers of its own: see above.\n")
+		b.WriteString(shown.String())
+	}
+	return b.String()
+}
+
+// findings lists what was found of a lock.
+func (c *column) findings(b *strings.Builder) {
+	missing := 0
+	for _, check := range locktest.Checks() {
+		v, reached := c.verdicts[check.Name]
+		if !reached && check.Inapplicable(c.lock.Info()) == "" {
+			missing++
+		}
+		if !reached || v.Outcome == locktest.Passed || v.Outcome == locktest.NotApplicable {
+			continue
+		}
+		fmt.Fprintf(b, "- **%s**, %s: %s", c.lock.Name(), check.Name, v.Outcome)
+		if v.Because != "" {
+			fmt.Fprintf(b, ", because %s", v.Because)
+		}
+		if c.isShown(check) {
+			fmt.Fprintf(b, ": [a program](#%s) shows it", c.lock.Name())
+		} else {
+			for _, f := range v.Failures[:min(3, len(v.Failures))] {
+				fmt.Fprintf(b, "\n  - %s: %s", f.Promise, f.Seen)
+			}
+		}
+		b.WriteString("\n")
+	}
+	if missing > 0 {
+		fmt.Fprintf(b, "- **%s**: no verdict of %d checks, which were not reached\n", c.lock.Name(), missing)
+	}
+}
+
+// isShown says whether the lock's program has seen what the check found.
+func (c *column) isShown(check locktest.Check) bool {
+	return strings.Contains(c.printed[check.Name], "broken promise")
+}
+
+// shows writes a peer's program and what it prints.
+func (c *column) shows(b *strings.Builder) {
+	written := false
+	for _, check := range locktest.Checks() {
+		if !c.isShown(check) {
+			continue
+		}
+		if !written {
+			fmt.Fprintf(b, "\n### %[1]s\n\nThe adapter is [strategies/peers/%[1]s](../strategies/peers/%[1]s).\n\n```go\n%[2]s```\n", c.lock.Name(), c.program)
+			written = true
+		}
+		fmt.Fprintf(b, "\n```console\n$ go run /tmp/judge.go 127.0.0.1:6379 '%s'\n%s```\n", check.Name, c.printed[check.Name])
+	}
+}
+
+// Every lock has a column from the first on, which says what was not reached, and what a
+// peer's program has seen stands with the program.
+func TestConformancePage(t *testing.T) {
+	t.Parallel()
+	var columns []*column
+	for _, lock := range judged(t, "") {
+		c := newColumn(lock)
+		if lock.Name() == "redislock" {
+			for _, check := range locktest.Checks() {
+				c.verdicts[check.Name] = locktest.Verdict{Check: check.Name}
+			}
+			c.verdicts["slow answer"] = locktest.Verdict{Outcome: locktest.Broken, Failures: []locktest.Failure{{Seen: "by the suite"}}}
+			c.printed["slow answer"] = "slow answer: broken\n    broken promise: alive: seen by the program\n"
+		}
+		columns = append(columns, c)
+	}
+	got := page(columns, "a Redis")
+	for _, s := range strategies.All() {
+		if name := s.Info.Name; s.Info.Claims.Exclusion && !strings.Contains(got, " "+name+" |") {
+			t.Errorf("%s has no column", name)
+		}
+		unreached := strings.Contains(got, "- **"+s.Info.Name+"**: no verdict of ")
+		if want := s.Info.Claims.Exclusion && s.Info.Name != "redislock"; unreached != want {
+			t.Errorf("%s: that it was not reached is said: %v, want %v", s.Info.Name, unreached, want)
+		}
+	}
+	for _, want := range []string{
+		"- **redislock**, slow answer: broken: [a program](#redislock) shows it\n",
+		"### redislock\n", "judge.go 127.0.0.1:6379 'slow answer'\nslow answer: broken\n    broken promise: alive: seen by the program\n```\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if n := strings.Count(got, "\n### "); n != 1 {
+		t.Errorf("%d programs, want that of redislock", n)
+	}
+}
