@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -120,7 +121,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blo
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		for client := range servers.Clients(list) {
+		for client := range replies.Clients(list) {
 			if client["name"] == name {
 				found[place] = append(found[place], client["id"])
 			}
