@@ -92,7 +92,8 @@ func (c *chaos) judge(strict bool) *tally {
 		byKey[o.Key] = append(byKey[o.Key], o)
 	}
 	for key, history := range byKey {
-		sum.forgiven += c.forgive(history)
+		forgiven, passedOn := c.forgive(history)
+		sum.forgiven += forgiven
 		model := locktest.FencedMutex
 		if c.setBack(history) {
 			model = locktest.Mutex
@@ -113,7 +114,8 @@ func (c *chaos) judge(strict bool) *tally {
 		if slices.ContainsFunc(waited, func(wait time.Duration) bool { return wait > limit }) {
 			c.tell(key, fmt.Sprintf("somebody waited for a free lock for more than %v: %v", limit, slices.Max(waited)), h, history)
 		}
-		switch err := locktest.CheckHistory(model, history, ""); {
+		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
+		switch err := locktest.CheckHistory(model, kept, ""); {
 		case errors.Is(err, locktest.ErrUndecided):
 			sum.undecided++
 		case err != nil:
@@ -144,8 +146,10 @@ func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operati
 // knew as a TTL is long. Its process may pass on a lease that is gone until it has looked,
 // also to somebody who asked after the fault. A release that finds nothing may have been carried out before, its
 // answer lost with the connection; and one that is asked again after the lease ran out
-// cannot know whether the first was. It returns how many leases ended so.
-func (c *chaos) forgive(history []locktest.Operation) (n int) {
+// cannot know whether the first was. It returns how many leases ended so, and those that were
+// passed on when they were gone already: others may have larger tokens by then.
+func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]bool) {
+	passedOn = map[int]bool{}
 	granted := map[int64]time.Duration{} // of each lease from Redis, whose turns differ in the last digits of the token
 	for _, o := range history {
 		if o.Event == locktest.Acquired {
@@ -165,6 +169,7 @@ func (c *chaos) forgive(history []locktest.Operation) (n int) {
 			passed := o.Call > loss.to // on, after the fault
 			if granted[o.Token/handoff.MostTurns] <= loss.to && loss.from < o.Until && (!passed || o.Return < loss.to+unseen) {
 				history[i].Until = max(loss.from, o.Call)
+				passedOn[o.Lease] = passed
 				n++
 				break
 			}
@@ -177,7 +182,7 @@ func (c *chaos) forgive(history []locktest.Operation) (n int) {
 			history[i].Event = locktest.Unclear
 		}
 	}
-	return n
+	return n, passedOn
 }
 
 // unseen is for how long a process may pass on what Redis has lost, on a busy machine.
