@@ -89,7 +89,7 @@ func Write(w io.Writer, files []File) error {
 	all := families(files)
 	page := page{
 		Title: "lockbench report", Tones: tones(), Style: template.CSS(styleSource), // our own
-		Findings: findings(all, files), Safety: safetyTable(all),
+		Findings: found(all, files), Safety: safetyTable(all),
 	}
 	for i, f := range all {
 		s, err := f.section(i == 0 || len(all) <= 3)
