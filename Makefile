@@ -65,10 +65,10 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 		if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi; \
 	fi
 
-peers: redis ## docs/PEERS.md: our locks beside other libraries', in half an hour; PEERS=-help says how to measure a part
+peers: redis ## docs/PEERS.md: our locks beside other libraries', in 10 minutes; PEERS=-help says how to measure a part
 	$(GO) run ./internal/peercompare $(PEERS)
 
-conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about half an hour
+conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
 claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
@@ -84,7 +84,7 @@ soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
 
-sessions: redis ## prove that compare does not cry wolf: half an hour
+sessions: redis ## prove that compare does not cry wolf: 10 minutes
 	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
 
 valkey: ## part of the tests on Valkey, out of a newer Debian's packages: clusters by address, every strategy's rights

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -98,5 +98,5 @@ type ContenderFigure struct {
 func WriteAdviceJSON(w io.Writer, a *Advice) error {
 	document := *a
 	document.Schema = AdviceSchema
-	return indented.Write(w, "advice", document)
+	return jsonio.Write(w, "advice", document)
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // ClaimsSchema names the version of the document.
@@ -95,5 +95,5 @@ func (c Claims) Invalid() []string {
 func WriteClaimsJSON(w io.Writer, c *Claims) error {
 	document := *c
 	document.Schema = ClaimsSchema
-	return indented.Write(w, "claims", document)
+	return jsonio.Write(w, "claims", document)
 }

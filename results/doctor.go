@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // DoctorSchema names the version of the document.
@@ -56,5 +56,5 @@ func (d *Doctor) In(s State) []string {
 func WriteDoctorJSON(w io.Writer, d *Doctor) error {
 	document := *d
 	document.Schema = DoctorSchema
-	return indented.Write(w, "doctor", document)
+	return jsonio.Write(w, "doctor", document)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // WriteJSON writes the report as an indented JSON document. When the report
@@ -26,18 +28,7 @@ func WriteJSON(w io.Writer, r *Report) error {
 	if document.Runs == nil {
 		document.Runs = []Run{}
 	}
-
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(document); err != nil {
-		return fmt.Errorf("encode report: %w", err)
-	}
-	if _, err := w.Write(buffer.Bytes()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return jsonio.Write(w, "report", document)
 }
 
 // ReadJSON reads what WriteJSON wrote. It refuses a document that is cut off,

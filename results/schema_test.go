@@ -3,7 +3,6 @@ package results_test
 import (
 	"bytes"
 	"encoding"
-	"encoding/json"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )
@@ -39,10 +39,7 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	}
 	w.definitions["Report"].(object)["properties"].(object)["schema"] = object{"const": results.Schema}
 	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(document); err != nil {
+	if err := jsonio.Write(&encoded, "schema", document); err != nil {
 		t.Fatal(err)
 	}
 	if *update {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // SelfcheckSchema names the version of the document.
@@ -67,5 +67,5 @@ func (s Selfcheck) With(v Finding) []string {
 func WriteSelfcheckJSON(w io.Writer, s *Selfcheck) error {
 	document := *s
 	document.Schema = SelfcheckSchema
-	return indented.Write(w, "selfcheck", document)
+	return jsonio.Write(w, "selfcheck", document)
 }

@@ -2,47 +2,47 @@ package results
 
 // Server is what Redis itself counted for a run, nil where it would not say.
 type Server struct {
-	Whole  *ServerDelta `json:"whole_run"` // connections opened → keys cleaned up
+	Whole  *ServerDelta `json:"whole_run" merge:"-"` // connections opened → keys cleaned up
 	Window *ServerDelta `json:"window"`
 	Peak   *ServerPeak  `json:"peak"`
 }
 
 // ServerDelta is the difference of two readings of INFO.
 type ServerDelta struct {
-	Seconds float64 `json:"seconds"` // between the readings
+	Seconds float64 `json:"seconds" merge:"mean"` // between the readings
 	// Acquisitions granted between the readings, to divide by. They differ from
 	// the window's by what was granted while INFO travelled.
-	Acquisitions int64 `json:"acquisitions"`
+	Acquisitions int64 `json:"acquisitions" merge:"sum"`
 
-	Calls    *int64           `json:"calls"`    // commands executed, those inside scripts included
-	Commands map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
-	BytesIn  *int64           `json:"bytes_in"` // received by Redis
-	BytesOut *int64           `json:"bytes_out"`
-	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
-	MainCPU  *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
-	IdleCPU  *float64         `json:"idle_cpu_seconds"`        // what CPU would have been with the same connections idle
+	Calls    *int64           `json:"calls" merge:"mean"`    // commands executed, those inside scripts included
+	Commands map[string]int64 `json:"commands" merge:"mean"` // the same by command, as in INFO commandstats
+	BytesIn  *int64           `json:"bytes_in" merge:"mean"` // received by Redis
+	BytesOut *int64           `json:"bytes_out" merge:"mean"`
+	CPU      *float64         `json:"cpu_seconds" merge:"mean"`             // used_cpu_user + used_cpu_sys
+	MainCPU  *float64         `json:"main_thread_cpu_seconds" merge:"mean"` // of the thread that executes commands
+	IdleCPU  *float64         `json:"idle_cpu_seconds" merge:"max"`         // what CPU would have been with the same connections idle
 	// IOThreads is the most that a node has, the main one included; 0 where that is not
 	// told. Over 1, idle threads wait for work by running, so that no part of CPU is that
 	// of the connections alone: there is no IdleCPU then.
-	IOThreads int   `json:"io_threads,omitempty"`
-	Evictions int64 `json:"evicted_keys,omitempty"`
+	IOThreads int   `json:"io_threads,omitempty" merge:"max"`
+	Evictions int64 `json:"evicted_keys,omitempty" merge:"max"`
 	// BusPublished are the messages from node to node of a cluster that PUBLISH and
 	// SPUBLISH made, over the cluster bus, where each is larger by over 2 KB than what
 	// was published; nil on no cluster.
-	BusPublished *int64 `json:"bus_published,omitempty"`
+	BusPublished *int64 `json:"bus_published,omitempty" merge:"mean"`
 	// BusReceived are the bytes that the nodes of a cluster received from each other
 	// over the bus, the gossip that keeps them together included, as Linux counts
 	// them at the sockets; nil where those are not to be seen, as in a container with
 	// a network of its own.
-	BusReceived *int64 `json:"bus_bytes_received,omitempty"`
+	BusReceived *int64 `json:"bus_bytes_received,omitempty" merge:"mean"`
 
 	// RoundTrips and the client's bytes are counted at the generator's sockets.
-	RoundTrips     *int64 `json:"round_trips"` // requests written, a pipeline being one
-	ClientBytesOut *int64 `json:"client_bytes_out"`
-	ClientBytesIn  *int64 `json:"client_bytes_in"`
+	RoundTrips     *int64 `json:"round_trips" merge:"sum"` // requests written, a pipeline being one
+	ClientBytesOut *int64 `json:"client_bytes_out" merge:"sum"`
+	ClientBytesIn  *int64 `json:"client_bytes_in" merge:"sum"`
 	// Foreign is the share, in percent, of the bytes Redis received that did not
 	// come from this generator; only for intervals that begin and end in silence.
-	Foreign *float64 `json:"foreign_percent"`
+	Foreign *float64 `json:"foreign_percent" merge:"-"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // one by one, if there are several
 }
@@ -51,23 +51,23 @@ type ServerDelta struct {
 // their primary passes on to them; what the nodes of a cluster say to each other
 // is not among them, but for BusPublished and BusReceived.
 type NodeDelta struct {
-	Address  string           `json:"address"`
-	Role     string           `json:"role,omitempty"` // primary or replica, at the end
-	Calls    *int64           `json:"calls"`
-	Commands map[string]int64 `json:"commands"`
-	BytesIn  *int64           `json:"bytes_in"`
-	BytesOut *int64           `json:"bytes_out"`
-	CPU      *float64         `json:"cpu_seconds"`
+	Address  string           `json:"address" merge:"key"`
+	Role     string           `json:"role,omitempty" merge:"first"` // primary or replica, at the end
+	Calls    *int64           `json:"calls" merge:"mean"`
+	Commands map[string]int64 `json:"commands" merge:"mean"`
+	BytesIn  *int64           `json:"bytes_in" merge:"mean"`
+	BytesOut *int64           `json:"bytes_out" merge:"mean"`
+	CPU      *float64         `json:"cpu_seconds" merge:"mean"`
 
-	BusPublished *int64 `json:"bus_published,omitempty"`      // sent by it, as in ServerDelta
-	BusReceived  *int64 `json:"bus_bytes_received,omitempty"` // by it, as in ServerDelta
+	BusPublished *int64 `json:"bus_published,omitempty" merge:"mean"`      // sent by it, as in ServerDelta
+	BusReceived  *int64 `json:"bus_bytes_received,omitempty" merge:"mean"` // by it, as in ServerDelta
 }
 
 // ServerPeak is the largest seen in the window, sampled about once a second.
 type ServerPeak struct {
-	Clients       *int64 `json:"clients"`       // connections
-	Subscriptions *int64 `json:"subscriptions"` // channel subscriptions over all connections
-	MemoryBytes   *int64 `json:"memory_bytes"`  // used_memory
+	Clients       *int64 `json:"clients" merge:"max"`       // connections
+	Subscriptions *int64 `json:"subscriptions" merge:"max"` // channel subscriptions over all connections
+	MemoryBytes   *int64 `json:"memory_bytes" merge:"max"`  // used_memory
 }
 
 // Raise enters what was seen later; 0 is what the server does not tell.
@@ -75,12 +75,6 @@ func (p *ServerPeak) Raise(clients, memory int64, subscriptions *int64) {
 	p.Clients = higher(p.Clients, told(clients))
 	p.MemoryBytes = higher(p.MemoryBytes, told(memory))
 	p.Subscriptions = higher(p.Subscriptions, subscriptions)
-}
-
-// Add enters what another saw of the same servers.
-func (p *ServerPeak) Add(other ServerPeak) {
-	p.Clients, p.MemoryBytes = higher(p.Clients, other.Clients), higher(p.MemoryBytes, other.MemoryBytes)
-	p.Subscriptions = higher(p.Subscriptions, other.Subscriptions)
 }
 
 // told is a count that is never 0 where it is told.

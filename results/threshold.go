@@ -3,11 +3,9 @@ package results
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/nearest"
 )
@@ -25,13 +23,9 @@ type Threshold struct {
 	Expression string // as it was written
 	Strategy   string // that it is about; "" for every one
 
-	metric   Metric
-	operator string
-	limit    float64 // in the metric's unit
+	metric Metric
+	limit  Limit
 }
-
-// operators, those first that others begin with.
-var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
 
 // ParseThreshold reads one and names every fault in it.
 func ParseThreshold(text string) (Threshold, error) {
@@ -62,20 +56,13 @@ func ParseThreshold(text string) (Threshold, error) {
 	}
 	at := strings.IndexAny(rest, "<>=!")
 	if at < 0 {
-		return t, errors.Join(append(faults, fmt.Errorf("%q has no operator (%s)", text, strings.Join(operators, " ")))...)
+		return t, errors.Join(append(faults, noOperator(text))...)
 	}
-	aggregation, rest := strings.TrimSpace(rest[:at]), rest[at:]
-	operator := slices.IndexFunc(operators, func(o string) bool { return strings.HasPrefix(rest, o) })
-	if operator < 0 {
-		return t, errors.Join(append(faults, fmt.Errorf("%q has no operator (%s)", text, strings.Join(operators, " ")))...)
-	}
-	t.operator = operators[operator]
-
 	var err error
-	if t.metric, err = aggregated(name, aggregation); err != nil {
+	if t.metric, err = aggregated(name, strings.TrimSpace(rest[:at])); err != nil {
 		return t, errors.Join(append(faults, fmt.Errorf("%q: %w", text, err))...)
 	}
-	if t.limit, err = ParseLimit(strings.TrimSpace(strings.TrimPrefix(rest, t.operator)), t.metric.Unit); err != nil {
+	if t.limit, err = ParseLimit(rest[at:], t.metric.Unit); err != nil {
 		faults = append(faults, fmt.Errorf("%q: %w", text, err))
 	}
 	return t, errors.Join(faults...)
@@ -190,40 +177,4 @@ func (d Distribution) percentile(p float64) *Bound {
 		return nil
 	}
 	return s.Quantile(p / 100)
-}
-
-// ParseLimit reads a value that a figure in this unit is held against: 50ms, 800/s,
-// 5%, 2KB, or a plain number.
-func ParseLimit(text string, unit Unit) (float64, error) {
-	number := func(text string) (float64, bool) {
-		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
-	}
-	switch unit {
-	case Nanoseconds:
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return 0, fmt.Errorf("the limit is to be a duration such as 500us, 50ms or 2s, not %q", text)
-		}
-		return float64(d), nil
-	case PerSecond:
-		text = strings.TrimSuffix(text, "/s")
-	case Percent:
-		text = strings.TrimSuffix(text, "%")
-	case Bytes:
-		for _, u := range octets {
-			if digits, ok := strings.CutSuffix(text, strings.TrimSpace(u.name)); ok {
-				if x, ok := number(digits); ok {
-					return x * u.from, nil
-				}
-				break
-			}
-		}
-	}
-	x, ok := number(text)
-	if !ok {
-		example := map[Unit]string{PerSecond: " such as 800/s", Percent: " such as 5%", Bytes: " such as 2KB"}[unit]
-		return 0, fmt.Errorf("the limit is to be a number%s, not %q", example, text)
-	}
-	return x, nil
 }

@@ -18,12 +18,12 @@ func FuzzParseThreshold(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if math.IsNaN(threshold.limit) || math.IsInf(threshold.limit, 0) {
+		if math.IsNaN(threshold.limit.Value) || math.IsInf(threshold.limit.Value, 0) {
 			t.Fatalf("%q has the limit %v", text, threshold.limit)
 		}
 		// What was understood is understood again, and can be judged.
 		again, err := ParseThreshold(threshold.Expression)
-		if err != nil || again.limit != threshold.limit || again.operator != threshold.operator || again.metric.Name != threshold.metric.Name || again.Strategy != threshold.Strategy {
+		if err != nil || again.limit != threshold.limit || again.metric.Name != threshold.metric.Name || again.Strategy != threshold.Strategy {
 			t.Fatalf("%q is understood as %+v, then as %+v: %v", text, threshold, again, err)
 		}
 		if len(Judge(report, []Threshold{threshold})) == 0 {

@@ -3,22 +3,22 @@ package results
 // Slice is a part of a run's window, as a rule a second: what changed in the
 // course of it.
 type Slice struct {
-	At           float64 `json:"at_seconds"` // its beginning, since the window opened
-	Seconds      float64 `json:"seconds"`    // its length
-	Acquisitions int64   `json:"acquisitions"`
-	Waiting      int     `json:"waiting"` // clients that waited at its end
+	At           float64 `json:"at_seconds" merge:"first"` // its beginning, since the window opened
+	Seconds      float64 `json:"seconds" merge:"first"`    // its length
+	Acquisitions int64   `json:"acquisitions" merge:"sum"`
+	Waiting      int     `json:"waiting" merge:"sum"` // clients that waited at its end
 	// The waits in it, as Distribution has those of the window: lower bounds where
 	// AtLeast says so; nil without any. WaitMax is the longest that ended.
-	WaitP50        *int64 `json:"wait_p50_ns"`
-	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty"`
-	WaitP99        *int64 `json:"wait_p99_ns"`
-	WaitP99AtLeast bool   `json:"wait_p99_at_least,omitempty"`
-	WaitMax        *int64 `json:"wait_max_ns"`
+	WaitP50        *int64 `json:"wait_p50_ns" merge:"-"`
+	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty" merge:"-"`
+	WaitP99        *int64 `json:"wait_p99_ns" merge:"-"`
+	WaitP99AtLeast bool   `json:"wait_p99_at_least,omitempty" merge:"-"`
+	WaitMax        *int64 `json:"wait_max_ns" merge:"-"`
 
-	Commands   *int64   `json:"commands"`              // calls at Redis, all nodes
-	RedisCPU   *float64 `json:"redis_cpu_seconds"`     // all nodes, lockbench's looking on included
-	RoundTrips *int64   `json:"client_round_trips"`    // requests written by the generator
-	Connected  *int64   `json:"connections,omitempty"` // at its end
+	Commands   *int64   `json:"commands" merge:"mean"`             // calls at Redis, all nodes
+	RedisCPU   *float64 `json:"redis_cpu_seconds" merge:"mean"`    // all nodes, lockbench's looking on included
+	RoundTrips *int64   `json:"client_round_trips" merge:"sum"`    // requests written by the generator
+	Connected  *int64   `json:"connections,omitempty" merge:"max"` // at its end
 }
 
 // SetWaits sets the percentiles and the longest wait.

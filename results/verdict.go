@@ -50,38 +50,13 @@ func (t Threshold) judge(s Summary) Verdict {
 		v.Why = "no run of it can be trusted"
 	case v.Value == nil:
 		v.Why = "the figure is not known"
-	case !v.Value.AtLeast:
-		v.Passed = t.holds(v.Value.Value)
 	default:
-		// The true figure is anything from here on.
-		switch above := v.Value.Value > t.limit; t.operator {
-		case ">", ">=":
-			v.Passed = above || t.operator == ">=" && v.Value.Value == t.limit
-		case "!=":
-			v.Passed = above
-		}
-		if !v.Passed && v.Value.Value <= t.limit {
+		known := false
+		if v.Passed, known = t.limit.Keeps(*v.Value); !known {
 			v.Why = "only a lower bound is known"
 		}
 	}
 	return v
-}
-
-func (t Threshold) holds(x float64) bool {
-	switch t.operator {
-	case "<":
-		return x < t.limit
-	case "<=":
-		return x <= t.limit
-	case ">":
-		return x > t.limit
-	case ">=":
-		return x >= t.limit
-	case "!=":
-		return x != t.limit
-	default: // == and ===
-		return x == t.limit
-	}
 }
 
 // Crossed are the verdicts that are not passed.

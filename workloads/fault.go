@@ -1,13 +1,10 @@
 package workloads
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
-
-	"github.com/lockbench/lockbench/internal/nearest"
 )
 
 // Fault is something that goes wrong on purpose in the course of a run. It reads
@@ -45,96 +42,94 @@ const (
 	DataKeep Data = "keep"
 )
 
-// ParseFault reads the text form.
-func ParseFault(text string) (Fault, error) {
-	var f Fault
-	err := f.UnmarshalText([]byte(text))
-	return f, err
+// The faults by name.
+const (
+	HolderCrash  = "holder-crash"
+	HolderPause  = "holder-pause"
+	WaiterCrash  = "waiter-crash"
+	CrashBetween = "crash-between"
+
+	Kill             = "kill"
+	Pause            = "pause"
+	ClientPause      = "client-pause"
+	ScriptFlush      = "script-flush"
+	KillSubscribers  = "kill-subscribers"
+	Failover         = "failover"
+	NodeDown         = "node-down"
+	NodeHang         = "node-hang"
+	NodeRestartEmpty = "node-restart-empty"
+	NodeExpireEarly  = "node-expire-early"
+
+	Latency   = "latency"
+	Bandwidth = "bandwidth"
+	Reset     = "reset"
+	Partition = "partition"
+	HalfOpen  = "half-open"
+)
+
+// Place is where a fault strikes.
+type Place string
+
+const (
+	// InClients are faults of a victim, an application instance that the workload
+	// gets for it. Redis is not touched.
+	InClients Place = "client"
+	// OnServers are faults of a Redis that lockbench may disturb.
+	OnServers Place = "server"
+	// OnNetwork are faults of proxies between the workload's instances and Redis.
+	OnNetwork Place = "network"
+)
+
+// FaultKind is what can be said of all faults of a name.
+type FaultKind struct {
+	Name    string
+	Summary string
+	Place   Place
+	// Owned says that it takes a Redis which lockbench started itself.
+	Owned bool
+	// Topology is what there has to be of servers: "nodes" or "replicas"; "" is anything.
+	Topology string
+
+	options []string // name=default, beside at and every
 }
 
-// Kind is what there is to know of all faults of this name; it is the zero
-// FaultKind for one that does not exist.
-func (f Fault) Kind() FaultKind {
-	for _, kind := range FaultKinds() {
-		if kind.Name == f.Name {
-			return kind
-		}
+// FaultKinds are all there are.
+func FaultKinds() []FaultKind {
+	client := func(name, summary string, options ...string) FaultKind {
+		return FaultKind{Name: name, Summary: summary, Place: InClients, options: options}
 	}
-	return FaultKind{}
-}
-
-// String is the text form, without the options that are as they are by default.
-func (f Fault) String() string {
-	text := f.Name
-	separator := ":"
-	for _, o := range f.Kind().Options() {
-		if value := o.get(f); value != o.Default || o.Name == "at" {
-			text += separator + o.Name + "=" + value
-			separator = ","
-		}
+	server := func(name, summary string, options ...string) FaultKind {
+		return FaultKind{Name: name, Summary: summary, Place: OnServers, options: options}
 	}
-	return text
-}
-
-// MarshalText writes the text form.
-func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// UnmarshalText reads the text form, and names everything that is wrong with it.
-func (f *Fault) UnmarshalText(text []byte) error {
-	name, settings, _ := strings.Cut(string(text), ":")
-	name = strings.TrimSpace(name)
-	parsed := Fault{Name: name}
-	kind := parsed.Kind()
-	if kind.Name == "" {
-		var names []string
-		for _, k := range FaultKinds() {
-			names = append(names, k.Name)
-		}
-		return fmt.Errorf("unknown fault %q%s (there are: %s)", name, nearest.Question("%q", name, names), strings.Join(names, ", "))
+	owned := func(topology, name, summary string, options ...string) FaultKind {
+		return FaultKind{Name: name, Summary: summary, Place: OnServers, Owned: true, Topology: topology, options: options}
 	}
-	options := kind.Options()
-	for _, o := range options {
-		if err := o.set(&parsed, o.Default); err != nil {
-			return fmt.Errorf("the default of %s: %w", o.Name, err)
-		}
+	network := func(name, summary string, options ...string) FaultKind {
+		return FaultKind{Name: name, Summary: summary, Place: OnNetwork, options: append(options, "instances=0")}
 	}
-	var wrong []error
-	given := map[string]bool{}
-	for setting := range strings.SplitSeq(settings, ",") {
-		if settings == "" {
-			break
-		}
-		key, value, _ := strings.Cut(setting, "=")
-		key = strings.TrimSpace(key)
-		at := slices.IndexFunc(options, func(o FaultOption) bool { return o.Name == key })
-		switch {
-		case at < 0:
-			var names []string
-			for _, o := range options {
-				names = append(names, o.Name)
-			}
-			wrong = append(wrong, fmt.Errorf("%s: no option %q%s (there are: %s)", name, key, nearest.Question("%q", key, names), strings.Join(names, ", ")))
-		case given[key]:
-			wrong = append(wrong, fmt.Errorf("%s: %s is there twice", name, key))
-		default:
-			if err := options[at].set(&parsed, strings.TrimSpace(value)); err != nil {
-				wrong = append(wrong, fmt.Errorf("%s: %s: %w", name, key, err))
-			}
-		}
-		given[key] = true
+	expire := server(NodeExpireEarly, "the leases on n independent nodes run out at once, as when their clocks jump", "n=1", "node=1")
+	expire.Topology = "nodes"
+	return []FaultKind{
+		client(HolderCrash, "a client dies while it holds the lock: it never releases, and nothing renews its lease"),
+		client(HolderPause, "a client's process stands still while it holds the lock (garbage collection, SIGSTOP), and then goes on", "for=0s"),
+		client(WaiterCrash, "a process with n clients dies while they wait for the lock", "n=1"),
+		client(CrashBetween, "a client dies between two commands of an acquisition, after so many different ones", "command=1"),
+		owned("", Kill, "Redis is killed, and started again empty or with what it had", "for=1s", "data=lose", "node=0"),
+		owned("", Pause, "Redis stands still (SIGSTOP) with its connections open", "for=1s", "node=0"),
+		server(ClientPause, "Redis carries out no command for a while (CLIENT PAUSE)", "for=1s", "node=0"),
+		server(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)"),
+		server(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)"),
+		owned("replicas", Failover, "the primary is killed, and a replica that has heard nothing of it for a while takes over", "lag=0s", "for=1s"),
+		owned("nodes", NodeDown, "n independent nodes are down for a while, and come back with what they had", "for=1s", "n=1", "node=1"),
+		owned("nodes", NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s", "n=1", "node=1"),
+		owned("nodes", NodeRestartEmpty, "n independent nodes are killed and started again empty", "n=1", "node=1"),
+		expire,
+		network(Latency, "what goes over the network takes longer, in each direction", "for=1s", "delay=5ms", "jitter=0s"),
+		network(Bandwidth, "the network is slow", "for=1s", "rate=10"),
+		network(Reset, "connections break as soon as anything goes over them, new ones too", "for=100ms"),
+		network(Partition, "nothing goes over the network; what is sent arrives afterwards", "for=1s"),
+		network(HalfOpen, "connections go silent and are closed only after a while; new ones work", "for=1s"),
 	}
-	if err := errors.Join(wrong...); err != nil {
-		return err
-	}
-	*f = parsed
-	return nil
-}
-
-// Lasts is how long a fault takes under a workload, what precedes it included: 0 if it
-// is over at once.
-func (s Spec) Lasts(f Fault) time.Duration {
-	f = s.resolved(f)
-	return time.Duration(f.For + f.Lag)
 }
 
 // resolved fills in what a fault leaves to its workload.
@@ -148,52 +143,89 @@ func (s Spec) resolved(f Fault) Fault {
 	return f
 }
 
-// faultsWrong says what is wrong with the faults within this workload.
-func (s Spec) faultsWrong() []error {
-	var wrong []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
-	for _, f := range s.Faults {
-		name := "--fault " + f.Name
-		kind := f.Kind()
-		if check(kind.Name != "", "%s: there is no such fault", name); kind.Name == "" {
-			continue
-		}
-		lasts := s.Lasts(f)
-		check(f.At >= 0, "%s: at must not be negative, not %v", name, f.At)
-		check(f.For >= 0, "%s: for must not be negative, not %v", name, f.For)
-		check(f.Lag >= 0, "%s: lag must not be negative, not %v", name, f.Lag)
-		check(f.Every == 0 || f.Every >= leastEvery, "%s: every must be at least %v, not %v", name, leastEvery, f.Every)
-		check(f.Every == 0 || time.Duration(f.Every) > lasts, "%s: it is to come every %v but lasts %v", name, f.Every, lasts)
-		why := ""
-		if s.resolved(f) != f {
-			why = fmt.Sprintf("; how long it takes follows from --ttl %v unless it is said", s.TTL)
-		}
-		check(s.Iterations > 0 || time.Duration(f.At)+lasts < time.Duration(s.Duration),
-			"%s: it would be over %v after the window opens, which is %v long (--duration)%s", name, time.Duration(f.At)+lasts, s.Duration, why)
-		check(f.Instances <= s.Instances, "%s: it cannot hit %d of %d instances", name, f.Instances, s.Instances)
-		for _, o := range kind.Options() {
-			for _, least := range []struct {
-				name string
-				n, m int
-			}{{"n", f.N, 1}, {"command", f.Command, 1}, {"node", f.Node, 0}, {"instances", f.Instances, 0}, {"rate", f.Rate, 1}} {
-				check(o.Name != least.name || least.n >= least.m, "%s: %s must be at least %d, not %d", name, least.name, least.m, least.n)
-			}
-		}
-		check(f.Name != WaiterCrash || f.N <= maxWaiters, "%s: n must be at most %d, not %d", name, maxWaiters, f.N)
-		check(f.Jitter <= f.Delay, "%s: jitter %v is more than the delay of %v", name, f.Jitter, f.Delay)
-		check(f.Delay >= 0 && f.Delay%Duration(time.Millisecond) == 0 && f.Jitter >= 0 && f.Jitter%Duration(time.Millisecond) == 0,
-			"%s: delay and jitter are whole milliseconds, not %v and %v", name, f.Delay, f.Jitter)
-	}
-	check(len(s.Faults) == 0 || s.Gather == 0, "--fault does not go with --gather, where everybody waits for everybody")
-	return wrong
+// FaultOption is an option of a kind.
+type FaultOption struct {
+	Name    string
+	Default string
+	Help    string
+
+	set   func(*Fault, string) error
+	get   func(Fault) string
+	check func(Fault) error // of its value by itself
 }
 
-// leastEvery is between two strikes of a fault: each is reported.
-const leastEvery = Duration(10 * time.Millisecond)
+// Options are those of the kind, with its defaults.
+func (k FaultKind) Options() []FaultOption {
+	all := faultOptions()
+	var options []FaultOption
+	for _, text := range append([]string{"at=1s", "every=0s"}, k.options...) {
+		name, value, _ := strings.Cut(text, "=")
+		for _, o := range all {
+			if o.Name == name {
+				o.Default = value
+				options = append(options, o)
+			}
+		}
+	}
+	return options
+}
 
-// maxWaiters die at a time.
-const maxWaiters = 1000
+// Takes says whether the kind has an option.
+func (k FaultKind) Takes(option string) bool {
+	return slices.ContainsFunc(k.Options(), func(o FaultOption) bool { return o.Name == option })
+}
+
+// faultOptions are the options of all kinds.
+func faultOptions() []FaultOption {
+	return []FaultOption{
+		timeOption("at", "when, since the window opened", func(f *Fault) *Duration { return &f.At }),
+		timeOption("every", "again after that long, and so on; 0s: once", func(f *Fault) *Duration { return &f.Every }),
+		timeOption("for", "how long it lasts; 0s of holder-pause: twice the TTL", func(f *Fault) *Duration { return &f.For }),
+		timeOption("lag", "for how long the replica has heard nothing of its primary; 0s: the TTL, so that it knows of no lock any more", func(f *Fault) *Duration { return &f.Lag }),
+		timeOption("delay", "of everything that is sent, in either direction", func(f *Fault) *Duration { return &f.Delay }),
+		timeOption("jitter", "that much more or less, at random", func(f *Fault) *Duration { return &f.Jitter }),
+		countOption("n", 1, "how many are hit", func(f *Fault) *int { return &f.N }),
+		countOption("command", 1, "the last that is sent, of the different ones of an acquisition", func(f *Fault) *int { return &f.Command }),
+		countOption("node", 0, "which node is hit, from 0; of several the first", func(f *Fault) *int { return &f.Node }),
+		countOption("instances", 0, "application instances that are hit; 0: all", func(f *Fault) *int { return &f.Instances }),
+		countOption("rate", 1, "KB/s in either direction", func(f *Fault) *int { return &f.Rate }),
+		{Name: "data", Help: "lose or keep: start it again empty, or with what it had", set: setData,
+			get: func(f Fault) string { return string(f.Data) }, check: func(Fault) error { return nil }},
+	}
+}
+
+func timeOption(name, help string, at func(*Fault) *Duration) FaultOption {
+	return FaultOption{
+		Name: name, Help: help,
+		set: func(f *Fault, text string) error { return at(f).UnmarshalText([]byte(text)) },
+		get: func(f Fault) string { return at(&f).String() },
+		check: func(f Fault) error {
+			if d := *at(&f); d < 0 {
+				return fmt.Errorf("%s must not be negative, not %v", name, d)
+			}
+			return nil
+		},
+	}
+}
+
+func countOption(name string, least int, help string, at func(*Fault) *int) FaultOption {
+	return FaultOption{
+		Name: name, Help: help,
+		set: func(f *Fault, text string) error { return ParseWhole(text, at(f)) },
+		get: func(f Fault) string { return strconv.Itoa(*at(&f)) },
+		check: func(f Fault) error {
+			if n := *at(&f); n < least {
+				return fmt.Errorf("%s must be at least %d, not %d", name, least, n)
+			}
+			return nil
+		},
+	}
+}
+
+func setData(f *Fault, text string) error {
+	f.Data = Data(text)
+	if f.Data != DataLose && f.Data != DataKeep {
+		return fmt.Errorf("%q is neither lose nor keep", text)
+	}
+	return nil
+}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // Claim is something that is said of locks, and the experiment that tells.
@@ -39,9 +41,9 @@ type Run struct {
 type Expectation struct {
 	What     string // the figure is, in words
 	Figure   Expression
-	Is       Bound  // the claim holds
-	Opposite *Bound // it is contradicted; nil is wherever it does not hold
-	Total    bool   // the sum of all rounds counts, not each of them
+	Is       results.Limit  // the claim holds
+	Opposite *results.Limit // it is contradicted; nil is wherever it does not hold
+	Total    bool           // the sum of all rounds counts, not each of them
 	line     int
 }
 

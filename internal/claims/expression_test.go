@@ -77,38 +77,3 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		}
 	}
 }
-
-func TestBounds(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		bound         string
-		value         results.Figure
-		inside, known bool
-	}{
-		{">= 3", results.Figure{Value: 3}, true, true},
-		{"> 3", results.Figure{Value: 3}, false, true},
-		{"<= 3", results.Figure{Value: 3}, true, true},
-		{"< 3", results.Figure{Value: 3}, false, true},
-		{"== 3", results.Figure{Value: 3}, true, true},
-		{"== 3", results.Figure{Value: 3.1}, false, true},
-		// Lower bounds: the value may be anything from there on.
-		{">= 3", results.Figure{Value: 3, AtLeast: true}, true, true},
-		{">= 3", results.Figure{Value: 2, AtLeast: true}, false, false},
-		{"<= 3", results.Figure{Value: 2, AtLeast: true}, false, false},
-		{"<= 3", results.Figure{Value: 4, AtLeast: true}, false, true},
-		{"== 3", results.Figure{Value: 4, AtLeast: true}, false, true},
-	} {
-		b, err := ParseBound(test.bound, results.Number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if inside, known := b.contains(test.value); inside != test.inside || known != test.known {
-			t.Errorf("%+v %s: %v %v", test.value, test.bound, inside, known)
-		}
-	}
-	for text, unit := range map[string]results.Unit{"3": "", "=> 3": "", ">= 3": results.Nanoseconds, "< 5ms": ""} {
-		if b, err := ParseBound(text, unit); err == nil {
-			t.Errorf("%q in %q is %v", text, unit, b)
-		}
-	}
-}

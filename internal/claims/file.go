@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -193,15 +194,15 @@ func (p *parser) expectation(n *yaml.Node) {
 		p.fault(n.Line, "figure: %w", err)
 		return
 	}
-	if e.Is, err = ParseBound(is, e.Figure.Unit()); err != nil {
+	if e.Is, err = results.ParseLimit(is, e.Figure.Unit()); err != nil {
 		p.fault(n.Line, "is: %w", err)
 	}
 	if opposite != "" {
-		bound, err := ParseBound(opposite, e.Figure.Unit())
+		limit, err := results.ParseLimit(opposite, e.Figure.Unit())
 		if err != nil {
 			p.fault(n.Line, "opposite: %w", err)
 		}
-		e.Opposite = &bound
+		e.Opposite = &limit
 	}
 	p.claim.Expect = append(p.claim.Expect, e)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 const sound = `
@@ -78,7 +80,7 @@ expect:
 		`bad.yaml:7: a command line here needs no quotes`,
 		`bad.yaml:9: two.acq_per_s: there is no run "two"`,
 		`bad.yaml:12: an expectation needs what, figure and is`,
-		`bad.yaml:14: is: "around 10" begins with none of >= <= == > <`,
+		`bad.yaml:14: is: "around 10" has no operator (=== <= >= == != < >)`,
 		`bad.yaml:14: total is true or false, not "perhaps"`,
 		`bad.yaml:18: an expectation is lines of what, figure, is and opposite`,
 		`bad.yaml:1: it does not say what is claimed (says)`,
@@ -120,12 +122,16 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 				t.Errorf("%s measures %s for nothing", c.File, run.Name)
 			}
 		}
+		keeps := func(l results.Limit, value float64) bool {
+			kept, _ := l.Keeps(results.Figure{Value: value})
+			return kept
+		}
 		// A verdict would go from one end to the other by a hair's breadth.
 		for _, e := range c.Expect {
-			if e.Opposite == nil && !e.Total && e.Is.operator != "==" {
+			if e.Opposite == nil && !e.Total && e.Is.Operator != "==" {
 				t.Errorf("%s: %s has no margin", c.File, e.What)
 			}
-			if e.Opposite != nil && e.Is.holds(e.Opposite.limit) && e.Opposite.holds(e.Is.limit) {
+			if e.Opposite != nil && keeps(e.Is, e.Opposite.Value) && keeps(*e.Opposite, e.Is.Value) {
 				t.Errorf("%s: %s can be both %s and %s", c.File, e.What, e.Is.Text, e.Opposite.Text)
 			}
 		}

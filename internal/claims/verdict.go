@@ -17,13 +17,13 @@ func (e Expectation) settle(values []*results.Figure) results.Outcome {
 		if value == nil {
 			return results.Unclear
 		}
-		inside, known := e.Is.contains(*value)
+		inside, known := e.Is.Keeps(*value)
 		if !known {
 			return results.Unclear
 		}
 		against := !inside
 		if e.Opposite != nil && !inside {
-			if against, known = e.Opposite.contains(*value); !known {
+			if against, known = e.Opposite.Keeps(*value); !known {
 				return results.Unclear
 			}
 		}

@@ -46,11 +46,11 @@ func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
 	} {
 		e := Expectation{Total: test.total}
 		var err error
-		if e.Is, err = ParseBound(test.is, results.Number); err != nil {
+		if e.Is, err = results.ParseLimit(test.is, results.Number); err != nil {
 			t.Fatal(err)
 		}
 		if test.opposite != "" {
-			b, err := ParseBound(test.opposite, results.Number)
+			b, err := results.ParseLimit(test.opposite, results.Number)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 )
@@ -106,7 +107,7 @@ func (e examination) fields(ctx context.Context, section string) map[string]stri
 	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {
 		text, err := client.Info(ctx, section).Result()
 		if err == nil {
-			found = servers.ParseInfo(text)
+			found = replies.ParseInfo(text)
 		}
 		return err
 	})

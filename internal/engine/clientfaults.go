@@ -2,10 +2,27 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/workloads"
 )
+
+// bringToClient has a fault of a client come about and returns when it is over.
+func (d *disturbance) bringToClient(f *fault) error {
+	switch f.spec.Name {
+	case workloads.HolderCrash:
+		return d.crashHolder(f)
+	case workloads.HolderPause:
+		return d.pauseHolder(f)
+	case workloads.WaiterCrash:
+		return d.crashWaiters(f)
+	case workloads.CrashBetween:
+		return d.crashBetween(f)
+	}
+	return fmt.Errorf("there is no fault %s of clients", f.spec.Name)
+}
 
 func (d *disturbance) crashHolder(f *fault) error {
 	v, err := d.holder()

@@ -131,15 +131,8 @@ func (d *disturbance) schedule(f *fault) {
 
 // bring has a fault come about and returns when it is over.
 func (d *disturbance) bring(f *fault) error {
-	switch f.spec.Name {
-	case workloads.HolderCrash:
-		return d.crashHolder(f)
-	case workloads.HolderPause:
-		return d.pauseHolder(f)
-	case workloads.WaiterCrash:
-		return d.crashWaiters(f)
-	case workloads.CrashBetween:
-		return d.crashBetween(f)
+	if f.spec.Kind().Place == workloads.InClients {
+		return d.bringToClient(f)
 	}
 	r := d.run
 	blow, err := r.Faults.Prepare(d.ctx, f.spec, Scene{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})

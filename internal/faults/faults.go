@@ -4,12 +4,10 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
@@ -53,29 +51,10 @@ func (i *Injector) Close() {
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
 	var blow engine.Blow
 	var err error
-	switch fault.Name {
-	case workloads.Kill:
-		blow, err = i.kill(ctx, []int{i.place(fault)}, fault.Data)
-	case workloads.NodeDown:
-		blow, err = i.kill(ctx, several(fault), workloads.DataKeep)
-	case workloads.NodeRestartEmpty:
-		blow, err = i.restartEmpty(several(fault))
-	case workloads.Pause:
-		blow, err = i.pause([]int{i.place(fault)})
-	case workloads.NodeHang:
-		blow, err = i.pause(several(fault))
-	case workloads.Failover:
-		blow, err = i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL))
-	case workloads.ClientPause:
-		blow = i.clientPause(i.place(fault), time.Duration(fault.For))
-	case workloads.ScriptFlush:
-		blow = i.scriptFlush()
-	case workloads.KillSubscribers:
-		blow, err = i.killSubscribers(ctx, where.Name)
-	case workloads.NodeExpireEarly:
-		blow, err = i.expire(ctx, several(fault), where.Mark)
-	default:
+	if fault.Kind().Place == workloads.OnNetwork {
 		blow, err = i.network.prepare(fault)
+	} else {
+		blow, err = i.prepareServer(ctx, fault, where)
 	}
 	if err != nil {
 		return engine.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)

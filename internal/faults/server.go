@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,37 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
+
+// prepareServer is a fault of the servers.
+func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
+	switch fault.Name {
+	case workloads.Kill:
+		return i.kill(ctx, []int{i.place(fault)}, fault.Data)
+	case workloads.NodeDown:
+		return i.kill(ctx, several(fault), workloads.DataKeep)
+	case workloads.NodeRestartEmpty:
+		return i.restartEmpty(several(fault))
+	case workloads.Pause:
+		return i.pause([]int{i.place(fault)})
+	case workloads.NodeHang:
+		return i.pause(several(fault))
+	case workloads.Failover:
+		return i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL))
+	case workloads.ClientPause:
+		return i.clientPause(i.place(fault), time.Duration(fault.For)), nil
+	case workloads.ScriptFlush:
+		return i.scriptFlush(), nil
+	case workloads.KillSubscribers:
+		return i.killSubscribers(ctx, where.Name)
+	case workloads.NodeExpireEarly:
+		return i.expire(ctx, several(fault), where.Mark)
+	}
+	return engine.Blow{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
+}
 
 // kill ends nodes; they come back empty, or with what they had just before.
 func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (engine.Blow, error) {
@@ -120,7 +149,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blo
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		for client := range servers.Clients(list) {
+		for client := range replies.Clients(list) {
 			if client["name"] == name {
 				found[place] = append(found[place], client["id"])
 			}

@@ -6,8 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // counted lists names with their counts, most frequent first.
@@ -31,13 +32,10 @@ func many(n int, name string) string {
 
 // significant writes three digits.
 func significant(v float64) string {
-	switch {
-	case math.IsInf(v, 0):
+	if math.IsInf(v, 0) {
 		return "unbounded"
-	case math.Abs(v) >= 100:
-		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
+	return results.Plain(v)
 }
 
 func ratio(v float64) string { return significant(v) }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -99,8 +100,7 @@ func look(ctx context.Context, client redis.UniversalClient) (numbers map[string
 		return nil, 0, fmt.Errorf("look from outside: %w", err)
 	}
 	numbers = map[string]float64{}
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+	for field, value := range replies.ParseInfo(text) {
 		value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 		if n, err := strconv.ParseFloat(value, 64); err == nil {
 			numbers[field] = n

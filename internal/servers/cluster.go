@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // slotCount is the number of hash slots of a Redis Cluster.
@@ -59,7 +61,7 @@ func (s *Server) serving(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fields := parseInfo(text)
+		fields := replies.ParseInfo(text)
 		size := strconv.Itoa(s.topology.Count)
 		if fields["cluster_state"] != "ok" || fields["cluster_size"] != size || fields["cluster_slots_ok"] != strconv.Itoa(slotCount) {
 			return fmt.Errorf("%s sees the cluster as %s, with %s of %s primaries and %s of %d slots", n.addr(),

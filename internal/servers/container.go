@@ -18,6 +18,8 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // ownerLabel carries the owner of a container, as JSON.
@@ -164,8 +166,8 @@ func (c *Container) log(ctx context.Context) string {
 
 // is knows its server by its age: what was there before is older, and two servers cannot
 // listen on one port.
-func (c *Container) is(fields info) bool {
-	age := fields.integer("uptime_in_seconds")
+func (c *Container) is(fields replies.Info) bool {
+	age := fields.Integer("uptime_in_seconds")
 	return age != nil && time.Duration(*age-1)*time.Second <= time.Since(c.started)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -23,7 +24,7 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 		if err != nil {
 			return unreachable("list the subscribers of", n, err)
 		}
-		for client := range Clients(list) {
+		for client := range replies.Clients(list) {
 			for _, count := range []string{"sub", "psub", "ssub"} {
 				n, _ := strconv.ParseInt(client[count], 10, 64)
 				sum.Add(n)
@@ -87,7 +88,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 	if err != nil && !refused(err) {
 		return left, unreachable("list the connections of", n, err)
 	}
-	for client := range Clients(list) {
+	for client := range replies.Clients(list) {
 		if client["name"] == name {
 			left.Connections = append(left.Connections, fmt.Sprintf("connection %s from %s, last command %s, age %s s",
 				client["id"], client["addr"], client["cmd"], client["age"]))
@@ -107,7 +108,7 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for client := range Clients(list) {
+		for client := range replies.Clients(list) {
 			if strings.HasPrefix(client["name"], prefix) {
 				names = append(names, client["name"])
 			}

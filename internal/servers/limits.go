@@ -40,7 +40,7 @@ func (n *node) limits(ctx context.Context) (Limits, error) {
 	if err != nil {
 		return Limits{}, err
 	}
-	limits := Limits{value(fields.integer("maxclients")), value(fields.integer("connected_clients"))}
+	limits := Limits{value(fields.Integer("maxclients")), value(fields.Integer("connected_clients"))}
 	if limits.MaxClients == 0 { // before Redis 7, or without INFO
 		config, err := n.observer.ConfigGet(ctx, "maxclients").Result()
 		if err != nil && !refused(err) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -48,15 +50,28 @@ const maxClients = 60000
 // snapshot is the file that SAVE writes into the server's working directory.
 const snapshot = "dump.rdb"
 
-// save has the server at addr write its snapshot.
+// save has the server at addr write its snapshot. One that is writing one already, as
+// a primary does for a replica that has just come, refuses: then it is asked again.
 func save(ctx context.Context, addr string) error {
 	return control(addr, func(client *redis.Client) error {
-		if err := client.Save(ctx).Err(); err != nil {
-			return fmt.Errorf("save the data of %s: %w", addr, err)
+		for {
+			err := client.Save(ctx).Err()
+			if err == nil {
+				return nil
+			}
+			if !strings.Contains(err.Error(), "save already in progress") || ctx.Err() != nil {
+				return fmt.Errorf("save the data of %s: %w", addr, err)
+			}
+			select {
+			case <-time.After(saveAgain):
+			case <-ctx.Done():
+			}
 		}
-		return nil
 	})
 }
+
+// saveAgain is how long a server is left alone that is saving.
+const saveAgain = 10 * time.Millisecond
 
 // control tells a server of our own something over a connection of its own: a
 // pool that met a dead server refuses for up to a second to look again.

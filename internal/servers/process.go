@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // Process is a redis-server of our own on a free loopback port, with a
@@ -120,7 +122,7 @@ func (p *Process) log(context.Context) string {
 }
 
 // is knows its server by the process id that it tells.
-func (p *Process) is(fields info) bool { return fields["process_id"] == strconv.Itoa(p.PID()) }
+func (p *Process) is(fields replies.Info) bool { return fields["process_id"] == strconv.Itoa(p.PID()) }
 
 func (p *Process) ended(context.Context) bool {
 	p.mu.Lock()

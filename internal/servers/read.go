@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -91,51 +92,62 @@ func (s *Server) roleOf(n *node) string {
 }
 
 // counters are everything that a node counts.
-func (n *node) counters(ctx context.Context) (info, error) {
+func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
-	replies := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
+	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
 	if n.software.mode == "cluster" {
-		replies = append(replies, pipe.ClusterInfo(ctx))
+		asked = append(asked, pipe.ClusterInfo(ctx))
 	}
-	return sent(ctx, pipe, replies)
+	return sent(ctx, pipe, asked)
 }
 
 // infos asks for them one by one: versions before 7 take only one in a command.
 func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*redis.StringCmd {
-	var replies []*redis.StringCmd
+	var asked []*redis.StringCmd
 	for _, section := range sections {
-		replies = append(replies, pipe.Info(ctx, section))
+		asked = append(asked, pipe.Info(ctx, section))
 	}
-	return replies
+	return asked
 }
 
 // sent sends the pipeline and reads its replies' fields.
-func sent(ctx context.Context, pipe redis.Pipeliner, replies []*redis.StringCmd) (info, error) {
+func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (replies.Info, error) {
 	_, err := pipe.Exec(ctx)
 	if err != nil && !refused(err) {
 		return nil, err
 	}
 	var text strings.Builder
-	for _, reply := range replies {
+	for _, reply := range asked {
 		text.WriteString(reply.Val() + "\n")
 	}
-	return parseInfo(text.String()), nil
+	return replies.ParseInfo(text.String()), nil
 }
 
-func reading(fields info) results.Reading {
+func reading(fields replies.Info) results.Reading {
 	return results.Reading{
-		Commands:  fields.commands(),
-		BytesIn:   fields.integer("total_net_input_bytes"),
-		FromNodes: value(fields.integer("total_net_repl_input_bytes")),
-		BytesOut:  fields.integer("total_net_output_bytes"),
-		CPU:       fields.seconds("used_cpu_user", "used_cpu_sys"),
-		MainCPU:   fields.seconds("used_cpu_user_main_thread", "used_cpu_sys_main_thread"),
-		Evictions: value(fields.integer("evicted_keys")),
-		Clients:   value(fields.integer("connected_clients")),
-		Memory:    value(fields.integer("used_memory")),
+		Commands:  fields.Calls(),
+		BytesIn:   fields.Integer("total_net_input_bytes"),
+		FromNodes: value(fields.Integer("total_net_repl_input_bytes")),
+		BytesOut:  fields.Integer("total_net_output_bytes"),
+		CPU:       fields.Seconds("used_cpu_user", "used_cpu_sys"),
+		MainCPU:   fields.Seconds("used_cpu_user_main_thread", "used_cpu_sys_main_thread"),
+		Evictions: value(fields.Integer("evicted_keys")),
+		Clients:   value(fields.Integer("connected_clients")),
+		Memory:    value(fields.Integer("used_memory")),
 
-		BusPublished: fields.published(),
+		BusPublished: published(fields),
 	}
+}
+
+// published is how many messages a node of a cluster has sent to others for PUBLISH
+// and SPUBLISH; nil where CLUSTER INFO has not told. A kind of message that was
+// never sent is left out there.
+func published(fields replies.Info) *int64 {
+	if fields.Integer("cluster_stats_messages_sent") == nil {
+		return nil
+	}
+	sum := value(fields.Integer("cluster_stats_messages_publish_sent")) + value(fields.Integer("cluster_stats_messages_publishshard_sent"))
+	return &sum
 }
 
 func value(n *int64) int64 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 const (
@@ -27,7 +29,7 @@ type starting interface {
 	log(ctx context.Context) string
 	ended(ctx context.Context) bool
 	// is says whether the server whose INFO it is is this one.
-	is(fields info) bool
+	is(fields replies.Info) bool
 }
 
 // awaitReady waits for an answer to PING by the server that was started, and not by a
@@ -64,7 +66,7 @@ func awaitReady(ctx context.Context, addr string, server starting) error {
 
 // who asks the server at addr for a PING and for its INFO; nil if it answers neither.
 // secret says that it asks for a password.
-func who(ctx context.Context, addr string) (fields info, secret bool) {
+func who(ctx context.Context, addr string) (fields replies.Info, secret bool) {
 	if !answers(ctx, addr) {
 		return nil, false
 	}

@@ -202,7 +202,7 @@ func (s *Server) inSync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	written := fields.integer("master_repl_offset")
+	written := fields.Integer("master_repl_offset")
 	for _, n := range s.nodes {
 		if n == lead || n.detached.Load() || n.ping(ctx, patience) != nil { // one that is down is not waited for
 			continue
@@ -214,7 +214,7 @@ func (s *Server) inSync(ctx context.Context) error {
 		if fields["role"] == "" || written == nil { // INFO is refused
 			continue
 		}
-		received := fields.integer("slave_repl_offset")
+		received := fields.Integer("slave_repl_offset")
 		if fields["master_link_status"] != "up" || received == nil || *received < *written {
 			return errors.New("replica " + n.addr() + " is not in sync")
 		}

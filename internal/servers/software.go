@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // software is what a server says it is. Valkey, KeyDB and Dragonfly speak Redis's
@@ -46,7 +48,7 @@ func greeting(reply any) map[string]string {
 }
 
 // softwareOf reads it from INFO, and from HELLO what is missing there.
-func softwareOf(info info, hello map[string]string) software {
+func softwareOf(info replies.Info, hello map[string]string) software {
 	s := software{
 		name:    cmp.Or(info["server_name"], hello["server"]),
 		version: cmp.Or(info["valkey_version"], info["redis_version"], hello["version"]),
@@ -65,12 +67,12 @@ func softwareOf(info info, hello map[string]string) software {
 }
 
 // learn asks a server what it is, and which part it plays.
-func (n *node) learn(ctx context.Context) (info, map[string]string, error) {
+func (n *node) learn(ctx context.Context) (replies.Info, map[string]string, error) {
 	pipe := n.observer.Pipeline()
-	replies := infos(ctx, pipe, "server", "replication")
+	asked := infos(ctx, pipe, "server", "replication")
 	hello := pipe.Do(ctx, "HELLO")
 	threads := pipe.ConfigGet(ctx, "io-threads")
-	fields, err := sent(ctx, pipe, replies)
+	fields, err := sent(ctx, pipe, asked)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +86,7 @@ func (n *node) learn(ctx context.Context) (info, map[string]string, error) {
 
 // readInfo asks for several sections in one pipeline. A section that is refused is
 // left out.
-func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (info, error) {
+func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (replies.Info, error) {
 	pipe := client.Pipeline()
 	return sent(ctx, pipe, infos(ctx, pipe, sections...))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // What servers of the protocol say of themselves, abridged from theirs.
@@ -29,7 +31,7 @@ func TestSoftware(t *testing.T) {
 		{"", map[string]string{"server": "valkey", "version": "8.1.1", "proto": "3", "mode": "cluster"}, "valkey 8.1.1 cluster 3"}, // INFO is refused
 		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "redis 5.0.14 cluster 0"},                                          // knows no HELLO
 	} {
-		s := softwareOf(parseInfo(test.info), test.hello)
+		s := softwareOf(replies.ParseInfo(test.info), test.hello)
 		if got := fmt.Sprint(s.name, " ", s.version, " ", s.mode, " ", s.protocol); got != test.want {
 			t.Errorf("%q with %v is taken for %s, want %s", test.info, test.hello, got, test.want)
 		}
@@ -91,7 +93,7 @@ type impostor struct{ ends bool }
 
 func (impostor) log(context.Context) string   { return "Failed listening on port" }
 func (i impostor) ended(context.Context) bool { return i.ends }
-func (impostor) is(info) bool                 { return false }
+func (impostor) is(replies.Info) bool         { return false }
 
 // A stranger who answers on the port is not taken for the server that was started.
 func TestAStrangerIsNotReady(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // openBudget is how long a run may look for old keys on a user's server before
@@ -48,7 +50,7 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 	if err != nil {
 		return skipped("whose run lives cannot be told", err)
 	}
-	for client := range Clients(list) {
+	for client := range replies.Clients(list) {
 		if name, ok := strings.CutPrefix(client["name"], "lockbench:"); ok {
 			run, _, _ := strings.Cut(name, ":")
 			delete(byRun, run)

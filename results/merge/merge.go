@@ -41,7 +41,7 @@ func Merge(files []File) (*results.Report, error) {
 			return nil, fmt.Errorf("%s: %w", title(run), err)
 		}
 		together.Point = relabelled(run.Point, scaled(files[0].WorkloadOf(run), len(files)))
-		overlapping = overlapping || common(parts) > 0
+		overlapping = overlapping || together.WindowNS > 0
 		merged.Runs = append(merged.Runs, together)
 	}
 	if !overlapping {

@@ -3,7 +3,6 @@ package merge
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,9 +19,9 @@ type part struct {
 // different loads.
 const enough = 0.9
 
-// common is for how long all windows were open, in nanoseconds; negative when
+// common is from when on all windows were open, and for how many nanoseconds; 0 when
 // they were not.
-func common(parts []part) int64 {
+func common(parts []part) (time.Time, int64) {
 	opened, closed := parts[0].Started, end(parts[0])
 	for _, p := range parts[1:] {
 		if p.Started.After(opened) {
@@ -32,30 +31,69 @@ func common(parts []part) int64 {
 			closed = end(p)
 		}
 	}
-	return int64(closed.Sub(opened))
+	return opened, max(0, int64(closed.Sub(opened)))
 }
 
 func end(p part) time.Time { return p.Started.Add(time.Duration(p.WindowNS)) }
 
-// join is the run of all generators' clients.
+// join is the run of all generators' clients: what results.Combine makes of theirs, and
+// what that leaves empty. These stay so:
+//
+//   - handoffs, the gap, working set, return, overtakes and lost updates, for it takes
+//     one process to see both sides;
+//   - Redis over the whole run, of which each generator saw another interval;
+//   - foreign traffic, which would be the other generators';
+//   - herd and faults, which are for one process alone.
 func join(parts []part) (results.Run, error) {
-	first := parts[0]
-	run := results.Run{
-		Strategy: first.Strategy, Round: first.Round, Order: first.Order, Seed: first.Seed,
-		Started: first.Started, WindowNS: max(0, common(parts)),
-		Effort: effort(parts), Server: server(parts), Safety: safety(parts), Generator: generator(parts), Books: books(parts), Timeline: timeline(parts),
-		Errors: errorCounts(parts),
-	}
+	var runs []results.Run
 	for _, p := range parts {
-		if p.Started.After(run.Started) {
-			run.Started = p.Started
+		runs = append(runs, p.Run)
+	}
+	run, err := results.Combine(runs)
+	if err != nil {
+		return run, err
+	}
+	run.Started, run.WindowNS = common(parts)
+	for i := range run.Timeline {
+		for _, p := range parts {
+			run.Timeline[i].TakeSlowest(p.Timeline[i])
 		}
-		run.Partial = run.Partial || p.Partial
-		if p.Failure != "" && run.Failure == "" {
-			run.Failure = p.generator + ": " + p.Failure
+	}
+	slices.SortFunc(run.Errors, func(a, b results.ErrorCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error))
+	})
+	readings(&run.Server, parts)
+	remarks(&run, parts)
+	doubts(&run, parts)
+	return run, turns(&run.Fairness, parts)
+}
+
+// readings takes away what Redis counted where a generator could not read it. One that
+// was never served has none to divide, nor has it any share in the acquisitions: the
+// others' readings do, but for its sockets.
+func readings(s *results.Server, parts []part) {
+	for _, p := range parts {
+		switch {
+		case p.Server.Window != nil || s.Window == nil:
+		case p.Speed.Acquisitions > 0:
+			s.Window = nil
+		default:
+			s.Window.RoundTrips, s.Window.ClientBytesOut, s.Window.ClientBytesIn = nil, nil, nil
+		}
+	}
+}
+
+// remarks are what was said of the parts, by whom where they differ.
+func remarks(run *results.Run, parts []part) {
+	for _, p := range parts {
+		for _, claim := range p.Safety.Broken {
+			run.Safety.Broken = append(run.Safety.Broken, claim+" (seen by "+p.generator+")")
 		}
 		for _, why := range p.Invalid {
 			run.Invalid = append(run.Invalid, p.generator+": "+why)
+		}
+		if p.Failure != "" && run.Failure == "" {
+			run.Failure = p.generator + ": " + p.Failure
 		}
 		for _, label := range p.Labels {
 			if label != results.PartOfASession && !slices.Contains(run.Labels, label) {
@@ -63,113 +101,42 @@ func join(parts []part) (results.Run, error) {
 			}
 		}
 	}
+}
+
+// doubts are those that only all parts together give rise to.
+func doubts(run *results.Run, parts []part) {
 	longest := slices.MaxFunc(parts, func(a, b part) int { return cmp.Compare(a.WindowNS, b.WindowNS) }).WindowNS
 	if float64(run.WindowNS) < enough*float64(longest) {
 		run.Invalid = append(run.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
 			time.Duration(run.WindowNS).Round(time.Millisecond), time.Duration(longest).Round(time.Millisecond)))
 	}
-	var err error
-	if run.Speed, err = speed(parts); err != nil {
-		return run, err
-	}
-	if run.Speed.Acquisitions == 0 && len(first.Faults) == 0 && run.Valid() {
+	if run.Speed.Acquisitions == 0 && len(parts[0].Faults) == 0 && run.Valid() {
 		run.Invalid = append(run.Invalid, "it had not one acquisition")
 	}
-	if run.Waiting, err = waiting(parts); err != nil {
-		return run, err
-	}
-	run.Fairness, err = fairness(parts)
-	return run, err
 }
 
-// speed adds up rates over each generator's own window. Handoffs are not known: the
-// next lease after a release may have been another generator's.
-func speed(parts []part) (results.Speed, error) {
-	var s results.Speed
+// turns puts together how many turns each client had, and makes Jain's index of them:
+// exact up to 2047 turns a client, beyond that within 0.1 %. Both stay empty in an open
+// loop, whose clients are slots.
+func turns(f *results.Fairness, parts []part) error {
+	all := results.NewTurnsHistogram()
 	for _, p := range parts {
-		s.Acquisitions += p.Speed.Acquisitions
-		s.PerSecond += p.Speed.PerSecond
-		s.Served += p.Speed.Served
-		s.ServedPerSecond += p.Speed.ServedPerSecond
-		s.Utilisation += p.Speed.Utilisation
-	}
-	var err error
-	if s.Hold, err = pool(parts, "hold", func(r results.Run) results.Distribution { return r.Speed.Hold }); err != nil {
-		return s, err
-	}
-	s.Release, err = pool(parts, "release", func(r results.Run) results.Distribution { return r.Speed.Release })
-	return s, err
-}
-
-func waiting(parts []part) (results.Waiting, error) {
-	var w results.Waiting
-	for _, p := range parts {
-		w.Open += p.Waiting.Open
-		w.Backlog += p.Waiting.Backlog
-		w.GaveUp += p.Waiting.GaveUp
-	}
-	var err error
-	if w.PerAcquisition, err = pool(parts, "waits", func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }); err != nil {
-		return w, err
-	}
-	if w.PerClient, err = pool(parts, "waits per client", func(r results.Run) results.Distribution { return r.Waiting.PerClient }); err != nil {
-		return w, err
-	}
-	if w.Service, err = pool(parts, "service times", func(r results.Run) results.Distribution { return r.Waiting.Service }); err != nil {
-		return w, err
-	}
-	w.Lateness, err = pool(parts, "late starts", func(r results.Run) results.Distribution { return r.Waiting.Lateness })
-	return w, err
-}
-
-func pool(parts []part, what string, of func(results.Run) results.Distribution) (results.Distribution, error) {
-	var all []results.Distribution
-	for _, p := range parts {
-		all = append(all, of(p.Run))
-	}
-	pooled, err := results.Pool(all)
-	if err != nil {
-		return pooled, fmt.Errorf("%s: %w", what, err)
-	}
-	return pooled, nil
-}
-
-// fairness is recomputed from every client's turns. What happened in between is
-// known of each generator's clients among themselves only, and left out.
-func fairness(parts []part) (results.Fairness, error) {
-	f := results.Fairness{TurnsMin: parts[0].Fairness.TurnsMin}
-	turns := results.NewTurnsHistogram()
-	f.Starved = sum(each(parts, func(p part) *int { return p.Fairness.Starved }))
-	for _, p := range parts {
-		from := p.Fairness
-		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, from.TurnsMin), max(f.TurnsMax, from.TurnsMax)
-		f.LongestWait = results.Longest(f.LongestWait, from.LongestWait)
-		f.LargestBypass = max(f.LargestBypass, from.LargestBypass) // among those of one
-		h, err := from.TurnsHistogram()
+		h, err := p.Fairness.TurnsHistogram()
 		if err != nil {
-			return f, fmt.Errorf("%s: %w", p.generator, err)
+			return fmt.Errorf("%s: %w", p.generator, err)
 		}
-		if h == nil { // slots of an open loop, of which nothing is said
-			return f, nil
+		if h == nil {
+			return nil
 		}
-		turns.Merge(h)
+		all.Merge(h)
 	}
-	f.Jain = jain(turns)
-	return f, f.SetTurns(turns)
-}
-
-// errorCounts adds up equal errors, the most frequent first.
-func errorCounts(parts []part) []results.ErrorCount {
-	counts := map[string]int64{}
-	for _, p := range parts {
-		for _, e := range p.Errors {
-			counts[e.Error] += e.Count
-		}
+	var n, sum, squares float64
+	for _, bar := range all.Distribution() {
+		clients, x := float64(bar.Count), float64(bar.From)
+		n += clients
+		sum += clients * x
+		squares += clients * x * x
 	}
-	var all []results.ErrorCount
-	for _, text := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, results.ErrorCount{Error: text, Count: counts[text]})
-	}
-	slices.SortStableFunc(all, func(a, b results.ErrorCount) int { return cmp.Compare(b.Count, a.Count) })
-	return all
+	f.Jain = results.Jain(n, sum, squares)
+	return f.SetTurns(all)
 }

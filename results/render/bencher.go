@@ -3,7 +3,7 @@ package render
 import (
 	"io"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -30,5 +30,5 @@ func WriteBencher(w io.Writer, r *results.Report) error {
 		}
 		benchmarks[series(s)] = measures
 	}
-	return indented.Write(w, "benchmarks", benchmarks)
+	return jsonio.Write(w, "benchmarks", benchmarks)
 }

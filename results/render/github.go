@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -41,7 +41,7 @@ func WriteGitHub(w io.Writer, r *results.Report, better results.Better) error {
 			values = append(values, g)
 		}
 	}
-	return indented.Write(w, "benchmarks", values)
+	return jsonio.Write(w, "benchmarks", values)
 }
 
 // githubUnit is what charts show, and by what a value is multiplied for it.

@@ -3,7 +3,7 @@ package trend
 import (
 	"io"
 
-	"github.com/lockbench/lockbench/internal/indented"
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // WriteJSON writes every series with its points and changes.
@@ -11,5 +11,5 @@ func WriteJSON(w io.Writer, all []Series) error {
 	if all == nil {
 		all = []Series{}
 	}
-	return indented.Write(w, "trend", all)
+	return jsonio.Write(w, "trend", all)
 }

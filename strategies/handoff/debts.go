@@ -30,7 +30,7 @@ func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 		names: n, entry: entry, doubtful: doubtful,
 		since: time.Now(), due: time.Now(), paid: make(chan struct{}),
 	}
-	if l.closed {
+	if l.hungUp {
 		close(d.paid)
 		return d.paid
 	}
@@ -63,7 +63,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	if len(due) > 0 {
 		l.paying = true
 		l.begin(func() {
-			l.pay(l.ctx, due)
+			_ = l.pay(l.ctx, due) // what is not answered is due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.paying = false
@@ -72,8 +72,28 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	return next
 }
 
-// pay asks Redis to forget ids, one lock after the other.
-func (l *Locker) pay(ctx context.Context, due []*debt) {
+// payOff gives up all that is left at Redis when the Locker is closed: the next release would
+// go to places of a process that is no longer there, if Redis has not noticed that yet.
+func (l *Locker) payOff() {
+	for {
+		l.mu.Lock()
+		due := slices.DeleteFunc(slices.Clone(l.debts), func(d *debt) bool { return d.answered })
+		l.hungUp = len(due) == 0
+		l.mu.Unlock()
+		if len(due) == 0 {
+			return
+		}
+		if err := l.pay(context.Background(), due); err != nil { // then a TTL has to do
+			l.mu.Lock()
+			l.hungUp = true
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
+// pay asks Redis to forget ids, one lock after the other, for no longer than patience.
+func (l *Locker) pay(ctx context.Context, due []*debt) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for len(due) > 0 {
@@ -91,7 +111,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) {
 		sent := time.Now()
 		reply, err := l.redis.run(ctx, leaveScript, &first.names, l.ids.process, args...)
 		if err != nil {
-			return
+			return err
 		}
 		l.mu.Lock()
 		if told, ok := reply.(string); ok {
@@ -106,4 +126,5 @@ func (l *Locker) pay(ctx context.Context, due []*debt) {
 		l.mu.Unlock()
 		due = rest
 	}
+	return nil
 }

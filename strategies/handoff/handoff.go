@@ -136,6 +136,7 @@ type Locker struct {
 
 	mu     sync.Mutex
 	closed bool
+	hungUp bool // and nothing is owed any more
 	lines  map[lineKey]*line // of those that somebody here wants or has
 	places map[string]*place // by id, of those that wait at Redis
 	held   map[string]*lease // by id, of those that came of places
@@ -246,7 +247,8 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return held, nil
 }
 
-// Close hangs up. Who waits all the same gets ErrClosed. Leases can still be released.
+// Close gives up what is queued, for no longer than two seconds, and hangs up. Who waits all
+// the same gets ErrClosed at once. Leases can still be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -257,6 +259,9 @@ func (l *Locker) Close() error {
 	for _, ln := range l.lines {
 		ln.fail(strategies.ErrClosed)
 	}
+	l.mu.Unlock()
+	l.payOff()
+	l.mu.Lock()
 	subscribers := maps.Clone(l.subscribers)
 	l.mu.Unlock()
 	l.stop()

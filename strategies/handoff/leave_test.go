@@ -297,3 +297,34 @@ func TestLostAfterClose(t *testing.T) {
 	<-lost
 	notHeld(t, lease)
 }
+
+// A closed process leaves nothing in the queue: the next release would go to it while Redis
+// has not noticed yet that it is gone, and nobody would have the lock for a TTL.
+func TestCloseLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		server := redistest.Start(t)
+		h, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
+		q := newQueue(t, server)
+		lease := acquire(t, h)
+		for n := range 3 {
+			q.join(fmt.Sprint("waiter ", n), p)
+		}
+		if q.length() == 0 {
+			t.Fatal("nobody is queued")
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := q.length(); n != 0 {
+			t.Errorf("%s: a closed process has %d places in the queue", variant, n)
+		}
+		for range 3 {
+			if s := q.any(); !errors.Is(s.err, strategies.ErrClosed) {
+				t.Errorf("a waiter was told %v", s.err)
+			}
+		}
+		trial.Release(t, lease)
+		trial.Release(t, acquire(t, h))
+	}
+}

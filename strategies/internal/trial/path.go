@@ -136,6 +136,24 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// SetReadDeadline is the process's. Of a connection that has broken nothing is waited for:
+// else it would not notice before its ReadTimeout.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.path.mu.Lock()
+	defer c.path.mu.Unlock()
+	select {
+	case <-c.broken:
+		return net.ErrClosed
+	default:
+		return c.Conn.SetReadDeadline(t)
+	}
+}
+
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
 func (c *conn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)

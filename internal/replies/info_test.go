@@ -1,4 +1,4 @@
-package servers
+package replies
 
 import (
 	"maps"
@@ -10,23 +10,23 @@ const infoSample = "# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n\r\n
 	"cmdstat_client|setname:calls=2,usec=3\r\ncmdstat_broken:usec=3\r\nnonsense\r\nused_memory:many\r\n"
 
 func TestParseInfo(t *testing.T) {
-	fields := parseInfo(infoSample)
-	if n := fields.integer("maxclients"); n == nil || *n != 10000 {
+	fields := ParseInfo(infoSample)
+	if n := fields.Integer("maxclients"); n == nil || *n != 10000 {
 		t.Errorf("maxclients = %v", n)
 	}
-	if n := fields.integer("used_memory"); n != nil {
+	if n := fields.Integer("used_memory"); n != nil {
 		t.Errorf("used_memory = %d, want nil for what is no number", *n)
 	}
-	if s := fields.seconds("used_cpu_user", "used_cpu_sys"); s == nil || *s != 1.75 {
+	if s := fields.Seconds("used_cpu_user", "used_cpu_sys"); s == nil || *s != 1.75 {
 		t.Errorf("CPU = %v", s)
 	}
-	if s := fields.seconds("used_cpu_user", "used_cpu_user_main_thread"); s != nil {
+	if s := fields.Seconds("used_cpu_user", "used_cpu_user_main_thread"); s != nil {
 		t.Errorf("a sum with a missing part = %v, want nil", *s)
 	}
-	if got, want := fields.commands(), (map[string]int64{"get": 21, "client|setname": 2}); !maps.Equal(got, want) {
+	if got, want := fields.Calls(), (map[string]int64{"get": 21, "client|setname": 2}); !maps.Equal(got, want) {
 		t.Errorf("commands = %v, want %v", got, want)
 	}
-	if parseInfo("# Commandstats\r\n").commands() != nil {
+	if ParseInfo("# Commandstats\r\n").Calls() != nil {
 		t.Error("no commands are nil, not empty")
 	}
 }
@@ -35,16 +35,16 @@ func FuzzParseInfo(f *testing.F) {
 	f.Add(infoSample)
 	f.Add("a:b:c\n:\n::\ncmdstat_:calls=\ncmdstat_x:calls=9999999999999999999")
 	f.Fuzz(func(t *testing.T, text string) {
-		fields := parseInfo(text)
+		fields := ParseInfo(text)
 		for field := range fields {
-			fields.integer(field)
-			fields.seconds(field)
+			fields.Integer(field)
+			fields.Seconds(field)
 			if field == "" || field[0] == '#' {
 				t.Errorf("field %q", field)
 			}
 		}
-		for command, calls := range fields.commands() {
-			if n := fields.integer("cmdstat_" + command); n != nil {
+		for command, calls := range fields.Calls() {
+			if n := fields.Integer("cmdstat_" + command); n != nil {
 				t.Errorf("%s: %d calls of a line that is a number: %d", command, calls, *n)
 			}
 		}

@@ -1,0 +1,26 @@
+// Package jsonio writes documents as JSON that people can read too.
+package jsonio
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Write writes a document as a whole, or nothing when it cannot be encoded; what
+// names it in errors. Two spaces indent it, and <, > and & stand as they are, for
+// no browser takes it for HTML.
+func Write(w io.Writer, what string, document any) error {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("encode %s: %w", what, err)
+	}
+	if _, err := w.Write(encoded.Bytes()); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
+}
