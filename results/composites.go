@@ -14,6 +14,8 @@ func composites() []Column {
 		{Group: WaitingGroup, Place: 0, Heading: "waits per\nclient", Cell: waitsOf},
 		{Group: FairnessGroup, Place: -1, Heading: "turns of a client\nmin–max", Cell: turnsOf},
 		{Group: SafetyGroup, Place: 0, Heading: "claims", Words: true, Cell: Summary.Verdict},
+		{Group: PageGroup, Place: -1, Heading: "runs", Cell: runsOf},
+		{Group: PageGroup, Place: 4, Heading: "claims", Words: true, Cell: Summary.Verdict},
 	}
 }
 

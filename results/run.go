@@ -2,8 +2,6 @@ package results
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -40,20 +38,6 @@ type Run struct {
 
 // Valid says whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
-
-// Hurried says that the machine and not the lock set the pace, as the labels
-// tell.
-func (r Run) Hurried() bool {
-	return slices.ContainsFunc(r.Labels, func(label string) bool {
-		return label == "generator-bound" || label == "busy machine" || strings.HasPrefix(label, ForeignCPU) || strings.HasPrefix(label, Stolen)
-	})
-}
-
-// The beginnings of labels that end with their share of all cores.
-const (
-	ForeignCPU = "foreign CPU " // by processes that are neither lockbench nor Redis
-	Stolen     = "steal "       // by other machines on the same hardware
-)
 
 // Speed is how much work went through the lock.
 type Speed struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -45,7 +46,7 @@ func (q Question) Advise(m Measured) *results.Advice {
 		a.Choice = instead
 		a.Before = slices.DeleteFunc(a.Before, func(s results.Sentence) bool { return s.Text == instead.Reasons[0].Text })
 	}
-	a.Cautions = cautions(m, field)
+	a.Cautions = m.cautions()
 	for _, c := range field {
 		a.Measured = append(a.Measured, q.row(c, chosen, second))
 	}
@@ -137,7 +138,7 @@ func overloaded(field []contender) (results.Sentence, bool) {
 	for _, c := range field {
 		late := 0
 		for _, run := range c.Used {
-			if slices.ContainsFunc(run.Labels, func(l string) bool { return strings.HasPrefix(l, "overloaded: ") }) {
+			if run.Overloaded() {
 				late++
 			}
 		}
@@ -172,48 +173,31 @@ func (q Question) row(c, chosen, second contender) results.Contender {
 	return row
 }
 
-// fewLeases make a percentile coarse.
-const fewLeases = 100
-
-// cautions are what to know about the figures.
-func cautions(m Measured, field []contender) []results.Sentence {
+// cautions are what to know about the figures, those of an experiment after its name.
+func (m Measured) cautions() []results.Sentence {
 	var all []results.Sentence
-	runs, hurried, invalid := 0, 0, 0
-	for _, r := range m.reports() {
-		for _, run := range r.Runs {
-			runs++
-			if run.Hurried() {
-				hurried++
-			}
-			if !run.Valid() {
-				invalid++
-			}
+	for _, r := range []struct {
+		of string
+		*results.Report
+	}{{"", m.Locks}, {"Of holders that pause, ", m.Paused}, {"Of one command instead of a lock, ", m.Update}, {"Of one acquisition for all waiters, ", m.Shared}} {
+		if r.Report == nil {
+			continue
 		}
-	}
-	count := func(n int, what string) {
-		if n > 0 {
-			value := float64(n)
-			all = append(all, results.Sentence{
-				Text:     fmt.Sprintf("%d of %d runs %s.", n, runs, what),
-				Evidence: []results.Evidence{{Metric: "runs", Value: &results.Figure{Value: value}}},
-			})
+		for _, s := range sentences(r.Summaries(), findings.Cautions) {
+			s.Text = r.of + s.Text
+			all = append(all, s)
 		}
-	}
-	count(invalid, "cannot be trusted and do not count, unless a strategy has no others")
-	count(hurried, "kept the machine busy: locks may be faster than shown")
-	var few []results.Evidence
-	var scarce []string
-	for _, c := range field {
-		if n := leases(c.Used); n < fewLeases {
-			e, _ := c.figure("acq_per_s")
-			few, scarce = append(few, e), append(scarce, fmt.Sprintf("%s %d", c.Name, n))
-		}
-	}
-	if len(scarce) > 0 {
-		all = append(all, results.Sentence{
-			Text:     fmt.Sprintf("Few leases for a percentile, a longer --duration has more: %s.", strings.Join(scarce, ", ")),
-			Evidence: few,
-		})
 	}
 	return all
+}
+
+// sentences are a part of the advice that findings make.
+func sentences(all []results.Summary, part findings.Advice) []results.Sentence {
+	var said []results.Sentence
+	for _, f := range findings.Of(all) {
+		if f.Advice == part {
+			said = append(said, f.Sentence())
+		}
+	}
+	return said
 }

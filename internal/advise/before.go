@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 )
 
-const (
-	rarely = 5.0  // percent of the leases that somebody waited for, below which a lock is hardly contended
-	full   = 95.0 // percent of the time that a lock is held, from which on no other lock can serve more
-)
+// rarely is the percentage of the leases that somebody waited for, below which a lock is
+// hardly contended.
+const rarely = 5.0
 
 // before are the sentences on what comes before a lock: doing without, sharing, and a
 // mutex in front.
@@ -33,7 +33,7 @@ func (q Question) before(m Measured, chosen contender, field []contender) []resu
 			}
 		}
 	}
-	add(q.atTheCeiling(chosen))
+	all = append(all, sentences([]results.Summary{chosen.Summary}, findings.Before)...)
 	add(uncontended(chosen))
 	return all
 }
@@ -135,21 +135,6 @@ func (q Question) mutex(gated, plain contender) results.Sentence {
 	}
 	s.Text += " " + strings.Join(parts, ", ") + "."
 	return s
-}
-
-// atTheCeiling says that another lock would serve no more. It means something only
-// while somebody waits all along.
-func (q Question) atTheCeiling(chosen contender) (results.Sentence, bool) {
-	held, share := chosen.figure("utilisation")
-	w := q.Workload
-	if held.Value == nil || held.Value.Value < full || w.Hold.IsZero() || w.Clients < 2*w.Keys {
-		return results.Sentence{}, false
-	}
-	return results.Sentence{
-		Text: fmt.Sprintf("%s is held %s of the time: no other lock serves many more; a shorter hold than %v or more keys than %d do.",
-			chosen.Name, share, w.Hold, w.Keys),
-		Evidence: []results.Evidence{held},
-	}, true
 }
 
 // uncontended says that hardly anybody waits.

@@ -137,23 +137,6 @@ func setup(r *results.Report) string {
 // top is the arena with the most clients.
 func (f family) top() arena { return f.arenas[len(f.arenas)-1] }
 
-// whole is one arena of all the family's runs, for what is counted alike in all
-// of them.
-func (f family) whole() arena {
-	var whole arena
-	for _, a := range f.arenas {
-		for _, c := range a.cells {
-			at := slices.IndexFunc(whole.cells, func(known cell) bool { return known.Name == c.Name })
-			if at < 0 {
-				at = len(whole.cells)
-				whole.cells = append(whole.cells, cell{Summary: results.Summary{Strategy: c.Summary.Strategy}})
-			}
-			whole.cells[at].Runs = append(whole.cells[at].Runs, c.Runs...)
-		}
-	}
-	return whole
-}
-
 // beyond is how many times as fast as every lock something must be that is none
 // to be left out of the pictures: beside it they would lie at the bottom.
 const beyond = 10

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lockbench/lockbench/results"
@@ -89,7 +87,7 @@ func Write(w io.Writer, files []File) error {
 	all := families(files)
 	page := page{
 		Title: "lockbench report", Tones: tones(), Style: template.CSS(styleSource), // our own
-		Findings: findings(all, files), Safety: safetyTable(all),
+		Findings: found(all, files), Safety: safetyTable(all),
 	}
 	for i, f := range all {
 		s, err := f.section(i == 0 || len(all) <= 3)
@@ -219,96 +217,34 @@ func tableOf(columns []results.Shown, all []results.Summary) table {
 	return t
 }
 
-// whole writes a count, which may be the median of two.
-func whole(f *results.Figure) string {
-	if f == nil || f.AtLeast || 2*f.Value != math.Trunc(2*f.Value) || f.Value >= 1e5 {
-		return f.Text(results.Number)
-	}
-	return strconv.FormatFloat(f.Value, 'f', -1, 64)
-}
-
 // table are an arena's figures.
 func (a arena) table() table {
-	columns := results.Columns(results.PageGroup, nil)
-	t := table{Head: []string{"strategy", "runs"}}
-	for _, c := range columns {
-		t.Head = append(t.Head, c.Heading)
-	}
-	t.Head = append(t.Head, "claims")
+	var all []results.Summary
 	for _, c := range a.cells {
-		runs := fmt.Sprint(len(c.Runs))
-		if c.Suspect {
-			runs = "! not trusted"
-		} else if len(c.Used) < len(c.Runs) {
-			runs = fmt.Sprintf("%d of %d", len(c.Used), len(c.Runs))
-		}
-		row := []string{c.Name, runs}
-		for _, column := range columns {
-			f := c.Figure(column.Metric)
-			if column.Whole {
-				row = append(row, whole(f))
-			} else {
-				row = append(row, strings.TrimSuffix(f.Text(column.Unit), "/s"))
-			}
-		}
-		t.Rows = append(t.Rows, append(row, c.Verdict()))
+		c.Point = "" // is the same for all
+		all = append(all, c.Summary)
 	}
-	return t
-}
-
-// gravity orders verdicts: the worst of several stands for all.
-func gravity(verdict string) int {
-	switch {
-	case strings.HasPrefix(verdict, "BROKEN"):
-		return 3
-	case strings.HasPrefix(verdict, "INVALID"):
-		return 2
-	case strings.HasPrefix(verdict, "held in"): // some of the runs
-		return 1
-	default:
-		return 0
-	}
+	return tableOf(results.Columns(results.PageGroup, nil), all)
 }
 
 // safetyTable adds up the audits of all runs.
 func safetyTable(all []family) table {
-	columns := results.SafetyColumns()
-	t := table{Head: []string{"strategy", "claims", "runs"}}
-	for _, c := range columns {
-		t.Head = append(t.Head, c.Flat())
-	}
-	for _, name := range strategyNames(all) {
-		var cells []cell
-		for _, f := range all {
-			for _, a := range f.arenas {
-				for _, c := range a.cells {
-					if c.Name == name {
-						cells = append(cells, c)
-					}
+	var sums []results.Summary
+	for _, f := range all {
+		for _, a := range f.arenas {
+			for _, c := range a.cells {
+				at := slices.IndexFunc(sums, func(s results.Summary) bool { return s.Name == c.Name })
+				if at < 0 {
+					at = len(sums)
+					sums = append(sums, results.Summary{Strategy: c.Summary.Strategy})
 				}
+				sums[at].Runs = append(sums[at].Runs, c.Runs...)
 			}
 		}
-		verdict, runs := "", 0
-		for _, c := range cells {
-			if v := c.Verdict(); verdict == "" || gravity(v) > gravity(verdict) {
-				verdict = v
-			}
-			runs += len(c.Runs)
-		}
-		row := []string{name, verdict, fmt.Sprint(runs)}
-		for _, column := range columns {
-			var sum *results.Figure
-			for _, c := range cells {
-				if f := c.Figure(column.Metric); f != nil {
-					if sum == nil {
-						sum = &results.Figure{}
-					}
-					sum.Value += f.Value
-				}
-			}
-			row = append(row, whole(sum))
-		}
-		t.Rows = append(t.Rows, row)
 	}
-	return t
+	columns := []results.Shown{
+		{Column: results.Column{Heading: "claims", Cell: results.Summary.Verdict}},
+		{Column: results.Column{Heading: "runs", Cell: func(s results.Summary) string { return fmt.Sprint(len(s.Runs)) }}},
+	}
+	return tableOf(append(columns, results.SafetyColumns()...), sums)
 }

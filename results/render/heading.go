@@ -18,7 +18,7 @@ func (p *page) entry(label, format string, args ...any) {
 	if text == "" {
 		return
 	}
-	if p.list {
+	if p.markdown {
 		p.item(label, text)
 		return
 	}

@@ -1,14 +1,11 @@
 package render
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
-	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 
 	"github.com/lockbench/lockbench/results"
@@ -32,118 +29,108 @@ type TableOptions struct {
 // what a reader must know about the figures. No line is longer than 120
 // columns.
 func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
-	page := &page{paint: paint(opts.Color)}
-	page.heading(r)
+	return (&page{paint: paint(opts.Color)}).report(w, r)
+}
+
+// WriteMarkdown writes the tables of WriteTable for a pull request: the same
+// groups and columns, the heading and the notes as lists.
+func WriteMarkdown(w io.Writer, r *results.Report) error {
+	p := &page{markdown: true}
+	p.WriteString("### lockbench\n\n")
+	return p.report(w, r)
+}
+
+func (p *page) report(w io.Writer, r *results.Report) error {
+	p.heading(r)
 	all := r.Summaries()
 	var drawn []results.Table
 	if len(all) > 0 {
 		drawn = tables(r, all)
 	}
 	for _, t := range drawn {
-		page.names = max(page.names, twwidth.Width(t.Title))
+		p.names = max(p.names, twwidth.Width(t.Title))
 	}
 	for _, s := range all {
-		for line := range strings.Lines(page.name(s)) {
-			page.names = max(page.names, twwidth.Width(strings.TrimSuffix(line, "\n")))
+		for line := range strings.Lines(p.name(s)) {
+			p.names = max(p.names, twwidth.Width(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	for _, t := range drawn {
-		if err := page.table(t, all); err != nil {
+		if err := p.table(t, all); err != nil {
 			return fmt.Errorf("draw table %s: %w", t.Title, err)
 		}
 	}
-	page.notes(r, all)
-	if _, err := w.Write(page.Bytes()); err != nil {
+	p.notes(r, all)
+	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
 }
 
-// page is what has been written so far.
-type page struct {
-	bytes.Buffer
-	paint paint
-	names int  // columns of the strategies' names, the same in every table
-	list  bool // of Markdown, see item
-}
-
 func (p *page) table(t results.Table, all []results.Summary) error {
-	title := func(lines string) string {
-		if !strings.Contains(lines, "\n") {
-			lines = "\n" + lines // units and percentiles stand right above the figures
-		}
-		return p.paint.bold(lines)
-	}
-	header := []string{title(t.Title + strings.Repeat(" ", p.names-twwidth.Width(t.Title)))}
-	align := []tw.Align{tw.AlignLeft}
+	rows, align := [][]string{{p.title(t.Title)}}, []tw.Align{tw.AlignLeft}
 	for _, c := range t.Columns {
-		header = append(header, title(c.Heading))
+		rows[0] = append(rows[0], p.column(c))
 		if c.Words {
 			align = append(align, tw.AlignLeft)
 		} else {
 			align = append(align, tw.AlignRight)
 		}
 	}
-
-	var drawn bytes.Buffer
-	table := newTable(&drawn, align)
-	table.Header(header)
 	for _, s := range all {
 		row := []string{p.name(s)}
 		for _, c := range t.Columns {
-			cell := c.Text(s)
-			if c.Words {
-				cell = strings.Join(wrap(cell, wordsWidth, ""), "\n")
-			}
-			row = append(row, p.paint.verdict(cell))
+			row = append(row, p.cell(c, c.Text(s)))
 		}
-		if err := table.Append(row); err != nil {
-			return err
-		}
-	}
-	if err := table.Render(); err != nil {
-		return err
+		rows = append(rows, row)
 	}
 	p.WriteByte('\n')
-	for line := range strings.Lines(drawn.String()) {
-		line = strings.TrimRight(line, " \n")
-		if strings.HasPrefix(line, "──") {
-			line = strings.TrimSuffix(line, "──") // below the last column's padding
-		}
-		p.WriteString(line + "\n")
-	}
-	return nil
+	return p.grid(align, rows)
 }
 
-func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {
-	cell := tw.CellConfig{
-		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
-		Alignment:  tw.CellAlignment{PerColumn: align},
-		Padding:    tw.CellPadding{Global: tw.Padding{Right: "  ", Overwrite: true}},
+// title is a table's, above the strategies' names.
+func (p *page) title(title string) string {
+	if p.markdown {
+		return "**" + markdownText(title) + "**"
 	}
-	return tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleLight),
-			Settings: tw.Settings{
-				Separators: tw.SeparatorsNone,
-				Lines:      tw.Lines{ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On, ShowFooterLine: tw.Off},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   cell,
-			Row:      cell,
-			Behavior: tw.Behavior{TrimSpace: tw.Off, TrimLine: tw.Off},
-		}),
-	)
+	return p.paint.bold("\n" + title + strings.Repeat(" ", p.names-twwidth.Width(title)))
+}
+
+// column is what stands above figures; in a terminal in two lines, units and percentiles
+// right above them.
+func (p *page) column(c results.Shown) string {
+	switch {
+	case p.markdown:
+		return markdownText(c.Flat())
+	case strings.Contains(c.Heading, "\n"):
+		return p.paint.bold(c.Heading)
+	}
+	return p.paint.bold("\n" + c.Heading)
+}
+
+func (p *page) cell(c results.Shown, text string) string {
+	switch {
+	case p.markdown:
+		text = markdownText(strings.Join(strings.Fields(text), " "))
+		if strings.HasPrefix(text, "BROKEN") {
+			text = "**" + text + "**"
+		}
+		return text
+	case c.Words:
+		text = strings.Join(wrap(text, wordsWidth, ""), "\n")
+	}
+	return p.paint.verdict(text)
 }
 
 // name is a strategy's name within its column, marked when a run of it cannot
 // be trusted. It is wrapped, not cut: two variants may differ at their ends only.
 func (p *page) name(s results.Summary) string {
-	name := strings.Join(wrap(s.Title(), nameWidth-2, "  "), "\n")
-	if s.Tainted() {
-		return name + p.paint.red(" !")
+	name := s.Title()
+	if !p.markdown {
+		name = strings.Join(wrap(name, nameWidth-2, "  "), "\n")
 	}
-	return name
+	if s.Tainted() {
+		return p.text(name) + p.paint.red(" !")
+	}
+	return p.text(name)
 }

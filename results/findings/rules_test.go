@@ -1,6 +1,7 @@
-package html
+package findings
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,11 +54,13 @@ func grown() *results.Report {
 	return r
 }
 
+// told are the findings that a page tells.
 func told(r *results.Report) []string {
-	files := []File{{"r.json", r}}
 	var texts []string
-	for _, f := range findings(families(files), files) {
-		texts = append(texts, string(f.Sort)+": "+f.Text)
+	for _, f := range append(Of(r.Summaries()), OfReport(r)...) {
+		if f.Sort != "" {
+			texts = append(texts, fmt.Sprintf("%s: %s.", f.Sort, f))
+		}
 	}
 	return texts
 }
@@ -84,7 +87,7 @@ func TestRules(t *testing.T) {
 		{
 			"invalid among others", func() *results.Report { return even(3) },
 			func(r *results.Report) { r.Runs[2].Invalid = []string{"x", "y"} },
-			"not trusted: a: 1 of its 3 runs cannot be trusted and are left out: x (and 1 other reason).", nil, "",
+			"not trusted: a: 1 of its 3 runs cannot be trusted and are left out: x; y.", nil, "",
 		},
 		{
 			"invalid, all of several", func() *results.Report { return even(2) },
@@ -93,19 +96,19 @@ func TestRules(t *testing.T) {
 		},
 		{
 			"a failed run", nil,
-			func(r *results.Report) { r.Runs[1].Failure = "gone" }, "not trusted: b: a run failed: gone.", nil, "",
+			func(r *results.Report) { r.Runs[1].Failure = "gone" }, "not trusted: b: 1 run failed: gone.", nil, "",
 		},
 		{
 			"a broken claim", nil,
 			func(r *results.Report) {
 				r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, []string{"exclusion: 3 overlaps within valid leases"}
 			},
-			"unsafe: a broke what it claims: exclusion: 3 overlaps within valid leases.", nil, "",
+			"unsafe: a: broke what it claims: exclusion: 3 overlaps within valid leases.", nil, "",
 		},
 		{
 			"overlaps that nobody claimed away", nil,
 			func(r *results.Report) { r.Runs[0].Safety.Overlaps = 1 },
-			"unsafe: a let too many hold the lock at once 1 time.",
+			"unsafe: a: let too many hold the lock at once 1 time.",
 			func(r *results.Report) { r.Runs[0].Safety.MaxHolders = 2 }, "",
 		},
 		{
@@ -116,7 +119,7 @@ func TestRules(t *testing.T) {
 		{
 			"lost updates", nil,
 			func(r *results.Report) { r.Runs[0].Safety.LostUpdates = new(int64(5)) },
-			"unsafe: a lost 5 updates of the counter that it was to protect.",
+			"unsafe: a: 5 updates of the counter that it was to protect got lost.",
 			func(r *results.Report) { r.Runs[0].Safety.LostUpdates = new(int64(0)) }, "",
 		},
 		{
@@ -132,7 +135,7 @@ func TestRules(t *testing.T) {
 		{
 			"leftovers", nil,
 			func(r *results.Report) { r.Runs[0].Safety.LeftoverCount = new(int64(2)) },
-			"unsafe: a left 2 keys, channels or connections on Redis that it does not declare.",
+			"unsafe: a: left 2 keys, channels or connections on Redis that it does not declare.",
 			func(r *results.Report) { r.Runs[0].Safety.LeftoverCount = nil }, "",
 		},
 		{
@@ -140,7 +143,7 @@ func TestRules(t *testing.T) {
 			func(r *results.Report) {
 				r.Thresholds = []results.Verdict{{Threshold: "starved==0", Strategy: "a", Value: &results.Figure{Value: 3}}}
 			},
-			"threshold: A threshold was not kept: a: starved==0 (3.00).",
+			"crossed: a: starved==0 (3.00).",
 			func(r *results.Report) {
 				r.Thresholds = []results.Verdict{{Threshold: "starved==0", Strategy: "a", Passed: true}}
 			}, "",
@@ -167,7 +170,7 @@ func TestRules(t *testing.T) {
 			func(r *results.Report) {
 				r.Runs[0].Labels = []string{"overloaded: 900/s found all 100 clients waiting"}
 			},
-			"waiting: a could not keep up: 900/s found all 100 clients waiting.", nil, "",
+			"waiting: a: overloaded: 900/s found all 100 clients waiting.", nil, "",
 		},
 		{
 			"barging", nil,
@@ -204,52 +207,52 @@ func TestRules(t *testing.T) {
 		{
 			"a lock at its ceiling", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97 },
-			"best: Held nearly all the time, so that shorter holds or more keys can make it faster but no other lock: a (97.0 %).",
-			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = workloads.Dist{} }, "Held nearly",
+			"best: a: held 97.0 % of the time: no other lock serves many more, a shorter hold than 1ms or more keys than 1 do.",
+			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = workloads.Dist{} }, "held 97",
 		},
 		{
 			"a lock lost between its holders", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.3 },
-			"cost: Most of the time nobody held the lock although clients wanted it, it was being handed on: a (30.0 %).",
+			"cost: a: held 30.0 % of the time although clients always wanted it: for the rest it was being handed on.",
 			func(r *results.Report) {
 				r.Runs[0].Speed.Utilisation = 0.3
 				r.Workload.Think = workloads.Fixed(time.Second)
-			}, "Most of the time",
+			}, "held 30",
 		},
 		{
 			"a lock that a dead holder keeps", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.3 },
-			"cost: Most of the time nobody held the lock although clients wanted it, it was being handed on: a (30.0 %).",
+			"cost: a: held 30.0 % of the time although clients always wanted it: for the rest it was being handed on.",
 			func(r *results.Report) {
 				r.Runs[0].Speed.Utilisation = 0.3
 				r.Workload.Faults = []workloads.Fault{{Name: workloads.HolderCrash, At: workloads.Duration(time.Second)}}
-			}, "Most of the time",
+			}, "held 30",
 		},
 		{
 			"a busy machine", nil,
 			func(r *results.Report) { r.Runs[0].Labels = []string{"generator-bound"} },
-			"caution: In 1 of 2 runs with 100 clients the machine was busy: the locks may be faster than shown.", nil, "",
+			"caution: a: generator-bound (the machine was busy with lockbench itself: the lock may be faster than shown).", nil, "",
 		},
 		{
 			"errors", nil,
 			func(r *results.Report) {
 				r.Runs[0].Errors = []results.ErrorCount{{Error: "x", Count: 2}, {Error: "y", Count: 1}}
 			},
-			"caution: a met 3 errors.", nil, "",
+			"caution: a: met 3 errors: 2 × x, 1 × y.", nil, "",
 		},
 		{
 			"what was left out", nil,
 			func(r *results.Report) { r.LeftOut = []results.LeftOut{{Strategy: "redlock", Why: "it needs 3 nodes"}} },
-			"caution: redlock was left out: it needs 3 nodes.", nil, "",
+			"left out: redlock: it needs 3 nodes.", nil, "",
 		},
 		{
 			"one of several generators", nil,
-			func(r *results.Report) { r.Shared = &results.Shared{Session: "s"} },
-			"caution: r.json is of one of several generators, and what it says of Redis is theirs too: lockbench merge puts them together.", nil, "",
+			func(r *results.Report) { r.Runs[0].Labels = []string{results.PartOfASession} },
+			"caution: a: one of several generators (what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together).", nil, "",
 		},
 		{
 			"an interruption", nil,
-			func(r *results.Report) { r.Interrupted = true }, "not trusted: r.json was interrupted: runs are missing or cut short.", nil, "",
+			func(r *results.Report) { r.Interrupted = true }, "not trusted: interrupted: 2 of 2 runs measured.", nil, "",
 		},
 		{
 			"the fastest of single runs", nil,
@@ -324,52 +327,5 @@ func TestRates(t *testing.T) {
 				t.Error(text)
 			}
 		}
-	}
-}
-
-// TestOrder has what cannot be trusted come first.
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	r := even(1)
-	r.Runs[1].Fairness.Starved = new(3)
-	r.Runs[1].Safety.Overlaps = 3
-	r.Runs[0].Invalid = []string{"x"}
-	var sorts []string
-	for _, text := range told(r) {
-		begin, _, _ := strings.Cut(text, ":")
-		sorts = append(sorts, begin)
-	}
-	if got := strings.Join(sorts, ", "); got != "not trusted, unsafe, waiting" {
-		t.Errorf("the findings are %s", got)
-	}
-}
-
-// TestSetups: builds and machines are not mixed, ports are.
-func TestSetups(t *testing.T) {
-	t.Parallel()
-	a, b := even(1), even(1)
-	b.Redis.Address = "127.0.0.1:7777"
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 1 || len(got[0].top().cells[0].Runs) != 2 {
-		t.Errorf("two sessions of one build make %d families", len(got))
-	}
-	b.Tool.Commit = "other"
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two builds make %d families", len(got))
-	}
-	b.Tool.Commit = ""
-	a.Shared, b.Shared = &results.Shared{Generator: "a"}, &results.Shared{Generator: "b"}
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two generators make %d families", len(got))
-	}
-	a.Shared, b.Shared = nil, nil
-	b.Workload.Clients = 7
-	b.Workload.Instances = 7
-	got := families([]File{{"a", a}, {"b", b}})
-	if len(got) != 1 || len(got[0].arenas) != 2 || got[0].arenas[0].workload.Clients != 7 {
-		t.Errorf("two numbers of clients make %d families", len(got))
-	}
-	b.Workload.Keys = 3
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two workloads make %d families", len(got))
 	}
 }

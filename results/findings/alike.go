@@ -1,0 +1,72 @@
+package findings
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// inText are the figures in a text.
+var inText = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// group are texts that say the same with other figures.
+type group struct {
+	text    string // the first one, its figures as what all of them lie between
+	members []int
+}
+
+// alike groups texts that differ in their figures only, and have the same key; nil is the
+// same for all.
+func alike(texts, keys []string) []group {
+	var groups []group
+	known := map[string]int{}
+	for i, text := range texts {
+		kind := inText.ReplaceAllString(text, "#")
+		if keys != nil {
+			kind = keys[i] + "\n" + kind
+		}
+		at, before := known[kind]
+		if !before {
+			at = len(groups)
+			known[kind] = at
+			groups = append(groups, group{})
+		}
+		groups[at].members = append(groups[at].members, i)
+	}
+	for i := range groups {
+		groups[i].text = groups[i].spanned(texts)
+	}
+	return groups
+}
+
+func (g group) spanned(texts []string) string {
+	at := -1
+	return inText.ReplaceAllStringFunc(texts[g.members[0]], func(string) string {
+		at++
+		var figures []string
+		for _, i := range g.members {
+			figures = append(figures, inText.FindAllString(texts[i], -1)[at])
+		}
+		slices.SortFunc(figures, func(a, b string) int { return cmp.Compare(value(a), value(b)) })
+		low, high := figures[0], figures[len(figures)-1]
+		if low == high {
+			return low
+		}
+		return low + "–" + high
+	})
+}
+
+func value(figure string) float64 {
+	x, _ := strconv.ParseFloat(figure, 64) // the pattern has seen that it can be
+	return x
+}
+
+// once has each text once, but for its figures.
+func once(texts []string) []string {
+	var all []string
+	for _, g := range alike(texts, nil) {
+		all = append(all, g.text)
+	}
+	return all
+}

@@ -1,0 +1,99 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// What makes a difference in commands worth a sentence.
+const (
+	muchDearer  = 3.0  // times the commands of the cheapest
+	fewCommands = 5.0  // more than the cheapest, at the least
+	grows       = 2.0  // times the commands with the fewest clients
+	flat        = 1.25 // times: no growth
+	manyMore    = 5.0  // times the clients, for either to mean something
+)
+
+// cost are the rules on what a lock costs Redis, and its clients in time between holders.
+func cost() []rule {
+	return []rule{
+		{Kind{Sort: Cost}, busiest(besideCheapest)},
+		{Kind{Sort: Cost}, busiest(together(handedOn))},
+		{Kind{Sort: Cost}, herds},
+	}
+}
+
+// besideCheapest is what strategies ask of Redis beside the cheapest one.
+func besideCheapest(all []results.Summary) []Finding {
+	m := metric("commands_per_acq")
+	commands := func(s results.Summary) *results.Figure { return s.Figure(m) }
+	onRedis := slices.DeleteFunc(rivals(all, m), func(s results.Summary) bool { return commands(s).Value == 0 })
+	if len(onRedis) < 2 {
+		return nil
+	}
+	cheapest := slices.MinFunc(onRedis, func(a, b results.Summary) int { return cmp.Compare(commands(a).Value, commands(b).Value) })
+	least := commands(cheapest)
+	var dear []string
+	for _, s := range onRedis {
+		if f := commands(s); f.Value >= muchDearer*least.Value && f.Value >= least.Value+fewCommands {
+			dear = append(dear, fmt.Sprintf("%s %s (%.1f times)", s.Name, f.Text(results.Number), f.Value/least.Value))
+		}
+	}
+	if len(dear) == 0 {
+		return nil
+	}
+	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s, and for one of %s", least.Text(results.Number), cheapest.Name, strings.Join(dear, ", ")))
+}
+
+// handedOn are locks that are mostly lost between their holders.
+func handedOn(s results.Summary) []Finding {
+	held := utilised(s)
+	if held == nil || held.Value >= lostInHandOn || s.Workload.Keys > 1 {
+		return nil
+	}
+	return say(fmt.Sprintf("held %s of the time although clients always wanted it: for the rest it was being handed on", held.Text(results.Percent)))
+}
+
+// herds tell which strategies' cost grows with the number of clients, and which
+// ones' does not.
+func herds(all []results.Summary) []Finding {
+	if len(all) == 0 {
+		return nil
+	}
+	sorted := byClients(all)
+	few, many := sorted[0], sorted[len(sorted)-1]
+	if float64(many.Workload.Clients) < manyMore*float64(few.Workload.Clients) {
+		return nil
+	}
+	m := metric("commands_per_acq")
+	var growing, level []string
+	for _, s := range rivals(with(all, many), m) {
+		before := slices.IndexFunc(sorted, func(other results.Summary) bool {
+			return other.Name == s.Name && !other.Suspect && other.Figure(m) != nil && results.SameWorkload(other.Workload, few.Workload)
+		})
+		if before < 0 {
+			continue
+		}
+		from, to := sorted[before].Figure(m), s.Figure(m)
+		text := fmt.Sprintf("%s (%s → %s)", s.Name, from.Text(results.Number), to.Text(results.Number))
+		switch {
+		case to.Value >= grows*from.Value && to.Value >= from.Value+fewCommands:
+			growing = append(growing, text)
+		case to.Value <= flat*from.Value && from.Value <= flat*to.Value:
+			level = append(level, text)
+		}
+	}
+	between := fmt.Sprintf("from %d to %d clients", few.Workload.Clients, many.Workload.Clients)
+	var found []Finding
+	if len(growing) > 0 {
+		found = say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, %s: %s", between, strings.Join(growing, ", ")))
+	}
+	if len(level) > 0 {
+		found = append(found, say(fmt.Sprintf("Commands per acquisition hardly change %s: %s", between, strings.Join(level, ", ")))...)
+	}
+	return found
+}

@@ -1,0 +1,147 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+const (
+	barges       = 5.0  // times longer waits by the client than by the acquisition
+	nearlyAll    = 95.0 // percent of the time that the lock could be held
+	lostInHandOn = 50.0 // of it, below which most is lost between holders
+	level        = 0.9  // of the best, in single runs: not told apart
+)
+
+// waiting are the rules on clients that wait for too long.
+func waiting() []rule {
+	return []rule{
+		{Kind{Sort: Waiting}, busiest(each(starvation))},
+		{Kind{Waiting, "label", ""}, together(labels(func(label string) bool { return strings.HasPrefix(label, results.Overloaded) }))},
+		{Kind{Sort: Waiting}, busiest(each(barging))},
+	}
+}
+
+// best are the rules on which lock is the best, and on when none can be better.
+func best() []rule {
+	return []rule{
+		{Kind{Sort: Best, Advice: Before}, busiest(together(atTheCeiling))},
+		{Kind{Sort: Best}, busiest(fastest)},
+	}
+}
+
+// starvation is clients without a turn.
+func starvation(s results.Summary) []Finding {
+	low, high := math.MaxInt, 0
+	for _, run := range s.Used {
+		if n := run.Fairness.Starved; n != nil {
+			low, high = min(low, *n), max(high, *n)
+		}
+	}
+	if s.Suspect || high == 0 || s.Workload.Rate > 0 {
+		return nil
+	}
+	who := fmt.Sprint(high)
+	if low < high {
+		who = fmt.Sprintf("%d to %d", low, high)
+	}
+	run := s.Used[0]
+	text := fmt.Sprintf("%s of %d clients never got the lock in %v", who, s.Workload.Clients, time.Duration(run.WindowNS).Round(10*time.Millisecond))
+	if missing := int64(s.Workload.Clients) - run.Speed.Served; missing > 0 && len(s.Used) == 1 {
+		text += fmt.Sprintf("; with %s at least %d had to go without", times(int(run.Speed.Served), "acquisition", "acquisitions"), missing)
+	}
+	if commands := s.Figure(metric("commands_per_acq")); commands != nil {
+		text += fmt.Sprintf("; %s commands per acquisition", commands.Text(results.Number))
+	}
+	return say(text)
+}
+
+// barging is few clients taking the lock again and again: waits are short by the
+// acquisition and long by the client.
+func barging(s results.Summary) []Finding {
+	for _, p := range []struct{ name, says string }{{"p50", "median"}, {"p99", "99th percentile"}} {
+		short, long := s.Figure(metric("wait_"+p.name)), s.Figure(metric("wait_per_client_"+p.name))
+		if s.Suspect || short == nil || long == nil || short.AtLeast || long.Value < barges*short.Value {
+			continue
+		}
+		return say(fmt.Sprintf("the %s of the waits is %s over all acquisitions, but %s with every client counting alike: few clients take the lock again and again while the others wait",
+			p.says, short.Text(results.Nanoseconds), long.Text(results.Nanoseconds)))
+	}
+	return nil
+}
+
+// utilised is the share of the time that a lock was held. It only means something while
+// somebody waits all along, and nothing but the lock keeps him waiting: whoever meets an
+// error pauses.
+func utilised(s results.Summary) *results.Figure {
+	w, m := s.Workload, metric("utilisation")
+	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Gather > 0 || !w.Think.IsZero() || w.Hold.IsZero() || w.Timeout != nil || len(w.Faults) > 0
+	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 || len(rivals([]results.Summary{s}, m)) == 0 {
+		return nil
+	}
+	return s.Figure(m)
+}
+
+// atTheCeiling are locks that are held all the time.
+func atTheCeiling(s results.Summary) []Finding {
+	held := utilised(s)
+	if held == nil || held.Value < nearlyAll {
+		return nil
+	}
+	return say(fmt.Sprintf("held %s of the time: no other lock serves many more, a shorter hold than %v or more keys than %d do",
+		held.Text(results.Percent), s.Workload.Hold, s.Workload.Keys), evidence(s, "utilisation"))
+}
+
+// fastest are the lock with the highest throughput and that whose slowest waits were the
+// shortest for all clients, and how sure that is. How fast arrivals or bursts follow each
+// other is not the lock's doing, and the most of a wait in a burst is the gathering.
+func fastest(all []results.Summary) []Finding {
+	switch w := all[0].Workload; {
+	case w.Gather > 0:
+		return nil
+	case w.Rate > 0:
+		return rank(all, "wait_p99", "Shortest 99th percentile of the waits")
+	}
+	return append(rank(all, "acq_per_s", "Highest throughput"),
+		rank(all, "wait_per_client_p99", "Shortest 99th percentile of the waits, every client counting alike")...)
+}
+
+// rank compares the two that are best by a metric. A lower bound is never the better one of
+// two that are to be small.
+func rank(all []results.Summary, name, title string) []Finding {
+	m := metric(name)
+	all = rivals(all, m)
+	if len(all) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b results.Summary) int {
+		if m.Better == results.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
+	})
+	first, second := all[0], all[1]
+	top, next := first.Figure(m), second.Figure(m)
+	if top.AtLeast {
+		return nil // the largest may be larger still, the smallest too
+	}
+	text := fmt.Sprintf("%s at %d clients: %s, %s", title, first.Workload.Clients, first.Name, top.Text(m.Unit))
+	switch ratio := first.Ratio(second, m); {
+	case ratio != nil && ratio.Interval:
+		text += fmt.Sprintf(", %.2f times that of %s (95 %% interval %.2f–%.2f over %d paired rounds)", ratio.Median, second.Name, ratio.Low, ratio.High, ratio.Rounds)
+		if apart := m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1; !apart {
+			text += ": not told apart"
+		}
+	default:
+		text += fmt.Sprintf("; next %s, %s", second.Name, next.Text(m.Unit))
+		if top.Value > 0 && next.Value > 0 && math.Min(top.Value/next.Value, next.Value/top.Value) >= level {
+			text += ": too close to tell without more rounds (--runs 6)"
+		}
+	}
+	return say(text)
+}

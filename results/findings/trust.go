@@ -1,0 +1,173 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// equalHolds is by how much the mean holds of strategies may differ for their
+// speeds to be compared as they are.
+const equalHolds = 1.03
+
+// trust are the rules on runs whose figures are wrong or missing.
+func trust() []rule {
+	return []rule{
+		{Kind{NotTrusted, "! INVALID", Cautions}, each(invalid)},
+		{Kind{NotTrusted, "! FAILED", Cautions}, each(failed)},
+		{Kind{Caution, "missed", ""}, together(missed)},
+	}
+}
+
+// cautions are the rules on what figures must be read with.
+func cautions() []rule {
+	return []rule{
+		{Kind{Caution, "errors", ""}, each(errorsMet)},
+		{Kind{Caution, "label", Cautions}, together(labels(results.SetsThePace))},
+		{Kind{Caution, "label", ""}, together(labels(func(label string) bool {
+			return !results.SetsThePace(label) && !strings.HasPrefix(label, results.Overloaded)
+		}))},
+		{Kind{Caution, "too few", Cautions}, each(tooFew)},
+		{Kind{Caution, "holds", ""}, unequalHolds},
+	}
+}
+
+func invalid(s results.Summary) []Finding {
+	reasons, n := gather(s, func(r results.Run) []string { return r.Invalid })
+	which := fmt.Sprintf("%d of its %d runs cannot be trusted", n, len(s.Runs))
+	switch {
+	case n == 0:
+		return nil
+	case len(s.Runs) == 1:
+		which = "its run cannot be trusted"
+	case n == len(s.Runs):
+		which = fmt.Sprintf("none of its %d runs can be trusted", n)
+	case !s.Suspect: // else the others failed
+		which += " and are left out"
+	}
+	return say(which+": "+strings.Join(once(reasons), "; "), runs(s, n))
+}
+
+// failed are runs that ended early and were not said to be invalid.
+func failed(s results.Summary) []Finding {
+	why, n := gather(s, func(r results.Run) []string {
+		if r.Usable() || !r.Valid() {
+			return nil
+		}
+		return []string{r.Failure}
+	})
+	if n == 0 {
+		return nil
+	}
+	return say(fmt.Sprintf("%s failed: %s", times(n, "run", "runs"), strings.Join(once(why), "; ")), runs(s, n))
+}
+
+// missed are faults that did not come about.
+func missed(s results.Summary) []Finding {
+	why, _ := gather(s, func(r results.Run) (all []string) {
+		for _, fault := range r.Faults {
+			for _, why := range fault.Missed {
+				all = append(all, fault.Fault.Name+": "+why)
+			}
+		}
+		return all
+	})
+	return say(strings.Join(once(why), "; "))
+}
+
+// errorsMet are those of Acquire and Release, the most frequent first.
+func errorsMet(s results.Summary) []Finding {
+	counts, all := map[string]int64{}, int64(0)
+	for _, run := range s.Runs {
+		for _, e := range run.Errors {
+			counts[e.Error] += e.Count
+			all += e.Count
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	}) {
+		names = append(names, fmt.Sprintf("%d × %s", counts[name], name))
+	}
+	return say("met " + times(int(all), "error", "errors") + named(names, len(names)))
+}
+
+// labels are those of the runs that are wanted, each with what it means.
+func labels(wanted func(string) bool) about {
+	return func(s results.Summary) []Finding {
+		texts, _ := gather(s, func(r results.Run) (all []string) {
+			for _, label := range r.Labels {
+				if wanted(label) {
+					all = append(all, label+meaning(label))
+				}
+			}
+			return all
+		})
+		var found []Finding
+		for _, g := range alike(texts, nil) {
+			found = append(found, say(g.text, runs(s, len(g.members)))...)
+		}
+		return found
+	}
+}
+
+// meaning explains a label that is not plain.
+func meaning(label string) string {
+	for _, m := range []struct{ begins, says string }{
+		{results.GeneratorBound, "the machine was busy with lockbench itself: the lock may be faster than shown"},
+		{results.BusyMachine, "busy with something other than lockbench and Redis: measure on a quieter one"},
+		{results.ForeignCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
+		{results.Stolen, "of all cores, by other machines on the same hardware"},
+		{results.OutlivedLease, "what is claimed holds until the lease ends: who works on after that is no longer protected, and late overlaps break no claim"},
+		{"through proxies", "for the sake of the network's faults, and slower than without"},
+		{"redis-bound", "the thread that executes commands was busy all the time"},
+		{results.PartOfASession, "what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together"},
+	} {
+		if strings.HasPrefix(label, m.begins) {
+			return " (" + m.says + ")"
+		}
+	}
+	return ""
+}
+
+// tooFew says of whose 99th percentiles tables have none for want of durations, and how
+// many there were.
+func tooFew(s results.Summary) []Finding {
+	few := s.TooFew()
+	if len(few) == 0 {
+		return nil
+	}
+	return say(strings.Join(few, ", ")+" in a run, and a p99 of less than 100 is their maximum: a longer --duration has more", evidence(s, "acquisitions"))
+}
+
+// unequalHolds tells that strategies held for different times: what they
+// did in the same time is then no comparison of the locks.
+func unequalHolds(all []results.Summary) []Finding {
+	m := metric("hold_mean")
+	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
+	var notes []string
+	for i, first := range known {
+		if slices.ContainsFunc(known[:i], func(s results.Summary) bool { return results.SameWorkload(s.Workload, first.Workload) }) {
+			continue
+		}
+		byHold := func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
+		same := with(known, first)
+		least, most := slices.MinFunc(same, byHold), slices.MaxFunc(same, byHold)
+		short, long := least.Figure(m), most.Figure(m)
+		if long.Value > equalHolds*short.Value {
+			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(), short.Text(m.Unit)))
+		}
+	}
+	if notes == nil {
+		return nil
+	}
+	return say("mean holds differ by over 3 % (" + strings.Join(notes, "; ") + "): compare the gap, not acq/s")
+}
