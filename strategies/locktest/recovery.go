@@ -140,6 +140,7 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", -late)
 	}
 	s.release(next.lease)
+	s.release(s.fill(alive, "key")...) // the other permits come back when somebody looks
 	return late
 }
 
