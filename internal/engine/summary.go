@@ -243,9 +243,9 @@ func (r *run) labels(result *results.Run) []string {
 	case redisBound:
 		labels = append(labels, "redis-bound")
 	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
-		labels = append(labels, "generator-bound")
+		labels = append(labels, results.GeneratorBound)
 	case idle != nil && *idle < barelyIdle && len(disturbed) == 0: // it is said with a figure there
-		labels = append(labels, "busy machine")
+		labels = append(labels, results.BusyMachine)
 	}
 	labels = append(labels, disturbed...)
 	if slices.ContainsFunc(r.Workload.Faults, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
@@ -255,7 +255,7 @@ func (r *run) labels(result *results.Run) []string {
 		labels = append(labels, label)
 	}
 	if r.behind(result) {
-		labels = append(labels, fmt.Sprintf("overloaded: %v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))
+		labels = append(labels, fmt.Sprintf(results.Overloaded+"%v found all %d clients waiting", r.Workload.Rate, r.Workload.Clients))
 	}
 	if label := r.outlived(result.Speed); label != "" {
 		labels = append(labels, label)

@@ -136,7 +136,7 @@ type Locker struct {
 
 	mu     sync.Mutex
 	closed bool
-	hungUp bool // and nothing is owed any more
+	hungUp bool              // and nothing is owed any more
 	lines  map[lineKey]*line // of those that somebody here wants or has
 	places map[string]*place // by id, of those that wait at Redis
 	held   map[string]*lease // by id, of those that came of places
