@@ -212,7 +212,7 @@ func strategyNames(all []family) []string {
 	return names
 }
 
-// metric is one that TestMetricsAreKnown makes sure of.
+// metric is one of results.Metrics, each of which some test of the page draws.
 func metric(name string) results.Metric {
 	m, ok := results.FindMetric(name)
 	if !ok {
