@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// inText are the figures in a text.
-var inText = regexp.MustCompile(`\d+(\.\d+)?`)
+// inText are the figures in a text, and what some lie between.
+var inText = regexp.MustCompile(`\d+(\.\d+)?(–\d+(\.\d+)?)?`)
 
 // group are texts that say the same with other figures.
 type group struct {
@@ -46,7 +47,10 @@ func (g group) spanned(texts []string) string {
 		at++
 		var figures []string
 		for _, i := range g.members {
-			figures = append(figures, inText.FindAllString(texts[i], -1)[at])
+			low, high, span := strings.Cut(inText.FindAllString(texts[i], -1)[at], "–")
+			if figures = append(figures, low); span {
+				figures = append(figures, high)
+			}
 		}
 		slices.SortFunc(figures, func(a, b string) int { return cmp.Compare(value(a), value(b)) })
 		low, high := figures[0], figures[len(figures)-1]

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/results"
@@ -35,6 +36,24 @@ func TestLabelsThatDifferInTheirFiguresAreSaidOnce(t *testing.T) {
 		"b c=1: steal 3.1% (of all cores, by other machines on the same hardware)",
 		"a:base=5ms c=1: redis-bound (the thread that executes commands was busy all the time)",
 	}
+	if got := notes(all, "label"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Of each of two strategies the figure of two rounds is a range already.
+func TestRangesOfFiguresBecomeOne(t *testing.T) {
+	t.Parallel()
+	var all []results.Summary
+	for name, labels := range map[string][]string{"a": {"steal 63%", "steal 82%"}, "b": {"steal 67%", "steal 81%"}} {
+		s := results.Summary{Strategy: results.Strategy{Name: name}}
+		for _, label := range labels {
+			s.Runs = append(s.Runs, results.Run{Labels: []string{label}})
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b results.Summary) int { return strings.Compare(a.Name, b.Name) })
+	want := []string{"a, b: steal 63–82% (of all cores, by other machines on the same hardware)"}
 	if got := notes(all, "label"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
