@@ -49,9 +49,8 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	if err != nil {
 		return 0, err
 	}
-	w := s.report.Workload
-	w.Keys, w.Rate, w.Hold, w.Think, w.Timeout, w.Iterations, w.Work, w.Coalesce = 1, 0, workloads.Dist{}, workloads.Dist{}, nil, 0, workloads.WorkNone, false
-	w.Stages, w.Gather, w.KeyDist, w.Faults = nil, 0, workloads.KeyDist{}, nil
+	w, plan := workloads.Default(), s.report.Workload
+	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
 	w.Warmup, w.Duration = workloads.Duration(50*time.Millisecond), workloads.Duration(250*time.Millisecond)
 	run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
 	if err != nil {

@@ -2,6 +2,8 @@ package results
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -129,13 +131,27 @@ func (f *Fairness) SetTurns(h *hdrhistogram.Histogram) (err error) {
 
 // distributions are a run's, with their names in the document.
 func (r *Run) distributions() map[string]*Distribution {
-	return map[string]*Distribution{
-		"speed.handoff":           &r.Speed.Handoff,
-		"speed.hold":              &r.Speed.Hold,
-		"speed.release":           &r.Speed.Release,
-		"waiting.per_acquisition": &r.Waiting.PerAcquisition,
-		"waiting.per_client":      &r.Waiting.PerClient,
-		"waiting.service":         &r.Waiting.Service,
-		"waiting.lateness":        &r.Waiting.Lateness,
+	all := map[string]*Distribution{}
+	findDistributions(reflect.ValueOf(r).Elem(), "", all)
+	return all
+}
+
+func findDistributions(in reflect.Value, path string, all map[string]*Distribution) {
+	if in.Kind() == reflect.Pointer {
+		in = in.Elem() // of a nil one nothing
+	}
+	if in.Kind() != reflect.Struct {
+		return
+	}
+	if d, ok := in.Addr().Interface().(*Distribution); ok {
+		all[path] = d
+		return
+	}
+	for i := range in.NumField() {
+		field := in.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.IsExported() && name != "" {
+			findDistributions(in.Field(i), strings.TrimPrefix(path+"."+name, "."), all)
+		}
 	}
 }

@@ -125,3 +125,20 @@ func TestReadJSONFindsDamagedHistograms(t *testing.T) {
 		}
 	}
 }
+
+// Every histogram of a document is looked at, those of bursts too.
+func TestDamagedHistogramsAreRefused(t *testing.T) {
+	for _, path := range []string{"speed.release", "waiting.lateness", "herd.first_handoff", "herd.drain"} {
+		r := sample.Recorded()
+		run := &r.Runs[0]
+		run.Waiting.Lateness = run.Speed.Release
+		run.Herd = &results.Herd{FirstHandoff: run.Speed.Release, Drain: run.Speed.Release}
+		d := map[string]*results.Distribution{
+			"speed.release": &run.Speed.Release, "waiting.lateness": &run.Waiting.Lateness, "herd.first_handoff": &run.Herd.FirstHandoff, "herd.drain": &run.Herd.Drain,
+		}[path]
+		d.Histogram = d.Histogram[:20] + "AAAA" + d.Histogram[24:]
+		if _, err := results.ReadJSON(strings.NewReader(encoded(t, r))); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("with a damaged %s: %v", path, err)
+		}
+	}
+}

@@ -25,26 +25,26 @@ func WriteCSV(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	rows := csv.NewWriter(&b)
 	rows.UseCRLF = true
-	columns := csvColumns()
-	var header []string
-	for _, c := range columns {
-		header = append(header, c.title)
-	}
-	table := [][]string{header}
-	for _, run := range r.Runs {
-		var row []string
-		for _, c := range columns {
-			row = append(row, c.cell(r, run))
-		}
-		table = append(table, row)
-	}
-	if err := rows.WriteAll(table); err != nil {
+	if err := rows.WriteAll(csvRows(r)); err != nil {
 		return fmt.Errorf("encode CSV: %w", err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
+}
+
+// csvRows are the header and a row for each run.
+func csvRows(r *results.Report) [][]string {
+	columns := csvColumns()
+	table := make([][]string, 1+len(r.Runs))
+	for _, c := range columns {
+		table[0] = append(table[0], c.title)
+		for i, run := range r.Runs {
+			table[i+1] = append(table[i+1], c.cell(r, run))
+		}
+	}
+	return table
 }
 
 func csvColumns() []csvColumn {

@@ -1,0 +1,68 @@
+package servers
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// A counter that is read and then forgotten in the sum of the nodes, or in the difference of
+// two readings, would be unknown for ever, and nothing else would tell.
+func TestNoCounterIsForgotten(t *testing.T) {
+	notOfNodes := map[string]string{ // of the whole, or of the generator
+		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "", "Nodes": "",
+	}
+	notDifferences := map[string]string{ // of an instant, or of use in between alone
+		"At": "", "IOThreads": "", "Observer": "", "Nodes": "", "Clients": "", "Memory": "", "FromNodes": "",
+	}
+	counted := func(n int64) (r results.Reading) {
+		v := reflect.ValueOf(&r).Elem()
+		for i := range v.NumField() {
+			switch field := v.Field(i); field.Interface().(type) {
+			case int64:
+				field.SetInt(n)
+			case *int64:
+				field.Set(reflect.ValueOf(&n))
+			case *float64:
+				x := float64(n)
+				field.Set(reflect.ValueOf(&x))
+			case map[string]int64:
+				field.Set(reflect.ValueOf(map[string]int64{"get": n}))
+			}
+		}
+		return r
+	}
+	sum := reflect.ValueOf(add(counted(3), counted(4)))
+	delta := reflect.ValueOf(*counted(9).Since(counted(2), 1))
+	for i := range sum.NumField() {
+		name := sum.Type().Field(i).Name
+		if _, left := notOfNodes[name]; !left && figure(sum.Field(i)) != 7 {
+			t.Errorf("%s of two nodes is %v, want 3 + 4", name, figure(sum.Field(i)))
+		}
+		if _, left := notDifferences[name]; left {
+			continue
+		}
+		if f := delta.FieldByName(name); !f.IsValid() || figure(f) != 7 {
+			t.Errorf("%s in between is not 9 − 2", name)
+		}
+	}
+}
+
+func figure(v reflect.Value) float64 {
+	switch n := v.Interface().(type) {
+	case int64:
+		return float64(n)
+	case *int64:
+		if n != nil {
+			return float64(*n)
+		}
+	case *float64:
+		if n != nil {
+			return *n
+		}
+	case map[string]int64:
+		return float64(n["get"])
+	}
+	return 0
+}
