@@ -110,6 +110,9 @@ func TestRightsToMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := report.Runs[0]
+	if run.Server.Window == nil || run.Server.Peak == nil || report.Floors == nil {
+		t.Fatalf("no readings: window %v, peak %v, floors %v, %v, %q", run.Server.Window, run.Server.Peak, report.Floors, run.Invalid, run.Failure)
+	}
 	if entries > 0 || run.Server.Window.CPU == nil || run.Server.Window.Calls == nil || run.Server.Peak.Subscriptions == nil ||
 		run.Safety.LeftoverCount == nil || report.Floors.EvalP50 == nil || len(run.Errors) > 0 {
 		t.Errorf("%d things refused; server %+v, floors %+v, errors %v", entries, run.Server.Window, report.Floors, run.Errors)
