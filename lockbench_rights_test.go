@@ -50,8 +50,9 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 			t.Fatalf("%s: %v", strategy, err)
 		}
 		run := report.Runs[0]
-		if !run.Valid() || run.Speed.Acquisitions == 0 || run.Safety.Overlaps > 0 {
-			t.Errorf("%s: invalid %q, %d acquisitions", strategy, run.Invalid, run.Speed.Acquisitions)
+		// That so short a window is looked at in time no machine promises.
+		if run.Failure != "" || run.Speed.Acquisitions == 0 || run.Safety.Overlaps > 0 {
+			t.Errorf("%s: %q, %d acquisitions", strategy, run.Failure, run.Speed.Acquisitions)
 		}
 		if report.Floors.PingP50 == nil || (report.Floors.EvalP50 == nil) != (strategy != "spin") {
 			t.Errorf("%s: floors %+v", strategy, report.Floors)

@@ -10,7 +10,7 @@ import (
 
 // attempts are how often something is played that the machine can spoil by standing
 // still, such as a lease that must not run out.
-const attempts = 5
+const attempts = 6
 
 // calmly has play find no fault, with a lease of that TTL. A fault that is found when
 // the machine has stood still for a good part of the TTL may not be the lock's: then it
