@@ -35,7 +35,8 @@ const (
 )
 
 // TestChaos takes four seconds, both locks at the same time, or as long as LOCKBENCH_CHAOS
-// says; then a cluster is among the deployments.
+// says; then a cluster is among the deployments. Four seconds are shorter than somebody may
+// wait, so that only a long run can find waits that are too long.
 func TestChaos(t *testing.T) {
 	length, soak := 4*time.Second, os.Getenv("LOCKBENCH_CHAOS")
 	if soak != "" {
@@ -59,7 +60,7 @@ func TestChaos(t *testing.T) {
 				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {
 					c := newChaos(t, d, trial.Variant(t, name).Open)
 					c.play(min(time.Until(end), longestRound))
-					sum.add(c.judge(soak != ""))
+					sum.add(c.judge())
 				}
 			})
 		}
