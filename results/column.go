@@ -46,18 +46,13 @@ type Shown struct {
 
 // Columns are those of a group that a report has something to show in.
 func Columns(g Group, r *Report) []Shown {
-	var all []Shown
-	add := func(m Metric, columns []Column) {
-		for _, c := range columns {
-			if c.Group == g && (c.Shown == nil || c.Shown(r)) {
-				all = append(all, Shown{c, m})
-			}
+	shown := func(c Column) bool { return c.Group == g && (c.Shown == nil || c.Shown(r)) }
+	all := metricColumns(shown)
+	for _, c := range composites() {
+		if shown(c) {
+			all = append(all, Shown{Column: c})
 		}
 	}
-	for _, m := range Metrics() {
-		add(m, m.Columns)
-	}
-	add(Metric{}, composites())
 	slices.SortStableFunc(all, func(a, b Shown) int { return a.Place - b.Place })
 	return all
 }
@@ -67,10 +62,14 @@ func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ")
 
 // SafetyColumns are those of all that is counted for safety, whatever a report has of it.
 func SafetyColumns() []Shown {
+	return metricColumns(func(c Column) bool { return c.Group == SafetyGroup })
+}
+
+func metricColumns(wanted func(Column) bool) []Shown {
 	var all []Shown
 	for _, m := range Metrics() {
 		for _, c := range m.Columns {
-			if c.Group == SafetyGroup {
+			if wanted(c) {
 				all = append(all, Shown{c, m})
 			}
 		}

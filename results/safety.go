@@ -33,11 +33,11 @@ type Safety struct {
 	Broken []string `json:"broken_claims,omitempty" merge:"-"`
 }
 
-// Add counts in what was seen elsewhere in the same run, as Combine does.
-func (s *Safety) Add(other Safety) {
-	sum, err := Combine([]Safety{*s, other})
+// SumSafety puts together what was seen of the parts of one run, as Combine does.
+func SumSafety(parts []Safety) Safety {
+	sum, err := Combine(parts)
 	if err != nil {
 		panic(err) // a field without a tag
 	}
-	*s = sum
+	return sum
 }

@@ -297,11 +297,11 @@ func (k *Key) Grants() int64 {
 
 // Audit sums up what was seen on all keys.
 func Audit(keys []*Key) results.Safety {
-	var sum results.Safety
-	for _, k := range keys {
+	seen := make([]results.Safety, len(keys))
+	for i, k := range keys {
 		k.mu.Lock()
-		sum.Add(k.safety)
+		seen[i] = k.safety
 		k.mu.Unlock()
 	}
-	return sum
+	return results.SumSafety(seen)
 }

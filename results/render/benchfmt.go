@@ -20,6 +20,7 @@ import (
 // named in comments.
 func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
+	metrics := results.BenchMetrics()
 	for _, line := range [][2]string{
 		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", r.Redis.Release()},
 	} {
@@ -27,7 +28,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
 		}
 	}
-	for _, m := range results.BenchMetrics() {
+	for _, m := range metrics {
 		better, assume := "lower", ""
 		if m.Better == results.Higher {
 			better = "higher"
@@ -47,7 +48,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 			fmt.Fprintf(&b, "# %s, round %d, is left out: not one acquisition\n", name, run.Round)
 		default:
 			fmt.Fprintf(&b, "%s %d %s ns/op", name, run.Speed.Acquisitions, benchNumber(float64(run.WindowNS)/float64(run.Speed.Acquisitions)))
-			for _, m := range results.BenchMetrics() {
+			for _, m := range metrics {
 				if value, known := m.InBench(run); known {
 					fmt.Fprintf(&b, " %s %s", benchNumber(value), m.Bench.Unit)
 				}
