@@ -75,19 +75,15 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 // payOff gives up all that is left at Redis when the Locker is closed: the next release would
 // go to places of a process that is no longer there, if Redis has not noticed that yet.
 func (l *Locker) payOff() {
-	for {
+	var err error // after which a TTL has to do
+	for over := false; !over; {
 		l.mu.Lock()
 		due := slices.DeleteFunc(slices.Clone(l.debts), func(d *debt) bool { return d.answered })
-		l.hungUp = len(due) == 0
+		over = len(due) == 0 || err != nil
+		l.hungUp = over
 		l.mu.Unlock()
-		if len(due) == 0 {
-			return
-		}
-		if err := l.pay(context.Background(), due); err != nil { // then a TTL has to do
-			l.mu.Lock()
-			l.hungUp = true
-			l.mu.Unlock()
-			return
+		if !over {
+			err = l.pay(context.Background(), due)
 		}
 	}
 }

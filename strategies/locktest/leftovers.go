@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -40,16 +41,7 @@ func (s *stage) connections(o *outside) []map[string]string {
 	if err != nil {
 		s.notJudged("list the connections: %w", err)
 	}
-	var all []map[string]string
-	for line := range strings.Lines(list) {
-		c := map[string]string{}
-		for field := range strings.FieldsSeq(line) {
-			name, value, _ := strings.Cut(field, "=")
-			c[name] = value
-		}
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(replies.Clients(list))
 }
 
 // nothingLeft closes the instances and checks that no key, channel, connection or
