@@ -1,23 +1,30 @@
 package results
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // durations is a distribution under the name by which thresholds know it.
 type durations struct {
 	name string
-	noun string // of those whose 99th percentile every table has
 	of   func(Run) Distribution
 }
 
-func distributions() []durations {
-	return []durations{
-		{"handoff", "handoffs", handoffs},
-		{"hold", "", holds},
-		{"release", "", releases},
-		{"service", "", func(r Run) Distribution { return r.Waiting.Service }},
-		{"wait", "waits", waits},
-		{"wait_per_client", "", waitsPerClient},
+// distributions are those that metrics are percentiles of: wait, of wait_p99.
+func distributions() (all []durations) {
+	for _, m := range Metrics() {
+		if m.of == nil {
+			continue
+		}
+		name := m.Name[:strings.LastIndex(m.Name, "_p")]
+		if !slices.ContainsFunc(all, func(d durations) bool { return d.name == name }) {
+			all = append(all, durations{name, m.of})
+		}
 	}
+	slices.SortFunc(all, func(a, b durations) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 func waits(r Run) Distribution          { return r.Waiting.PerAcquisition }
@@ -31,10 +38,13 @@ func lateness(r Run) Distribution       { return r.Waiting.Lateness }
 // which would be no more than their maximum: "12 handoffs".
 func (s Summary) TooFew() []string {
 	var few []string
-	for _, kind := range distributions() {
+	for _, m := range Metrics() {
+		if m.noun == "" {
+			continue
+		}
 		for _, run := range s.Used {
-			if d := kind.of(run); kind.noun != "" && d.samples() > 0 && !d.enough(99) {
-				few = append(few, fmt.Sprintf("%d %s", d.samples(), kind.noun))
+			if d := m.of(run); d.samples() > 0 && !d.enough(m.percentile) {
+				few = append(few, fmt.Sprintf("%d %s", d.samples(), m.noun))
 				break
 			}
 		}

@@ -23,6 +23,7 @@ type Metric struct {
 	value      func(Run) *Figure
 	of         func(Run) Distribution
 	percentile float64
+	noun       string // of these durations, where tables have no percentile of too few: "waits"
 	// caution is what a verdict on the metric adds to its figure of these runs; nil is
 	// nothing.
 	caution func([]Run) string

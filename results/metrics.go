@@ -5,7 +5,7 @@ import "slices"
 // Metrics are all metrics, in the order in which exports write them: new ones come at the
 // end.
 func Metrics() []Metric {
-	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics(), laterMetrics(), herdMetrics())
+	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics(), herdMetrics(), laterMetrics())
 }
 
 // FindMetric is the metric of that name.
@@ -56,7 +56,7 @@ func speedMetrics() []Metric {
 			Name: "handoff_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
 			Columns:  in(SpeedGroup, 7, "handoff\np99"),
 			Compared: &Compared{Place: 6, Label: "handoff p99", Resolution: nanosecond}, Tracked: 7,
-			of: handoffs, percentile: 99,
+			of: handoffs, percentile: 99, noun: "handoffs",
 		},
 		{
 			Name: "release_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → its return",
@@ -87,7 +87,7 @@ func waitingMetrics() []Metric {
 			Name: "wait_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
 			Columns:  []Column{{Group: WaitingGroup, Heading: "per acq\np99"}, {Group: PageGroup, Place: 1, Heading: "wait p99"}},
 			Compared: &Compared{Place: 4, Label: "wait p99", Resolution: nanosecond}, Tracked: 4, Bench: &Bench{Place: 1, Unit: "p99-wait-ns/op"},
-			of: waits, percentile: 99,
+			of: waits, percentile: 99, noun: "waits",
 		},
 		{Name: "wait_p999", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 99.9},
 		{
@@ -309,6 +309,10 @@ func laterMetrics() []Metric {
 		{
 			Name: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor Redis used", Columns: in(SpreadGroup, 1, "foreign CPU\nof all"),
 			value: maybe(func(r Run) *float64 { return r.Generator.Foreign }),
+		},
+		{
+			Name: "service_p99", Unit: Nanoseconds, Better: Lower, Help: "start of an acquire → lease, from the start as it was made also in an open loop",
+			of: func(r Run) Distribution { return r.Waiting.Service }, percentile: 99,
 		},
 	}
 }

@@ -33,16 +33,14 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	if result.Fairness, err = r.recorder.Fairness(r.audit, r.waiters()); err != nil {
 		return result, err
 	}
-	if result.Speed, err = r.recorder.Speed(len(r.keys)); err != nil {
-		return result, err
-	}
-	result.Speed.Gap = r.gap(result.Speed)
+	result.Speed = r.recorder.Speed(len(r.keys))
 	if result.Waiting, err = r.recorder.Waiting(); err != nil {
 		return result, err
 	}
-	if result.Waiting.Lateness, err = r.recorder.Lateness(); err != nil {
+	if err := r.recorder.Distributions(result); err != nil {
 		return result, err
 	}
+	result.Speed.Gap = r.gap(result.Speed)
 	if r.shared() { // the next lease on a key may have been another process's
 		result.Speed.Handoff, result.Speed.Gap = results.Distribution{}, nil
 	}

@@ -106,9 +106,9 @@ func (c *Client) Turn(t Turn) {
 	switch {
 	case inside && t.Counted:
 		c.waited(t.Due, wait, true)
-		s.service.record(t.Granted - t.Asked)
+		s.kinds[Service].record(t.Granted - t.Asked)
 		if t.Grant.Handoff >= 0 {
-			s.handoff.record(t.Grant.Handoff)
+			s.kinds[Handoff].record(t.Grant.Handoff)
 		}
 		if t.Grant.Return > 0 {
 			s.returns.record(t.Grant.Return)
@@ -119,13 +119,13 @@ func (c *Client) Turn(t Turn) {
 		c.waited(t.Due, end-t.Due, false)
 	}
 	if t.Released >= w.Open && t.Released < end {
-		s.hold.record(t.Released - t.Granted)
+		s.kinds[Hold].record(t.Released - t.Granted)
 		if t.Hold > 0 {
 			s.overshoot.record(t.Released - t.Granted - t.Hold)
 		}
 	}
 	if t.Done < end {
-		s.release.record(t.Done - t.Released)
+		s.kinds[Release].record(t.Done - t.Released)
 	}
 	s.mu.Unlock()
 
@@ -174,9 +174,7 @@ func (c *Client) Started(due, free, asked int64) {
 	}
 	c.starts++
 	if free <= due {
-		c.shard.mu.Lock()
-		c.shard.lateness.record(max(0, asked-due))
-		c.shard.mu.Unlock()
+		c.Took(Lateness, min(due, asked), asked)
 	}
 	switch {
 	case asked-due <= lateness:

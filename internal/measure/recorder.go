@@ -53,12 +53,6 @@ func (r *Recorder) Starts() (all, late, behind int64) {
 	return all, late, behind
 }
 
-// Lateness summarises by how much the generator itself delayed an open loop's
-// starts in the window: those for which a client was free.
-func (r *Recorder) Lateness() (results.Distribution, error) {
-	return describe(allEnded(r.total(func(s *shard) *histogram { return s.lateness })))
-}
-
 // Overshoot is the median of how much longer holds took than was asked for, in
 // nanoseconds; nil without any.
 func (r *Recorder) Overshoot() *int64 {
@@ -72,25 +66,24 @@ func (r *Recorder) Overshoot() *int64 {
 
 // shard is what a part of the clients record into.
 type shard struct {
-	mu                     sync.Mutex
-	waits                  durations  // ns
-	byClient               durations  // the same, weighed; see results.Waiting
-	recent                 *histogram // ns, those ended since Recent was last called
-	hold, release, handoff *histogram // ns
-	service                *histogram // ns, waits from their actual start
-	overshoot              *histogram // ns, holds beyond what was asked for
-	lateness               *histogram // ns, open-loop starts behind their time with a client free
-	returns                *histogram // grants until the same client's next
+	mu        sync.Mutex
+	waits     durations             // ns
+	byClient  durations             // the same, weighed; see results.Waiting
+	recent    *histogram            // ns, those ended since Recent was last called
+	kinds     [kindCount]*histogram // ns
+	overshoot *histogram            // ns, holds beyond what was asked for
+	returns   *histogram            // grants until the same client's next
 }
 
 // NewRecorder makes the records of so many clients.
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 4*runtime.GOMAXPROCS(0), mostShards) {
-		r.shards = append(r.shards, &shard{
-			waits: newDurations(), byClient: newDurations(), recent: newRecent(), hold: newHistogram(), release: newHistogram(), handoff: newHistogram(),
-			returns: newHistogram(), service: newHistogram(), overshoot: newHistogram(), lateness: newHistogram(),
-		})
+		s := &shard{waits: newDurations(), byClient: newDurations(), recent: newRecent(), returns: newHistogram(), overshoot: newHistogram()}
+		for kind := range s.kinds {
+			s.kinds[kind] = newHistogram()
+		}
+		r.shards = append(r.shards, s)
 	}
 	r.clients = make([]*Client, clients)
 	for i := range r.clients {
@@ -110,8 +103,8 @@ func (r *Recorder) Drop(stuck []int) {
 	}
 }
 
-// Speed summarises throughput and the phases around it, over so many keys.
-func (r *Recorder) Speed(keys int) (results.Speed, error) {
+// Speed summarises throughput over so many keys.
+func (r *Recorder) Speed(keys int) results.Speed {
 	seconds := float64(r.window.Length()) / 1e9
 	var s results.Speed
 	var held int64
@@ -125,20 +118,7 @@ func (r *Recorder) Speed(keys int) (results.Speed, error) {
 		s.ServedPerSecond = float64(s.Served) / seconds
 		s.Utilisation = float64(held) / 1e9 / seconds / float64(keys)
 	}
-	var err error
-	for _, d := range []struct {
-		into *results.Distribution
-		of   func(*shard) *histogram
-	}{
-		{&s.Handoff, func(s *shard) *histogram { return s.handoff }},
-		{&s.Hold, func(s *shard) *histogram { return s.hold }},
-		{&s.Release, func(s *shard) *histogram { return s.release }},
-	} {
-		if *d.into, err = describe(allEnded(r.total(d.of))); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+	return s
 }
 
 // Waiting summarises the waits, per acquisition and per client.
@@ -155,14 +135,13 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 		}
 		w.PerClient.Count, w.PerClient.Censored = perAcquisition.Count, perAcquisition.Censored
 	}
-	w.Service, err = describe(allEnded(r.total(func(s *shard) *histogram { return s.service })))
 	for _, c := range r.clients {
 		w.GaveUp += c.gaveUp
 		if c.open {
 			w.Open++
 		}
 	}
-	return w, err
+	return w, nil
 }
 
 // perClient puts the time of each client that belongs to a wait which was not

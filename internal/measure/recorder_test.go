@@ -53,7 +53,7 @@ func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
 	if !b.Balanced || b.Wait != 1 || b.Hold != 1 {
 		t.Errorf("books %+v: want 1 s of waiting and 1 s of holding", b)
 	}
-	if u, _ := r.Speed(1); u.Utilisation != 0.5 || u.Acquisitions != 1 {
+	if u := r.Speed(1); u.Utilisation != 0.5 || u.Acquisitions != 1 {
 		t.Errorf("speed %+v", u)
 	}
 }
@@ -171,13 +171,13 @@ func TestPercentilesCanBeRecomputedFromTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speed, err := r.Speed(1)
-	if err != nil {
+	run := results.Run{Waiting: w}
+	if err := r.Distributions(&run); err != nil {
 		t.Fatal(err)
 	}
 	for name, d := range map[string]results.Distribution{
-		"per acquisition": w.PerAcquisition, "per client": w.PerClient, "service": w.Service,
-		"hold": speed.Hold, "release": speed.Release,
+		"per acquisition": w.PerAcquisition, "per client": w.PerClient, "service": run.Waiting.Service,
+		"hold": run.Speed.Hold, "release": run.Speed.Release,
 	} {
 		s, err := d.Survival()
 		if err != nil {
@@ -317,5 +317,23 @@ func BenchmarkTurn(b *testing.B) {
 		c.Turn(Turn{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})
 		c.Thought(now+3000, now+4000)
 		now += 4000
+	}
+}
+
+// Each kind of duration has a distribution of its own in the document.
+func TestEveryKindHasItsPlace(t *testing.T) {
+	r := NewRecorder(planned(0), 1)
+	for kind := range kindCount {
+		r.Client(0).Took(kind, 2*second, 2*second+1000*(1+int64(kind)))
+		r.Client(0).Took(kind, 0, second/2) // before the window
+	}
+	var run results.Run
+	if err := r.Distributions(&run); err != nil {
+		t.Fatal(err)
+	}
+	for kind, place := range places() {
+		if d := place(&run); d.Count != 1 || d.Max.NS != 1000*(1+int64(kind)) {
+			t.Errorf("kind %d: %+v", kind, d)
+		}
 	}
 }
