@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/local"
@@ -64,7 +65,7 @@ const roundTrips = 300
 
 // measureRoundTrips times commands one after the other on one connection.
 func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors) error {
-	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":floors", 1, nil)
+	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":floors", 1, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -80,7 +81,7 @@ func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors)
 	key := fmt.Sprintf("%s{%s:floor}", engine.Prefix, s.id)
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
 	scripts := script.Load(ctx, client).Err()
-	if scripts != nil && engine.Refused(scripts) == "" {
+	if scripts != nil && servers.Refused(scripts) == "" {
 		return fmt.Errorf("load the floor's script: %w", scripts)
 	}
 	for _, f := range []struct {
@@ -102,7 +103,7 @@ func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors)
 		for range roundTrips {
 			start := time.Now()
 			if err := f.do(); err != nil {
-				if ctx.Err() != nil || engine.Refused(err) != "" {
+				if ctx.Err() != nil || servers.Refused(err) != "" {
 					return nil
 				}
 				return fmt.Errorf("measure the round trip: %w", err)

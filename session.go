@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -103,7 +104,7 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 }
 
 // target is the server as the engine sees it.
-func (s *session) target() engine.Target {
+func (s *session) target() store.Target {
 	if s.server == nil {
 		return nil
 	}

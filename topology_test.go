@@ -9,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // onFive stands for a strategy that needs a quorum; it is spin in all else.
@@ -19,7 +20,7 @@ func init() {
 	}
 	strategies.Register(strategies.Info{
 		Name: "on-five", Summary: "needs five nodes", Capacity: 1, Nodes: 5, Claims: strategies.Claims{Exclusion: true},
-	}, struct{}{}, func(config strategies.Config, _ struct{}) (strategies.Locker, error) { return spin.Open(config) })
+	}, struct{}{}, func(config goredis.Config, _ struct{}) (strategies.Locker, error) { return goredis.Open(spin, config) })
 }
 
 // Each topology runs what fits it and says why the others are left out.

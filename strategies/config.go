@@ -1,18 +1,15 @@
 package strategies
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// Config is what every strategy's constructor takes, beside its own options.
-type Config struct {
-	Nodes  []Node        // one for most, N independent ones for a quorum
+// ConfigOf is what every strategy's constructor takes, beside its own options. N is how
+// its store is reached: for Redis a goredis.Node, a go-redis client with its options.
+type ConfigOf[N any] struct {
+	Nodes  []N           // one for most, N independent ones for a quorum
 	Prefix string        // put before every key it is asked to lock
 	TTL    time.Duration // how long a lease lasts when its holder dies
 	// Callers is the number of clients expected to use the Locker at a time, a
@@ -23,10 +20,10 @@ type Config struct {
 
 // Validate returns every fault that would keep a strategy that needs that many
 // nodes from working, joined.
-func (c Config) Validate(nodes int) error {
+func (c ConfigOf[N]) Validate(nodes int) error {
 	var faults []error
 	if len(c.Nodes) < nodes {
-		faults = append(faults, fmt.Errorf("it needs %d Redis nodes, there are %d", nodes, len(c.Nodes)))
+		faults = append(faults, fmt.Errorf("it needs %d nodes, there are %d", nodes, len(c.Nodes)))
 	}
 	if nodes > 0 && c.TTL < time.Millisecond {
 		faults = append(faults, fmt.Errorf("the TTL must be at least 1ms, not %v", c.TTL))
@@ -34,28 +31,34 @@ func (c Config) Validate(nodes int) error {
 	return errors.Join(faults...)
 }
 
-// Key returns the lock's key as it stands in Redis.
-func (c Config) Key(key string) string { return c.Prefix + key }
+// Key returns the lock's key as it stands in the store.
+func (c ConfigOf[N]) Key(key string) string { return c.Prefix + key }
 
-// Node is one Redis: the client to use and the options it was made from, so
-// that a strategy can open a pool of its own and a peer dial with its own
-// library. The client belongs to the caller.
-type Node struct {
-	Client  redis.UniversalClient
-	Options *redis.UniversalOptions
+// Config is a ConfigOf any store, as the registry passes it on.
+type Config = ConfigOf[any]
+
+// Untyped is the same for Variant.Open, which does not know the store.
+func (c ConfigOf[N]) Untyped() Config {
+	return converted(c, func(node N) any { return node })
 }
 
-// Dial opens another client to the same node, with changed options. The caller
-// closes it.
-func (n Node) Dial(change func(*redis.UniversalOptions)) redis.UniversalClient {
-	options := *n.Options
-	change(&options)
-	return redis.NewUniversalClient(&options)
+// typed is the Config of the store that a strategy was made for.
+func typed[N any](c Config) (ConfigOf[N], error) {
+	var fault error
+	config := converted(c, func(node any) N {
+		n, ok := node.(N)
+		if !ok {
+			fault = fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
+		}
+		return n
+	})
+	return config, fault
 }
 
-// Dialer opens a connection to Redis, as UniversalOptions.Dialer does.
-type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// Through makes a Dialer of another whose connections take a detour: one that
-// breaks or delays them on purpose.
-type Through = func(Dialer) Dialer
+func converted[From, To any](c ConfigOf[From], convert func(From) To) ConfigOf[To] {
+	to := ConfigOf[To]{Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers, Probe: c.Probe}
+	for _, node := range c.Nodes {
+		to.Nodes = append(to.Nodes, convert(node))
+	}
+	return to
+}

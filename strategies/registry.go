@@ -26,8 +26,8 @@ var registry struct {
 // with their default values (struct{}{} for none): exported fields with the tags
 // `opt:"name"` and `help:"what it does"`. They are durations, strings, numbers or bools, or
 // have an UnmarshalText. Define panics on a name that is malformed and on options that
-// cannot be set.
-func Define[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) Strategy {
+// cannot be set. open takes the Config of its store, such as goredis.Config.
+func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
 	return Strategy{
 		Info:    info,
@@ -38,13 +38,19 @@ func Define[O any, L Locker](info Info, defaults O, open func(Config, O) (L, err
 			}
 			return info
 		},
-		open: func(c Config, options any) (Locker, error) { return open(c, options.(O)) },
+		open: func(c Config, options any) (Locker, error) {
+			config, err := typed[N](c)
+			if err != nil {
+				return nil, err
+			}
+			return open(config, options.(O))
+		},
 	}
 }
 
 // Register makes a lock of one's own known by info.Name: Define and RegisterStrategy in one.
 // It is meant for init functions and main, and panics on what either of them refuses.
-func Register[O any, L Locker](info Info, defaults O, open func(Config, O) (L, error)) {
+func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))
 }
 
@@ -80,9 +86,9 @@ func checkName(name string) {
 // Unlisted makes a variant of a strategy that is not registered: it can be run,
 // and nobody finds it by name. It has no options, and like Define it panics on
 // a malformed name.
-func Unlisted[L Locker](info Info, open func(Config) (L, error)) Variant {
+func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Variant {
 	none := struct{}{}
-	s := Define(info, none, func(c Config, _ struct{}) (L, error) { return open(c) })
+	s := Define(info, none, func(c ConfigOf[N], _ struct{}) (L, error) { return open(c) })
 	return Variant{Strategy: s, decoded: none}
 }
 

@@ -126,8 +126,8 @@ func TestConfigNamesEveryFault(t *testing.T) {
 		{strategies.Config{}, 0, nil},
 		{strategies.Config{}, 1, []string{"nodes", "TTL"}},
 		{strategies.Config{TTL: time.Second}, 3, []string{"nodes"}},
-		{strategies.Config{TTL: time.Microsecond, Nodes: make([]strategies.Node, 1)}, 1, []string{"TTL"}},
-		{strategies.Config{TTL: time.Second, Nodes: make([]strategies.Node, 2)}, 1, nil},
+		{strategies.Config{TTL: time.Microsecond, Nodes: make([]any, 1)}, 1, []string{"TTL"}},
+		{strategies.Config{TTL: time.Second, Nodes: make([]any, 2)}, 1, nil},
 	} {
 		err := test.config.Validate(test.nodes)
 		if (err == nil) != (test.want == nil) {

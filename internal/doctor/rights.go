@@ -64,7 +64,7 @@ func (e examination) unmeasured(ctx context.Context) []string {
 			{"+scan", []any{"SCAN", "0", "COUNT", "1"}},
 			{"+pubsub|channels", []any{"PUBSUB", "CHANNELS", engine.Prefix + "none"}},
 		} {
-			if err := client.Do(ctx, ask.words...).Err(); engine.Refused(err) == "NOPERM" {
+			if err := client.Do(ctx, ask.words...).Err(); servers.Refused(err) == "NOPERM" {
 				missing = append(missing, ask.right)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -120,7 +121,7 @@ func (d *disturbance) schedule(f *fault) {
 			}
 			d.mu.Lock()
 			f.missed = append(f.missed, err.Error())
-			f.spared = errors.Is(err, ErrNoTarget)
+			f.spared = errors.Is(err, store.ErrNoTarget)
 			d.mu.Unlock()
 		}
 		if f.spec.Every == 0 || d.ctx.Err() != nil {
@@ -135,7 +136,7 @@ func (d *disturbance) bring(f *fault) error {
 		return d.bringToClient(f)
 	}
 	r := d.run
-	blow, err := r.Faults.Prepare(d.ctx, f.spec, Scene{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})
+	blow, err := r.Faults.Prepare(d.ctx, f.spec, store.Scene{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})
 	if err != nil {
 		return err
 	}
@@ -145,19 +146,19 @@ func (d *disturbance) bring(f *fault) error {
 
 // strike has a fault of the servers come about and returns when it is over. What
 // cannot be undone ends the run.
-func (d *disturbance) strike(f *fault, blow Blow) {
+func (d *disturbance) strike(f *fault, blow store.Blow) {
 	always := context.WithoutCancel(d.ctx)
-	s := d.begin(f, every, d.run.clock.Now(), blow.Outage != NoOutage)
+	s := d.begin(f, every, d.run.clock.Now(), blow.Outage != store.NoOutage)
 	d.lasts(s)
 	failed := blow.Hit(always)
-	if blow.Outage == Briefly {
+	if blow.Outage == store.Briefly {
 		d.resume(s, d.run.clock.Now())
 	}
 	if blow.End != nil {
 		pause.Plain(d.ctx.Done(), time.Duration(f.spec.For))
 		failed = errors.Join(failed, blow.End(always))
 	}
-	if blow.Outage == Throughout {
+	if blow.Outage == store.Throughout {
 		d.resume(s, d.run.clock.Now())
 	}
 	d.ends(s)

@@ -81,7 +81,7 @@ func (r *run) verify(ctx context.Context) []string {
 		r.unseen = true // among what the others still use
 	}
 	r.closeNodes()
-	for _, connection := range r.settle(ctx, r.name, func(l Leftovers) []string { return l.Connections }) {
+	for _, connection := range r.settle(ctx, r.name, func(l results.Leftovers) []string { return l.Connections }) {
 		left = append(left, "connection "+connection)
 	}
 	return left
@@ -89,7 +89,7 @@ func (r *run) verify(ctx context.Context) []string {
 
 // undeclared names the keys that the strategy does not leave on purpose, and the
 // channels still subscribed to.
-func (r *run) undeclared(l Leftovers) []string {
+func (r *run) undeclared(l results.Leftovers) []string {
 	var names []string
 	for _, key := range l.Keys {
 		if !r.declared(key) {
@@ -107,7 +107,7 @@ func (r *run) undeclared(l Leftovers) []string {
 const settling = 2 * time.Second
 
 // settle looks for leftovers until there are none, or they stay.
-func (r *run) settle(ctx context.Context, name string, pick func(Leftovers) []string) []string {
+func (r *run) settle(ctx context.Context, name string, pick func(results.Leftovers) []string) []string {
 	if r.dead.Load() {
 		r.unseen = true
 		return nil

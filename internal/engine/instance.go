@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -17,8 +18,8 @@ import (
 
 // instance is one application instance: its own connections, its own Locker.
 type instance struct {
-	nodes  []strategies.Node
-	closed bool // the nodes' clients are
+	store  store.Instance // nil for a strategy that lives in the process
+	closed bool           // the store is
 	locker strategies.Locker
 	trier  strategies.Trier       // nil unless the workload is a try-lock
 	atomic strategies.Incrementer // nil for a lock
@@ -33,11 +34,11 @@ func (r *run) open(ctx context.Context) error {
 		i := &instance{probe: &strategies.Probe{}}
 		r.instances = append(r.instances, i)
 		if r.remote() {
-			nodes, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize(), r.detour(number))
+			connected, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize(), r.detour(number))
 			if err != nil {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
 			}
-			i.nodes = nodes
+			i.store = connected
 		}
 		if err := r.openLocker(ctx, i); err != nil {
 			return err
@@ -47,7 +48,7 @@ func (r *run) open(ctx context.Context) error {
 }
 
 // detour is the way of an instance to Redis.
-func (r *run) detour(instance int) strategies.Through {
+func (r *run) detour(instance int) store.Through {
 	if r.Faults == nil {
 		return r.sockets.through
 	}
@@ -55,12 +56,16 @@ func (r *run) detour(instance int) strategies.Through {
 	if detour == nil {
 		return r.sockets.through
 	}
-	return func(dial strategies.Dialer) strategies.Dialer { return r.sockets.through(detour(dial)) }
+	return func(dial store.Dialer) store.Dialer { return r.sockets.through(detour(dial)) }
 }
 
 func (r *run) openLocker(ctx context.Context, i *instance) error {
+	var nodes []any
+	if i.store != nil {
+		nodes = i.store.Nodes()
+	}
 	locker, err := r.Strategy.Open(strategies.Config{
-		Nodes:   i.nodes,
+		Nodes:   nodes,
 		Prefix:  Prefix,
 		TTL:     time.Duration(r.Workload.TTL),
 		Callers: r.Workload.ClientsPerInstance(),
@@ -112,13 +117,11 @@ func (r *run) closeLockers() {
 // closeNodes hangs up the command pools.
 func (r *run) closeNodes() {
 	for _, i := range r.instances {
-		if i.closed {
+		if i.closed || i.store == nil {
 			continue
 		}
-		for _, n := range i.nodes {
-			if err := n.Client.Close(); err != nil {
-				r.errors.add(fmt.Errorf("close connections: %w", err))
-			}
+		if err := i.store.Close(); err != nil {
+			r.errors.add(fmt.Errorf("close connections: %w", err))
 		}
 		i.closed = true
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // interrupting is a Target that has the run interrupted just as it looks.
 type interrupting struct {
-	engine.Target
+	store.Target
 	measuring atomic.Bool
 	interrupt func()
 }

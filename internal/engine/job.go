@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -37,7 +38,7 @@ const Prefix = "lockbench:"
 type Job struct {
 	Strategy strategies.Variant
 	Workload workloads.Spec
-	Target   Target // nil will do for strategies that need no nodes
+	Target   store.Target // nil will do for strategies that need no nodes
 
 	Session string // identifies the keys and connections of all runs of a session
 	Number  int    // of the run in the session
@@ -55,7 +56,7 @@ type Job struct {
 	// VirtualTime says that the run takes place in a bubble of testing/synctest, where
 	// the time package's timers are the only ones that go.
 	VirtualTime bool
-	Faults      Faults // nil will do for a workload that has none but those of clients
+	Faults      store.Faults // nil will do for a workload that has none but those of clients
 
 	// misread is what the clock is taken to show at the start of a release; nil but
 	// in a test, which plants a fault here.
@@ -264,7 +265,7 @@ func (r *run) probes() strategies.ProbeCounts {
 // leaves on purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
-		return key == counterOf(k) || key == floorOf(counterOf(k)) || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
+		return key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":") || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
 			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
 		})
 	})

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -19,7 +18,7 @@ type sight struct {
 	readings int64 // taken so far
 	grants   int64
 	probes   strategies.ProbeCounts
-	pools    redis.PoolStats
+	pools    store.Pools
 	health   measure.Health
 }
 
@@ -33,12 +32,11 @@ type observed struct {
 func (r *run) look(ctx context.Context) *sight {
 	s := &sight{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
 	for _, i := range r.instances {
-		for _, n := range i.nodes {
-			if p := n.Client.PoolStats(); p != nil {
-				s.pools.WaitCount += p.WaitCount
-				s.pools.WaitDurationNs += p.WaitDurationNs
-				s.pools.Timeouts += p.Timeouts
-			}
+		if i.store != nil {
+			p := i.store.Pools()
+			s.pools.Waits += p.Waits
+			s.pools.WaitedNS += p.WaitedNS
+			s.pools.Timeouts += p.Timeouts
 		}
 	}
 	return s

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // sockets are a run's connections. Whoever waits for a server that is gone, in a library
@@ -23,8 +23,8 @@ type sockets struct {
 // fewest are not worth looking through.
 const fewest = 1024
 
-// through is a strategies.Through. It leaves connections as they are.
-func (s *sockets) through(dial strategies.Dialer) strategies.Dialer {
+// through is a store.Through. It leaves connections as they are.
+func (s *sockets) through(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {

@@ -96,9 +96,9 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 		GCCount:       spent.GCCycles,
 		GCPauseNS:     int64(spent.GCPause),
 		GCCPUSeconds:  spent.GCCPU,
-		PoolWaits:     int64(to.pools.WaitCount - from.pools.WaitCount),
-		PoolWaitNS:    to.pools.WaitDurationNs - from.pools.WaitDurationNs,
-		PoolTimeouts:  int64(to.pools.Timeouts - from.pools.Timeouts),
+		PoolWaits:     to.pools.Waits - from.pools.Waits,
+		PoolWaitNS:    to.pools.WaitedNS - from.pools.WaitedNS,
+		PoolTimeouts:  to.pools.Timeouts - from.pools.Timeouts,
 		PeakRSS:       measure.PeakRSS(),
 	}
 	r.others(result, from, to)

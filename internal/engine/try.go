@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -44,7 +42,7 @@ func (j Job) Try(ctx context.Context) error {
 		err = r.tryOnce(ctx)
 	}
 	switch {
-	case Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
+	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
 		err = r.missing(always, err, !ready)
 	default:
 		err = nil
@@ -79,13 +77,13 @@ func (r *run) tryOnce(ctx context.Context) error {
 		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
 	}
 	if r.Workload.Work == workloads.WorkCounter {
-		counter := r.resource(first.nodes[0].Client, counterOf(key), lease)
-		n, err := counter.read(ctx)
-		faults = append(faults, err, counter.write(ctx, n))
+		counter := r.counter(first, 0, lease)
+		n, err := counter.Read(ctx)
+		faults = append(faults, err, counter.Write(ctx, n))
 	}
 	faults = append(faults, lease.Release(ctx))
 	waiting := ctx
-	if Refused(errors.Join(faults...)) != "" { // it may never be granted
+	if r.Target.Refused(errors.Join(faults...)) != "" { // it may never be granted
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, tryParking)
 		defer cancel()
@@ -96,55 +94,28 @@ func (r *run) tryOnce(ctx context.Context) error {
 	case <-waiting.Done():
 		faults = append(faults, waiting.Err())
 	}
-	return firstRefusal(faults)
+	return r.firstRefusal(faults)
 }
 
 // firstRefusal is the error that says what a server refused, else any other.
-func firstRefusal(faults []error) error {
+func (r *run) firstRefusal(faults []error) error {
 	for _, err := range faults {
-		if Refused(err) != "" {
+		if r.Target.Refused(err) != "" {
 			return err
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// refusals are how the replies begin by which a server says that it will not have
-// anybody, or this user, do that now.
-var refusals = []string{"NOPERM", "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN"}
-
-// Refused is the code of the reply by which a server refused, NOPERM for a right that is
-// missing; "" for any other error. Scripts put the code into the middle of a sentence.
-func Refused(err error) string {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return ""
-	}
-	text := reply.Error()
-	for _, code := range refusals {
-		if strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ") {
-			return code
-		}
-	}
-	if strings.Contains(text, "unknown command") || strings.Contains(text, "Unknown Redis command") {
-		return "ERR"
-	}
-	for _, words := range []string{"has no permissions", "The user executing the script can't"} {
-		if strings.Contains(text, words) {
-			return "NOPERM"
-		}
-	}
-	return ""
-}
-
 // missing says what the servers refused, and for a right which. Of one that was not told
 // in words, only a right that is missing for certain is a fault, or a lock that does not
 // even get ready: its run would wait for ever.
 func (r *run) missing(ctx context.Context, err error, unready bool) error {
-	code := Refused(err)
+	code := r.Target.Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	if code == "" || code == "NOPERM" && len(rights) == 0 { // of a script's commands Redis does not name the one
-		rights = r.lacking(ctx, err.Error())
+	unnamed := code == "" || r.Target.Unauthorised(code) && len(rights) == 0 // Redis names no command of a script
+	if first := r.instances[0].store; unnamed && first != nil {
+		rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())
 	}
 	name := r.Strategy.Name()
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -39,15 +40,15 @@ func (d *disturbance) victim(clients int) (*victim, error) {
 	v := &victim{
 		run:      r,
 		instance: &instance{probe: &strategies.Probe{}},
-		wire:     newWire(),
+		wire:     newWire(r.Target.Commands),
 		random:   rand.New(rand.NewPCG(uint64(r.Workload.Seed), uint64(r.Round)<<32|strangers|uint64(d.victims.Add(1)))),
 		waiter:   measure.NewWaiter(r.Workload.Clients),
 	}
-	nodes, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
+	connected, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
 	if err != nil {
 		return nil, fmt.Errorf("connect the victim: %w", err)
 	}
-	v.instance.nodes = nodes
+	v.instance.store = connected
 	err = r.openLocker(d.ctx, v.instance)
 	if err != nil {
 		v.bury()
@@ -84,9 +85,7 @@ func (v *victim) bury() {
 		if v.instance.locker != nil {
 			_ = v.instance.locker.Close()
 		}
-		for _, n := range v.instance.nodes {
-			_ = n.Client.Close()
-		}
+		_ = v.instance.store.Close()
 	})
 }
 
@@ -133,19 +132,19 @@ func (v *victim) acquire(ctx context.Context) error {
 }
 
 // counter is what it works on; nil where the workload has none.
-func (v *victim) counter() resource {
+func (v *victim) counter() store.Counter {
 	if v.run.Workload.Work != workloads.WorkCounter {
 		return nil
 	}
-	return v.run.resource(v.instance.nodes[0].Client, counterOf(v.run.keys[v.key]), v.lease)
+	return v.run.counter(v.instance, v.key, v.lease)
 }
 
 // begin does the first half of its work. That it is refused shows in the second; a
 // victim that cannot do it releases.
 func (v *victim) begin(ctx context.Context) error {
 	if counter := v.counter(); counter != nil {
-		n, err := counter.read(v.run.control.release)
-		if err != nil && !errors.Is(err, errStale) {
+		n, err := counter.Read(v.run.control.release)
+		if err != nil && !errors.Is(err, store.ErrStale) {
 			v.release()
 			return err
 		}
@@ -159,10 +158,10 @@ func (v *victim) begin(ctx context.Context) error {
 func (v *victim) finish() {
 	r := v.run
 	if counter := v.counter(); counter != nil {
-		switch err := counter.write(r.control.release, v.read+1); {
+		switch err := counter.Write(r.control.release, v.read+1); {
 		case err == nil:
 			r.done[v.key].Add(1)
-		case errors.Is(err, errStale):
+		case errors.Is(err, store.ErrStale):
 			r.refused.Add(1)
 		default:
 			r.uncertain.Add(1)

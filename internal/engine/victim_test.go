@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/spin"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -49,7 +50,7 @@ var meddlers atomic.Int64
 func meddling(acquired, freed func(context.Context, redis.UniversalClient, string)) string {
 	var opened atomic.Int64
 	info := strategies.Info{Name: fmt.Sprintf("meddler%d", meddlers.Add(1)), Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true}}
-	strategies.Register(info, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) {
+	strategies.Register(info, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) {
 		locker, err := spin.Open(c, spin.Defaults())
 		if err != nil || opened.Add(1) <= 3 {
 			return locker, err

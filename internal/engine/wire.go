@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // errDead is what a crashed process would hear, could it still hear.
@@ -25,16 +24,19 @@ type wire struct {
 	going  chan struct{} // closed unless it is frozen
 	conns  map[*wireConn]struct{}
 	fuse   *fuse // nil without
+
+	commands func(written []byte) []string
 }
 
-func newWire() *wire {
-	w := &wire{going: make(chan struct{}), conns: map[*wireConn]struct{}{}}
+// newWire knows what goes over it by commands, see store.Protocol.
+func newWire(commands func(written []byte) []string) *wire {
+	w := &wire{commands: commands, going: make(chan struct{}), conns: map[*wireConn]struct{}{}}
 	close(w.going)
 	return w
 }
 
-// through is a strategies.Through.
-func (w *wire) through(dial strategies.Dialer) strategies.Dialer {
+// through is a store.Through.
+func (w *wire) through(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if err := w.await(ctx.Done()); err != nil {
 			return nil, fmt.Errorf("dial %s: %w", addr, errors.Join(err, ctx.Err()))
@@ -172,8 +174,8 @@ func (w *wire) blown(b []byte) bool {
 	if w.fuse == nil || w.dead {
 		return false
 	}
-	for _, name := range commandsIn(b) {
-		if slices.Contains(greetings, name) || slices.Contains(w.fuse.seen, name) {
+	for _, name := range w.commands(b) {
+		if slices.Contains(w.fuse.seen, name) {
 			continue
 		}
 		if len(w.fuse.seen) == w.fuse.commands {
@@ -184,57 +186,4 @@ func (w *wire) blown(b []byte) bool {
 		w.fuse.seen = append(w.fuse.seen, name)
 	}
 	return false
-}
-
-// greetings open a connection and are no part of an acquisition.
-var greetings = []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"}
-
-// commandsIn are the names of the commands in a piece of the Redis protocol, that
-// of a script with its digest. A piece that begins within a command has none.
-func commandsIn(b []byte) []string {
-	var names []string
-	for len(b) > 0 && b[0] == '*' {
-		count, rest, ok := length(b)
-		if !ok {
-			break
-		}
-		var words [][]byte
-		for range count {
-			size, after, ok := length(rest)
-			if !ok || len(after) < size+2 {
-				break
-			}
-			words = append(words, after[:size])
-			rest = after[size+2:]
-		}
-		if len(words) == 0 {
-			break
-		}
-		name := string(bytes.ToUpper(words[0]))
-		if (name == "EVALSHA" || name == "EVAL") && len(words) > 1 {
-			name += " " + string(words[1])
-		}
-		names = append(names, name)
-		if len(words) < count {
-			break
-		}
-		b = rest
-	}
-	return names
-}
-
-// length reads the number of a line such as *3 or $5, and what follows the line.
-func length(b []byte) (int, []byte, bool) {
-	end := bytes.Index(b, []byte("\r\n"))
-	if end < 2 {
-		return 0, nil, false
-	}
-	n := 0
-	for _, digit := range b[1:end] {
-		if digit < '0' || digit > '9' || n > 1<<20 {
-			return 0, nil, false
-		}
-		n = n*10 + int(digit-'0')
-	}
-	return n, b[end+2:], true
 }

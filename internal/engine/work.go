@@ -3,11 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -41,26 +39,25 @@ func (c *client) count(key int, until int64, lease strategies.Lease) error {
 	r := c.run
 	// Not the clients' own context: work begun is finished also when the run ends.
 	ctx := r.control.release
-	counter := counterOf(r.keys[key])
 	if increment := c.instance.atomic; increment != nil {
 		c.hold(until)
-		if err := increment.Increment(ctx, counter); err != nil {
+		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
 			return err
 		}
 		r.done[key].Add(1)
 		return nil
 	}
-	resource := r.resource(c.instance.nodes[0].Client, counter, lease)
-	n, err := resource.read(ctx)
+	counter := r.counter(c.instance, key, lease)
+	n, err := counter.Read(ctx)
 	if err == nil {
 		c.hold(until)
-		err = resource.write(ctx, n+1)
-		if err != nil && !errors.Is(err, errStale) {
+		err = counter.Write(ctx, n+1)
+		if err != nil && !errors.Is(err, store.ErrStale) {
 			r.uncertain.Add(1)
 		}
 	}
 	switch {
-	case errors.Is(err, errStale):
+	case errors.Is(err, store.ErrStale):
 		r.refused.Add(1)
 		return nil
 	case err != nil:
@@ -70,45 +67,14 @@ func (c *client) count(key int, until int64, lease strategies.Lease) error {
 	return nil
 }
 
-// resource is the counter as a holder reaches it.
-type resource interface {
-	read(ctx context.Context) (int64, error)
-	write(ctx context.Context, n int64) error
-}
-
-// resource checks tokens where there are some, and it is wanted.
-func (r *run) resource(server redis.UniversalClient, counter string, lease strategies.Lease) resource {
-	open := unguarded{server, counter}
-	fenced, _ := strategies.As[strategies.Fenced](lease)
-	switch {
-	case fenced == nil || r.Workload.Fence == workloads.FenceOff:
-		return open
-	case r.Workload.Fence == workloads.FenceWrites:
-		return writesGuarded{open, guarded{server, counter, fenced.FencingToken()}}
-	default:
-		return guarded{server, counter, fenced.FencingToken()}
+// counter is the one that a key's lock protects. It checks tokens where there are some,
+// and it is wanted.
+func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
+	name := counterOf(r.keys[key])
+	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
+		return through.store.Counter(name, r.Workload.Fence, fenced.FencingToken())
 	}
-}
-
-// unguarded is a resource that believes everybody.
-type unguarded struct {
-	server  redis.UniversalClient
-	counter string
-}
-
-func (u unguarded) read(ctx context.Context) (int64, error) {
-	n, err := u.server.Get(ctx, u.counter).Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, fmt.Errorf("read the counter: %w", err)
-	}
-	return n, nil
-}
-
-func (u unguarded) write(ctx context.Context, n int64) error {
-	if err := u.server.Set(ctx, u.counter, n, 0).Err(); err != nil {
-		return fmt.Errorf("write the counter: %w", err)
-	}
-	return nil
+	return through.store.Counter(name, workloads.FenceOff, 0)
 }
 
 // lostUpdates compares each counter with the increments made; nil where there
@@ -121,7 +87,7 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 	defer cancel()
 	var lost int64
 	for i, key := range r.keys {
-		n, err := unguarded{r.instances[0].nodes[0].Client, counterOf(key)}.read(ctx)
+		n, err := r.instances[0].store.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
 		if err != nil {
 			r.errors.add(err)
 			return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -62,7 +63,7 @@ const enough = 100
 
 // watch is an Observer, and Faults that it knows the end of.
 type watch struct {
-	engine.Faults
+	store.Faults
 	done func() // once there were enough; nil is never
 
 	mu       sync.Mutex
@@ -82,7 +83,7 @@ func (w *watch) Acquired(a engine.Acquisition) {
 	}
 }
 
-func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
+func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
 	blow, err := w.Faults.Prepare(ctx, fault, where)
 	last := &blow.End
 	if blow.End == nil {

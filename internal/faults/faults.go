@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Injector brings the faults of one run about. It is a engine.Faults.
+// Injector brings the faults of one run about. It is a store.Faults.
 type Injector struct {
 	server  *servers.Server
 	network *network // nil without faults of it
@@ -33,7 +32,7 @@ func New(server *servers.Server, all []workloads.Fault) *Injector {
 }
 
 // Detour leads through proxies where there are faults of the network.
-func (i *Injector) Detour(instance int) strategies.Through {
+func (i *Injector) Detour(instance int) store.Through {
 	if i.network == nil {
 		return nil
 	}
@@ -47,9 +46,9 @@ func (i *Injector) Close() {
 	}
 }
 
-// Prepare does what precedes a fault, see engine.Faults.
-func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
-	var blow engine.Blow
+// Prepare does what precedes a fault, see store.Faults.
+func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
+	var blow store.Blow
 	var err error
 	if fault.Kind().Place == workloads.OnNetwork {
 		blow, err = i.network.prepare(fault)
@@ -57,7 +56,7 @@ func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where eng
 		blow, err = i.prepareServer(ctx, fault, where)
 	}
 	if err != nil {
-		return engine.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+		return store.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
 	}
 	return blow, nil
 }
@@ -94,9 +93,9 @@ func (i *Injector) own(places []int) ([]servers.Own, error) {
 }
 
 // outage is how long locks cannot be had while these nodes are away.
-func (i *Injector) outage(most engine.Outage, places ...int) engine.Outage {
+func (i *Injector) outage(most store.Outage, places ...int) store.Outage {
 	if i.server.CanSpare(places...) {
-		return engine.NoOutage
+		return store.NoOutage
 	}
 	return most
 }

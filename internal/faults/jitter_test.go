@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -43,7 +43,7 @@ func trip(t *testing.T, server *redistest.Server, text string, enough func(short
 		return time.Since(began)
 	}
 	ping() // dials
-	blow, err := injector.Prepare(t.Context(), fault, engine.Scene{})
+	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,7 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -53,8 +52,8 @@ func newNetwork() *network {
 }
 
 // detour leads an instance's connections through its proxies.
-func (n *network) detour(instance int) strategies.Through {
-	return func(dial strategies.Dialer) strategies.Dialer {
+func (n *network) detour(instance int) store.Through {
+	return func(dial store.Dialer) store.Dialer {
 		return func(ctx context.Context, kind, addr string) (net.Conn, error) {
 			if kind != "tcp" {
 				return nil, fmt.Errorf("--fault: there is no network to disturb between here and %s %s", kind, addr)
@@ -105,15 +104,15 @@ func put(proxy *toxiproxy.Proxy, t toxic) error {
 }
 
 // blow puts a toxic on the network and takes it off again.
-func (n *network) blow(kind string, instances int, attributes map[string]any, outage engine.Outage) engine.Blow {
+func (n *network) blow(kind string, instances int, attributes map[string]any, outage store.Outage) store.Blow {
 	n.mu.Lock()
 	n.made++
 	t := toxic{name: fmt.Sprintf("%s %d ", kind, n.made), kind: kind, instances: instances, attributes: attributes}
 	n.mu.Unlock()
 	if instances > 0 {
-		outage = engine.NoOutage
+		outage = store.NoOutage
 	}
-	return engine.Blow{
+	return store.Blow{
 		Outage: outage,
 		Hit: func(context.Context) error {
 			n.mu.Lock()
@@ -157,9 +156,9 @@ func (n *network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 
 // halfOpen has every connection that there is go silent, on both sides, as when
 // something on the way has forgotten it; in the end they are closed. New ones work.
-func (n *network) halfOpen(instances int) engine.Blow {
+func (n *network) halfOpen(instances int) store.Blow {
 	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
-	return engine.Blow{
+	return store.Blow{
 		Hit: func(context.Context) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -190,22 +189,22 @@ func (n *network) stopRetired() {
 }
 
 // prepare is a fault of the network.
-func (n *network) prepare(f workloads.Fault) (engine.Blow, error) {
+func (n *network) prepare(f workloads.Fault) (store.Blow, error) {
 	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
 	case workloads.Latency:
-		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, engine.NoOutage), nil
+		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
 	case workloads.Bandwidth:
-		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, engine.NoOutage), nil
+		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, store.NoOutage), nil
 	case workloads.Reset:
-		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, engine.Throughout), nil
+		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, store.Throughout), nil
 	case workloads.Partition:
 		// What is sent meanwhile is not lost but late, as with TCP's retransmissions.
-		return n.blow(held, f.Instances, map[string]any{}, engine.Throughout), nil
+		return n.blow(held, f.Instances, map[string]any{}, store.Throughout), nil
 	case workloads.HalfOpen:
 		return n.halfOpen(f.Instances), nil
 	}
-	return engine.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
+	return store.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
 }
 
 // close ends the proxies with whatever still goes through them.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Who loses patience in a partition closes his connection, and does not read any more
@@ -32,7 +32,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	}
 	gone, patient := subscribe(), subscribe()
 	defer patient.Close()
-	blow, err := injector.Prepare(t.Context(), fault, engine.Scene{})
+	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // prepareServer is a fault of the servers.
-func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where engine.Scene) (engine.Blow, error) {
+func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
 	switch fault.Name {
 	case workloads.Kill:
 		return i.kill(ctx, []int{i.place(fault)}, fault.Data)
@@ -40,25 +40,25 @@ func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, whe
 	case workloads.NodeExpireEarly:
 		return i.expire(ctx, several(fault), where.Mark)
 	}
-	return engine.Blow{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
+	return store.Blow{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
 }
 
 // kill ends nodes; they come back empty, or with what they had just before.
-func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (engine.Blow, error) {
+func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (store.Blow, error) {
 	own, err := i.own(places)
 	if err != nil {
-		return engine.Blow{}, err
+		return store.Blow{}, err
 	}
 	back := servers.Own.Restart
 	if data == workloads.DataKeep {
 		back = servers.Own.RestartWithData
 		if err := each(own, servers.Own.Save)(ctx); err != nil {
-			return engine.Blow{}, err
+			return store.Blow{}, err
 		}
 	}
-	return engine.Blow{
+	return store.Blow{
 		Hit: each(own, servers.Own.Kill), End: each(own, back),
-		Outage: i.outage(engine.Throughout, places...), Loses: i.counts(places),
+		Outage: i.outage(store.Throughout, places...), Loses: i.counts(places),
 	}, nil
 }
 
@@ -67,51 +67,51 @@ func (i *Injector) counts(places []int) bool {
 	return i.server.Topology().Kind != servers.Independent || slices.Contains(places, 0)
 }
 
-func (i *Injector) restartEmpty(places []int) (engine.Blow, error) {
+func (i *Injector) restartEmpty(places []int) (store.Blow, error) {
 	own, err := i.own(places)
-	return engine.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(engine.Briefly, places...), Loses: i.counts(places)}, err
+	return store.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(store.Briefly, places...), Loses: i.counts(places)}, err
 }
 
 // pause stops nodes with all their connections open.
-func (i *Injector) pause(places []int) (engine.Blow, error) {
+func (i *Injector) pause(places []int) (store.Blow, error) {
 	own, err := i.own(places)
-	return engine.Blow{
-		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(engine.Throughout, places...),
+	return store.Blow{
+		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(store.Throughout, places...),
 	}, err
 }
 
 // failover kills the primary when a replica has heard nothing of it for a while,
 // and promotes that replica. The old primary comes back as a replica of the new.
-func (i *Injector) failover(ctx context.Context, lag time.Duration) (engine.Blow, error) {
+func (i *Injector) failover(ctx context.Context, lag time.Duration) (store.Blow, error) {
 	old, heir := i.server.Primary(), 0
 	if old == 0 {
 		heir = 1
 	}
 	own, err := i.own([]int{old, heir})
 	if err != nil {
-		return engine.Blow{}, err
+		return store.Blow{}, err
 	}
 	if err := i.server.Detach(ctx, heir); err != nil {
-		return engine.Blow{}, err
+		return store.Blow{}, err
 	}
 	select {
 	case <-time.After(lag):
 	case <-ctx.Done():
-		return engine.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
+		return store.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
 	}
-	return engine.Blow{
+	return store.Blow{
 		Hit:    func(ctx context.Context) error { return i.server.Failover(ctx, heir) },
 		End:    own[0].Restart,
-		Outage: engine.Briefly,
+		Outage: store.Briefly,
 		Loses:  true,
 	}, nil
 }
 
 // clientPause has a node carry out nothing. It does not listen to a CLIENT UNPAUSE
 // either, so that the end is waited for.
-func (i *Injector) clientPause(place int, lasts time.Duration) engine.Blow {
+func (i *Injector) clientPause(place int, lasts time.Duration) store.Blow {
 	var over time.Time
-	return engine.Blow{
+	return store.Blow{
 		Hit: func(ctx context.Context) error {
 			over = time.Now().Add(lasts)
 			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
@@ -122,7 +122,7 @@ func (i *Injector) clientPause(place int, lasts time.Duration) engine.Blow {
 			time.Sleep(time.Until(over))
 			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return node.Ping(ctx).Err() })
 		},
-		Outage: i.outage(engine.Throughout, place),
+		Outage: i.outage(store.Throughout, place),
 	}
 }
 
@@ -139,13 +139,13 @@ func (i *Injector) everywhere(do func(context.Context, int, redis.UniversalClien
 	}
 }
 
-func (i *Injector) scriptFlush() engine.Blow {
-	return engine.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
+func (i *Injector) scriptFlush() store.Blow {
+	return store.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
 }
 
 // killSubscribers closes the connections of that name that listen to channels;
 // other people's are left alone.
-func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blow, error) {
+func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Blow, error) {
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
@@ -157,9 +157,9 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blo
 		return err
 	})(ctx)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%w: the strategy has no subscribers", engine.ErrNoTarget)
+		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
 	}
-	return engine.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
+	return store.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		for _, id := range found[place] { // one that is gone by now is none the less dead
 			if err := node.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
@@ -172,7 +172,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (engine.Blo
 // expire deletes what has a TTL of the keys that contain mark: what a node does by
 // itself whose clock jumps ahead. Between two leases there is nothing; then it waits
 // until all of the nodes have some.
-func (i *Injector) expire(ctx context.Context, places []int, mark string) (engine.Blow, error) {
+func (i *Injector) expire(ctx context.Context, places []int, mark string) (store.Blow, error) {
 	for {
 		found := map[int][]string{}
 		for _, place := range places {
@@ -182,19 +182,19 @@ func (i *Injector) expire(ctx context.Context, places []int, mark string) (engin
 				return err
 			})
 			if err != nil {
-				return engine.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
+				return store.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
 			}
 			if len(found[place]) == 0 {
 				break
 			}
 		}
 		if len(found[places[len(places)-1]]) > 0 {
-			return engine.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
+			return store.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
 		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return engine.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+			return store.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
 		}
 	}
 }

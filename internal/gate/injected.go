@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
@@ -32,7 +33,7 @@ func Register(fault Fault) {
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
 		Capacity: 1,
 		Nodes:    1,
-	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) {
+	}, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) {
 		inner, err := spin.Open(c, spin.Defaults())
 		if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Server is a running Redis that belongs to one test.
@@ -45,7 +45,7 @@ func (s *Server) URL() string { return "redis://" + s.Addr }
 
 // Node is the server as strategies get it, with a client that is closed when
 // the test ends.
-func (s *Server) Node(t testing.TB) strategies.Node {
+func (s *Server) Node(t testing.TB) goredis.Node {
 	t.Helper()
 	options := &redis.UniversalOptions{
 		Addrs:                 []string{s.Addr},
@@ -63,7 +63,7 @@ func (s *Server) Node(t testing.TB) strategies.Node {
 	}
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
-	return strategies.Node{Client: client, Options: options}
+	return goredis.Node{Client: client, Options: options}
 }
 
 // Client is a client of its own for looking at the server from outside; it is

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Topology is several running Redis nodes that belong to one test. Nodes to be
@@ -34,10 +34,10 @@ func StartTopology(t testing.TB, topology string) *Topology {
 // Nodes are the servers as strategies get them: one node for each independent
 // one, one on the primary, one on the whole cluster. The clients are closed when
 // the test ends.
-func (top *Topology) Nodes(t testing.TB) []strategies.Node {
+func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	t.Helper()
 	const pool = 64
-	nodes, err := top.Server.Connect(t.Context(), "lockbench:test:clients", pool, nil)
+	nodes, err := top.Server.Clients(t.Context(), "lockbench:test:clients", pool, nil)
 	if err != nil {
 		t.Fatalf("connect to the test's Redis: %v", err)
 	}

@@ -66,7 +66,7 @@ func (s *session) efficiency(ctx context.Context, c *check) error {
 // pairs is how many locks a second redis-benchmark takes and releases, by how many
 // commands of either kind it sends.
 func (s *session) pairs(ctx context.Context, path string) (float64, error) {
-	nodes, err := s.server.Connect(ctx, "reference", 1, nil)
+	nodes, err := s.server.Clients(ctx, "reference", 1, nil)
 	if err != nil {
 		return 0, fmt.Errorf("connect: %w", err)
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -123,7 +125,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 // greedy is a Redis that says it had every core all the time, so that nothing is left to
 // be somebody else's.
 type greedy struct {
-	engine.Target
+	store.Target
 	since time.Time
 }
 
@@ -155,13 +157,13 @@ func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
 
 // stranger sends commands that the run knows nothing of.
 func stranger(t *testing.T, job engine.Job, commands int) {
-	nodes, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
+	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	client := nodes[0].Client
-	defer client.Close()
+	defer connected.Close()
+	client := connected.Nodes()[0].(goredis.Node).Client
 	for range commands {
 		if err := client.Ping(t.Context()).Err(); err != nil {
 			t.Error(err)

@@ -29,7 +29,7 @@ func (s *session) outside(ctx context.Context, c *check) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":outside", 1, nil)
+	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":outside", 1, nil)
 	if err != nil {
 		return fmt.Errorf("connect to look from outside: %w", err)
 	}

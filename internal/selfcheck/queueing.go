@@ -26,7 +26,7 @@ const (
 // Lindley's recursion, their holds with the server's clock, and the report with
 // both.
 func (s *session) queueing(ctx context.Context, c *check) error {
-	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":clock", 4, nil)
+	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":clock", 4, nil)
 	if err != nil {
 		return fmt.Errorf("connect to ask for the time: %w", err)
 	}

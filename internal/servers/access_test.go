@@ -79,7 +79,7 @@ func TestUnixSocket(t *testing.T) {
 	if about := s.Describe(); about.Address != socket || about.Network != "unix socket" {
 		t.Errorf("description %+v", about)
 	}
-	nodes, err := s.Connect(t.Context(), "lockbench:test:clients", 2, nil)
+	nodes, err := s.Clients(t.Context(), "lockbench:test:clients", 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

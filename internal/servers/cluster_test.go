@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 func clusterKeys(t *testing.T, s *Server) {
 	ctx := t.Context()
 	const mark, name = "lockbench:{r1:", "lockbench:r1:clients"
-	nodes, err := s.Connect(ctx, name, 4, nil)
+	nodes, err := s.Clients(ctx, name, 4, nil)
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("%d nodes, %v; want one for the whole cluster", len(nodes), err)
 	}
@@ -93,7 +93,7 @@ func clusterKeys(t *testing.T, s *Server) {
 // to a shard those of its shard only.
 func clusterChannels(t *testing.T, s *Server) {
 	ctx := t.Context()
-	nodes, err := s.Connect(ctx, "lockbench:r1:clients", 1, nil)
+	nodes, err := s.Clients(ctx, "lockbench:r1:clients", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func clusterBus(t *testing.T, s *Server) {
 		t.Skip("only Linux tells what a socket has received")
 	}
 	ctx := t.Context()
-	nodes, err := s.Connect(ctx, "lockbench:r3:clients", 4, nil)
+	nodes, err := s.Clients(ctx, "lockbench:r3:clients", 4, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

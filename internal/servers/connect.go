@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
@@ -24,19 +25,19 @@ const (
 	bufferSize = 4 << 10
 )
 
-// Connect opens one application instance's own clients under that CLIENT name and
+// Clients opens one application instance's own clients under that CLIENT name and
 // with command pools of that size, already filled: one client a node for
 // independent nodes, where a minority may be down; one on the primary, which
 // follows a promotion; one on a whole cluster, with a pool to each of its nodes.
 // Every connection, those that a strategy dials by itself too, takes the detour if
 // there is one. The caller closes the clients.
-func (s *Server) Connect(ctx context.Context, name string, pool int, detour strategies.Through) ([]strategies.Node, error) {
+func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
 	t := s.newTraffic()
 	if detour == nil {
-		detour = func(dial strategies.Dialer) strategies.Dialer { return dial }
+		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
 	var at []*node
-	var nodes []strategies.Node
+	var nodes []goredis.Node
 	if s.topology.Kind == Clustered {
 		at = s.nodes[:1]
 		options := s.clusterOptions(t, name, pool)
@@ -72,8 +73,8 @@ func (s *Server) Connect(ctx context.Context, name string, pool int, detour stra
 	return nodes, nil
 }
 
-func dialed(options *redis.UniversalOptions) strategies.Node {
-	return strategies.Node{Client: redis.NewUniversalClient(options), Options: options}
+func dialed(options *redis.UniversalOptions) goredis.Node {
+	return goredis.Node{Client: redis.NewUniversalClient(options), Options: options}
 }
 
 // clusterOptions are those of a client of the whole cluster. It follows no

@@ -8,16 +8,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
-var _ engine.Target = (*Server)(nil)
+var _ store.Target = (*Server)(nil)
 
 func TestConnectFillsThePool(t *testing.T) {
 	p := process(t)
 	s := open(t, Options{Address: p.Addr()})
 	const pool = 20
-	nodes, err := s.Connect(t.Context(), "lockbench:test:clients", pool, nil)
+	nodes, err := s.Clients(t.Context(), "lockbench:test:clients", pool, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestConnectFillsThePool(t *testing.T) {
 func TestStalledServer(t *testing.T) {
 	p := process(t)
 	s := open(t, Options{Address: p.Addr()})
-	nodes, err := s.Connect(t.Context(), "lockbench:test:clients", 1, nil)
+	nodes, err := s.Clients(t.Context(), "lockbench:test:clients", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTooManyConnections(t *testing.T) {
 	if err != nil || limits.MaxClients != 10 || limits.Connected < 1 {
 		t.Errorf("limits = %+v, %v", limits, err)
 	}
-	_, err = s.Connect(t.Context(), "lockbench:test:clients", 20, nil)
+	_, err = s.Clients(t.Context(), "lockbench:test:clients", 20, nil)
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("20 connections of 10: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestTenThousandConnections(t *testing.T) {
 	if limits.MaxClients < pool+10 {
 		t.Skipf("the file limit here allows Redis %d connections only", limits.MaxClients)
 	}
-	nodes, err := s.Connect(t.Context(), "lockbench:test:clients", pool, nil)
+	nodes, err := s.Clients(t.Context(), "lockbench:test:clients", pool, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"net"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // toPrimary dials the node that is the primary at that moment, whatever the
 // address, as a name that follows a failover would. During one it waits, as for
 // whoever decides who is next.
-func (s *Server) toPrimary(dial strategies.Dialer) strategies.Dialer {
+func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		s.failing.RLock()
 		defer s.failing.RUnlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 func TestIndependentNodes(t *testing.T) {
@@ -16,8 +16,8 @@ func TestIndependentNodes(t *testing.T) {
 	if s.Independent() != 5 || s.Primaries() != 5 || s.Describe().Topology != "nodes:5" {
 		t.Errorf("%d independent nodes of %+v", s.Independent(), s.Describe())
 	}
-	connect := func() []strategies.Node {
-		nodes, err := s.Connect(ctx, "lockbench:test:clients", 2, nil)
+	connect := func() []goredis.Node {
+		nodes, err := s.Clients(ctx, "lockbench:test:clients", 2, nil)
 		if err != nil || len(nodes) != 5 {
 			t.Fatalf("%d nodes, %v", len(nodes), err)
 		}
@@ -87,7 +87,7 @@ func TestIndependentNodes(t *testing.T) {
 	}
 }
 
-func closeClients(nodes []strategies.Node) {
+func closeClients(nodes []goredis.Node) {
 	for _, n := range nodes {
 		_ = n.Client.Close()
 	}

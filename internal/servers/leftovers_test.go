@@ -10,7 +10,7 @@ func TestLeftovers(t *testing.T) {
 	s := open(t, Options{Address: p.Addr(), RunID: "r1"})
 	ctx := t.Context()
 	const mark, name = "lockbench:{r1:", "lockbench:r1:clients"
-	nodes, err := s.Connect(ctx, name, 1, nil)
+	nodes, err := s.Clients(ctx, name, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

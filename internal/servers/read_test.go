@@ -73,7 +73,7 @@ func countsAgree(t *testing.T, s *Server, p *Process) {
 		return r
 	}
 	before := read()
-	nodes, err := s.Connect(ctx, "lockbench:test:clients", 3, nil)
+	nodes, err := s.Clients(ctx, "lockbench:test:clients", 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestReadOfDeadServer(t *testing.T) {
 	if err := s.Ping(t.Context()); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("ping: %v, want ErrUnreachable", err)
 	}
-	if _, err := s.Connect(t.Context(), "lockbench:test:clients", 2, nil); !errors.Is(err, ErrUnreachable) {
+	if _, err := s.Clients(t.Context(), "lockbench:test:clients", 2, nil); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("connect: %v, want ErrUnreachable", err)
 	}
 }

@@ -25,7 +25,7 @@ func TestReplicas(t *testing.T) {
 
 func replicaReadings(t *testing.T, s *Server) {
 	ctx := t.Context()
-	nodes, err := s.Connect(ctx, "lockbench:test:clients", 2, nil)
+	nodes, err := s.Clients(ctx, "lockbench:test:clients", 2, nil)
 	if err != nil || len(nodes) != 1 {
 		t.Fatalf("%d nodes, %v; want the primary alone", len(nodes), err)
 	}
@@ -92,7 +92,7 @@ func replicaAddresses(t *testing.T, s *Server) {
 // promotion kills the primary and follows a client over to a replica.
 func promotion(t *testing.T, s *Server) {
 	ctx := t.Context()
-	nodes, err := s.Connect(ctx, "lockbench:test:clients", 2, nil)
+	nodes, err := s.Clients(ctx, "lockbench:test:clients", 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

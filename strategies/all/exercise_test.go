@@ -10,13 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // exercise has a strategy do on one key whatever a run may have it do: prepare, wait,
 // give up, renew, find its lease lost, its holder dead and its scripts flushed.
 type exercise struct {
 	variant strategies.Variant
-	connect func() ([]strategies.Node, error)
+	connect func() ([]goredis.Node, error)
 	admin   []*redis.Client // one a node
 	times   time.Duration   // that its times are multiplied by
 	waiting *sync.WaitGroup // whoever waits: nobody does when a Locker is closed
@@ -35,7 +36,7 @@ func (e exercise) park() { time.Sleep(e.times * parking) }
 // process is an application instance.
 type process struct {
 	strategies.Locker
-	nodes []strategies.Node
+	nodes []goredis.Node
 }
 
 func (p process) hangUp() {
@@ -48,7 +49,7 @@ func (e exercise) start(ctx context.Context) (p process, err error) {
 	if p.nodes, err = e.connect(); err != nil {
 		return p, fmt.Errorf("connect: %w", err)
 	}
-	p.Locker, err = e.variant.Open(strategies.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(), Callers: 4})
+	p.Locker, err = goredis.Open(e.variant, goredis.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(), Callers: 4})
 	if err != nil {
 		return p, err
 	}

@@ -29,15 +29,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers/PEER"
 )
 
 func main() {
-	server := strategies.Node{Options: &redis.UniversalOptions{Addrs: os.Args[1:2]}}
+	server := goredis.Node{Options: &redis.UniversalOptions{Addrs: os.Args[1:2]}}
 	fixture := locktest.Fixture{
-		Open:  func(c strategies.Config) (strategies.Locker, error) { return PEER.Open(c, PEER.Defaults()) },
-		Nodes: func() []strategies.Node { return []strategies.Node{server} },
+		Open:  func(c goredis.Config) (strategies.Locker, error) { return PEER.Open(c, PEER.Defaults()) },
+		Nodes: func() []goredis.Node { return []goredis.Node{server} },
 	}
 	for _, check := range locktest.Checks() {
 		if check.Name == os.Args[2] {

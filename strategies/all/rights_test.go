@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -141,9 +142,9 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
 		options = append(options, &o)
 	}
-	u.connect = func() (nodes []strategies.Node, err error) {
+	u.connect = func() (nodes []goredis.Node, err error) {
 		for _, o := range options {
-			node := strategies.Node{Client: redis.NewUniversalClient(o), Options: o}
+			node := goredis.Node{Client: redis.NewUniversalClient(o), Options: o}
 			nodes = append(nodes, node)
 			if err := node.Client.Ping(t.Context()).Err(); err != nil {
 				return nodes, err

@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Strategy describes the counter, to be registered and opened by name.
@@ -26,14 +27,14 @@ func Strategy() strategies.Strategy {
 			Keys:     []string{"{key}"},
 			Commands: []string{"incr"},
 		},
-	}, struct{}{}, func(c strategies.Config, _ struct{}) (strategies.Locker, error) { return Open(c) })
+	}, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) { return Open(c) })
 }
 
 // Locker lets everybody in.
-type Locker struct{ config strategies.Config }
+type Locker struct{ config goredis.Config }
 
 // Open returns a Locker that increments on the first node.
-func Open(config strategies.Config) (*Locker, error) {
+func Open(config goredis.Config) (*Locker, error) {
 	if len(config.Nodes) == 0 {
 		return nil, errors.New("atomic: it needs a Redis node")
 	}

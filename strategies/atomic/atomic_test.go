@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/atomic"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -61,7 +61,7 @@ func TestIncrements(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := atomic.Open(strategies.Config{}); err == nil {
+	if _, err := atomic.Open(goredis.Config{}); err == nil {
 		t.Error("it was opened without a node")
 	}
 	server := redistest.Start(t)

@@ -15,13 +15,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
 func TestConformance(t *testing.T) { trial.Conform(t, "blpop") }
 
-func open(t testing.TB, config strategies.Config) *blpop.Locker {
+func open(t testing.TB, config goredis.Config) *blpop.Locker {
 	t.Helper()
 	locker, err := blpop.Open(config, blpop.Options{})
 	if err != nil {
@@ -126,7 +127,7 @@ func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 	const waiters = 8
 	server := redistest.Start(t)
 	outside := server.Client(t)
-	configs := []strategies.Config{trial.Config(t, server), trial.Config(t, server)}
+	configs := []goredis.Config{trial.Config(t, server), trial.Config(t, server)}
 	lockers := []*blpop.Locker{open(t, configs[0]), open(t, configs[1])}
 	lease := acquire(t, lockers[0])
 	order := make(chan int, waiters)
@@ -219,7 +220,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	node := config.Nodes[0]
 	options := *node.Options
 	options.Username, options.Password = "lock", "secret"
-	config.Nodes = []strategies.Node{{Client: node.Dial(func(o *redis.UniversalOptions) { *o = options }), Options: &options}}
+	config.Nodes = []goredis.Node{{Client: node.Dial(func(o *redis.UniversalOptions) { *o = options }), Options: &options}}
 	t.Cleanup(func() { _ = config.Nodes[0].Client.Close() })
 	locker := open(t, config)
 	lease := acquire(t, locker)
@@ -240,7 +241,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 }
 
 func TestClustersAreRefused(t *testing.T) {
-	config := strategies.Config{TTL: time.Second, Nodes: []strategies.Node{{
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{
 		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
 	}}}
 	if _, err := blpop.Open(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {

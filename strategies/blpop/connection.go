@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
@@ -35,7 +35,7 @@ type connection struct {
 }
 
 // dial opens a connection and learns its id.
-func dial(ctx context.Context, node strategies.Node) (*connection, error) {
+func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 	c := &connection{}
 	c.client = node.Dial(func(o *redis.UniversalOptions) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
@@ -116,7 +116,7 @@ func (c *connection) interrupt(commands redis.UniversalClient, over <-chan struc
 
 // connections are a Locker's blocking connections that nobody uses.
 type connections struct {
-	node strategies.Node
+	node goredis.Node
 
 	mu   sync.Mutex
 	free []*connection

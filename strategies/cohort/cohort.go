@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -63,7 +64,7 @@ func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) 
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
 // Redis yet.
-func Open(config strategies.Config, options Options) (*handoff.Locker, error) {
+func Open(config goredis.Config, options Options) (*handoff.Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("cohort: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -21,8 +22,8 @@ func Example() {
 	options := &redis.UniversalOptions{Addrs: []string{address}}
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locks, err := cohort.Open(strategies.Config{
-		Nodes:  []strategies.Node{{Client: client, Options: options}},
+	locks, err := cohort.Open(goredis.Config{
+		Nodes:  []goredis.Node{{Client: client, Options: options}},
 		Prefix: "shop:",
 		TTL:    10 * time.Second,
 	}, cohort.Defaults())

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -108,7 +109,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v, want: %s", list, err, want)
 		}
 	}
-	if _, err := cohort.Open(strategies.Config{}, cohort.Options{}); err == nil ||
+	if _, err := cohort.Open(goredis.Config{}, cohort.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "it needs 1 Redis nodes") || !strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
 		t.Errorf("Open said: %v", err)
 	}

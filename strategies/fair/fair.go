@@ -35,6 +35,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -120,7 +121,7 @@ func NewWith(client redis.UniversalClient, options Options, more ...lock.Option)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("fair: %w", err)
 	}

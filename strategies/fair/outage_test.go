@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -25,7 +25,7 @@ type link struct {
 var errCut = errors.New("the link is cut")
 
 // through is a node behind the link.
-func (l *link) through(t *testing.T, server *redistest.Server) strategies.Node {
+func (l *link) through(t *testing.T, server *redistest.Server) goredis.Node {
 	options := *server.Node(t).Options
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -39,7 +39,7 @@ func (l *link) through(t *testing.T, server *redistest.Server) strategies.Node {
 	}
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
-	return strategies.Node{Client: client, Options: &options}
+	return goredis.Node{Client: client, Options: &options}
 }
 
 // set cuts or mends it.
@@ -63,7 +63,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	holder := trial.Start(t, server, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
 	var way link
-	p := trial.StartOn(t, []strategies.Node{way.through(t, server)}, "fair", time.Minute)
+	p := trial.StartOn(t, []goredis.Node{way.through(t, server)}, "fair", time.Minute)
 	var waiting []*waiter
 	for i := range waiters {
 		waiting = append(waiting, enqueue(t, outside, p, i+1))

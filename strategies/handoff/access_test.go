@@ -20,7 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -73,7 +73,7 @@ func (s *service) open(user string, trust *x509.CertPool, ttl time.Duration) tri
 	}
 	client := redis.NewUniversalClient(options)
 	s.t.Cleanup(func() { _ = client.Close() })
-	config := strategies.Config{Nodes: []strategies.Node{{Client: client, Options: options}}, Prefix: "shop:", TTL: ttl}
+	config := goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "shop:", TTL: ttl}
 	l, err := handoff.Open(config, handoff.Defaults())
 	if err != nil {
 		s.t.Fatal(err)

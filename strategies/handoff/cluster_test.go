@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -22,7 +22,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
 	open := func(linger time.Duration) trial.Process {
-		config := strategies.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
+		config := goredis.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
 		l, err := handoff.Open(config, handoff.Options{Linger: linger})
 		if err != nil {
 			t.Fatal(err)

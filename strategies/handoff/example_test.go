@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -20,8 +20,8 @@ func Example() {
 	options := &redis.UniversalOptions{Addrs: []string{address}}
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locks, err := handoff.Open(strategies.Config{
-		Nodes:  []strategies.Node{{Client: client, Options: options}},
+	locks, err := handoff.Open(goredis.Config{
+		Nodes:  []goredis.Node{{Client: client, Options: options}},
 		Prefix: "shop:",
 		TTL:    10 * time.Second,
 	}, handoff.Defaults())

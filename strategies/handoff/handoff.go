@@ -32,6 +32,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -123,7 +124,7 @@ const leastTTL = 10 * time.Millisecond
 
 // Locker is one process's side of the lock. It is a strategies.Locker, Trier and Preparer.
 type Locker struct {
-	config strategies.Config
+	config goredis.Config
 	linger time.Duration // 0 passes nothing on
 	turns  int           // of one lease, at most
 	ids    *ids
@@ -162,7 +163,7 @@ func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) 
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
 // Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	faults := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -27,7 +28,7 @@ func rate(b *testing.B, options Options, processes int) {
 	const slice, clients = 200 * time.Millisecond, 100
 	server := redistest.Start(b)
 	open := func() *Locker {
-		l, err := Open(strategies.Config{Nodes: []strategies.Node{server.Node(b)}, Prefix: "rate:", TTL: time.Minute}, options)
+		l, err := Open(goredis.Config{Nodes: []goredis.Node{server.Node(b)}, Prefix: "rate:", TTL: time.Minute}, options)
 		if err != nil {
 			b.Fatal(err)
 		}

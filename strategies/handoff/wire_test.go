@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -40,7 +40,7 @@ func (w *wire) start(t *testing.T, server *redistest.Server, variant string, ttl
 	options := &redis.UniversalOptions{Addrs: []string{server.Addr}, Dialer: w.dial}
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
-	return trial.StartOn(t, []strategies.Node{{Client: client, Options: options}}, variant, ttl)
+	return trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, variant, ttl)
 }
 
 func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {

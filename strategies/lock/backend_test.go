@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // backend is a lock in memory, whose leases run out by the clock.
 type backend struct {
-	config strategies.Config
+	config goredis.Config
 
 	mu     sync.Mutex
 	free   chan struct{} // closed when a lease is given up
@@ -119,7 +120,7 @@ func (b *backend) steal() {
 func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	t.Helper()
 	b := new(backend)
-	locker, err := lock.OpenFenced(nil, func(c strategies.Config, b *backend) (*backend, error) {
+	locker, err := lock.OpenFenced(nil, func(c goredis.Config, b *backend) (*backend, error) {
 		b.config = c
 		return b, nil
 	}, b, options)

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
@@ -76,7 +76,7 @@ func TestTTL(t *testing.T) {
 
 // Every fault of the options is told at once, and nothing is asked then.
 func TestOptionFaults(t *testing.T) {
-	_, err := lock.Open(nil, func(strategies.Config, struct{}) (*backend, error) {
+	_, err := lock.Open(nil, func(goredis.Config, struct{}) (*backend, error) {
 		t.Error("it was opened")
 		return nil, nil
 	}, struct{}{}, []lock.Option{lock.TTL(-time.Second), lock.Wait(-1)})

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // The errors that all locks return, wrapped in what was being done.
@@ -46,12 +47,12 @@ type Locker struct {
 // Open makes a Locker of a lock on these nodes, one for most locks: open opens the lock,
 // with options of its own. It is for packages that implement a lock; services call the New
 // of such a package. It does not talk to Redis.
-func Open[O any, B Backend](clients []redis.UniversalClient, open func(strategies.Config, O) (B, error), own O, options []Option) (*Locker, error) {
+func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*Locker, error) {
 	s, err := newSettings(options)
 	faults := []error{err}
-	config := strategies.Config{Prefix: s.prefix, TTL: s.ttl}
+	config := goredis.Config{Prefix: s.prefix, TTL: s.ttl}
 	for _, client := range clients {
-		node, err := strategies.NodeOf(client)
+		node, err := goredis.NodeOf(client)
 		faults = append(faults, err)
 		config.Nodes = append(config.Nodes, node)
 	}
@@ -140,7 +141,7 @@ func (l *Locker) Unwrap() strategies.Locker { return l.backend }
 type FencedLocker struct{ *Locker }
 
 // OpenFenced is Open for a lock whose leases are strategies.Fenced.
-func OpenFenced[O any, B Backend](clients []redis.UniversalClient, open func(strategies.Config, O) (B, error), own O, options []Option) (*FencedLocker, error) {
+func OpenFenced[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*FencedLocker, error) {
 	l, err := Open(clients, open, own, options)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // cohortFault is what is wrong with a cohortLock. The zero one is nothing.
@@ -19,7 +20,7 @@ type cohortFault struct {
 type cohortLock struct {
 	cohortFault
 	shared *cohorts
-	config strategies.Config
+	config goredis.Config
 	closed bool
 }
 

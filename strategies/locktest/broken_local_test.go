@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // localFault is what is wrong with a localLock. The zero one is nothing.
@@ -47,7 +48,7 @@ type localWaiter struct {
 	gone    bool
 }
 
-func newLocalLock(f localFault, permits int, config strategies.Config) *localLock {
+func newLocalLock(f localFault, permits int, config goredis.Config) *localLock {
 	return &localLock{localFault: f, permits: permits + f.morePermits, probe: config.Probe, keys: map[string]*localQueue{}}
 }
 

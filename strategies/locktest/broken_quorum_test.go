@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // quorumFault is what is wrong with a quorumLock. The zero one is nothing.
@@ -22,13 +23,13 @@ type quorumFault struct {
 // quorumLock asks all nodes at a time until a majority is its.
 type quorumLock struct {
 	quorumFault
-	config   strategies.Config
+	config   goredis.Config
 	instance string
 	last     atomic.Int64
 	closed   atomic.Bool
 }
 
-func newQuorumLock(f quorumFault, config strategies.Config) *quorumLock {
+func newQuorumLock(f quorumFault, config goredis.Config) *quorumLock {
 	return &quorumLock{quorumFault: f, config: config, instance: uuid.NewString()}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 )
 
@@ -76,7 +77,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 // a subscription of its own.
 type redisLock struct {
 	fault
-	config                  strategies.Config
+	config                  goredis.Config
 	client                  redis.UniversalClient
 	instance                string
 	acquire, release, renew *redis.Script
@@ -92,7 +93,7 @@ type redisLock struct {
 	forgotten   []redis.UniversalClient
 }
 
-func newRedisLock(f fault, watches bool, config strategies.Config) (*redisLock, error) {
+func newRedisLock(f fault, watches bool, config goredis.Config) (*redisLock, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, err
 	}

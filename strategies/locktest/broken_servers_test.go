@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -67,7 +68,7 @@ func (l *redisLock) connect() {
 	l.pinned.clients = append(l.pinned.clients, l.client)
 }
 
-func (p *pinned) dial(ctx context.Context, network, address string, dial strategies.Dialer) (net.Conn, error) {
+func (p *pinned) dial(ctx context.Context, network, address string, dial store.Dialer) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.address != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -18,7 +19,7 @@ import (
 type subject struct {
 	name string
 	info strategies.Info
-	open func(strategies.Config) (strategies.Locker, error)
+	open func(goredis.Config) (strategies.Locker, error)
 	// impatient is for those whose fault is that something never happens.
 	impatient bool
 
@@ -58,7 +59,7 @@ func onRedis(f fault, claimed int) subject {
 	if !f.polls {
 		info.Connections.PerWaiter = 1
 	}
-	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newRedisLock(f, info.Claims.Watchdog, c)
 	}}
 }
@@ -72,7 +73,7 @@ func polling(f fault, claimed int) subject {
 // inProcess is a localLock with a fault.
 func inProcess(f localFault, permits, claimed int) subject {
 	info := strategies.Info{Name: "local", Claims: claims(exclusion | claimed), Capacity: permits, MaxInstances: 1}
-	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newLocalLock(f, permits, c), nil
 	}}
 }
@@ -81,7 +82,7 @@ func inProcess(f localFault, permits, claimed int) subject {
 func inCohorts(f cohortFault) subject {
 	info := strategies.Info{Name: "cohorts", Claims: claims(exclusion | bounded), Capacity: 1}
 	shared := &cohorts{keys: map[string]*cohortKey{}}
-	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return &cohortLock{cohortFault: f, shared: shared, config: c}, nil
 	}}
 }
@@ -92,7 +93,7 @@ func ofNodes(f quorumFault) subject {
 		Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5, NoCluster: "its nodes are independent",
 		Limits: []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}},
 	}
-	return subject{info: info, open: func(c strategies.Config) (strategies.Locker, error) {
+	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newQuorumLock(f, c), nil
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/local"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -12,7 +13,7 @@ import (
 // A command judges a lock without package testing.
 func ExampleJudge() {
 	fixture := locktest.Fixture{
-		Open: func(c strategies.Config) (strategies.Locker, error) { return local.Open(c, local.Options{}) },
+		Open: func(c goredis.Config) (strategies.Locker, error) { return local.Open(c.Untyped(), local.Options{}) },
 	}
 	info := strategies.Info{
 		Name: "local", Capacity: 1, MaxInstances: 1,

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // outside looks at a server, and disturbs it.
@@ -25,7 +25,7 @@ type outside struct {
 // outsideName is the CLIENT name of those connections.
 const outsideName = "locktest-outside"
 
-func (s *stage) look(node strategies.Node) {
+func (s *stage) look(node goredis.Node) {
 	client := node.Dial(func(o *redis.UniversalOptions) { o.ClientName, o.MaxRetries = outsideName, 3 })
 	s.Cleanup(func() { _ = client.Close() })
 	o := &outside{UniversalClient: client, before: map[string]bool{}}

@@ -8,9 +8,9 @@
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
 //			return locktest.Fixture{
-//				Open: func(c strategies.Config) (strategies.Locker, error) { return mylock.Open(c) },
-//				Nodes: func() []strategies.Node {
-//					return []strategies.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
+//				Open: func(c goredis.Config) (strategies.Locker, error) { return mylock.Open(c) },
+//				Nodes: func() []goredis.Node {
+//					return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 //				},
 //			}
 //		}, strategies.Info{
@@ -32,6 +32,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Fixture is a lock and the servers to try it on. Open alone is enough for a lock
@@ -42,10 +43,10 @@ type Fixture struct {
 	// of the instance's own, which the suite closes; a client that Open makes itself
 	// is closed by the Locker's Close. A lock on the Config's clients, or that dials
 	// with their Options, is tested more sharply: its commands can be held up.
-	Open func(strategies.Config) (strategies.Locker, error)
+	Open func(goredis.Config) (strategies.Locker, error)
 	// Nodes returns one Node a server. Only their Options are used: the suite opens
 	// and closes clients of its own. It is not called when Info.Nodes is 0.
-	Nodes func() []strategies.Node
+	Nodes func() []goredis.Node
 
 	// Pause and Resume stop the servers for a while with their connections open, as
 	// SIGSTOP does; Restart ends them and starts them again, empty.
@@ -80,8 +81,8 @@ type Fixture struct {
 
 // Cluster is a Redis Cluster.
 type Cluster struct {
-	Node      strategies.Node   // with IsClusterMode among its Options
-	Primaries []strategies.Node // one for each, to look at it
+	Node      goredis.Node   // with IsClusterMode among its Options
+	Primaries []goredis.Node // one for each, to look at it
 	// Move begins to move the slot of the keys that fit a pattern to another node. It
 	// moves one key at once; finish moves the rest, and the slot.
 	Move func(pattern string) (finish func() error, err error)
@@ -89,7 +90,7 @@ type Cluster struct {
 
 // Clock is servers whose clock can be set.
 type Clock struct {
-	Nodes func() []strategies.Node        // as Fixture.Nodes
+	Nodes func() []goredis.Node           // as Fixture.Nodes
 	Set   func(ahead time.Duration) error // of the machine's clock
 }
 

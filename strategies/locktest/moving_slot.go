@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // movingSlot moves the slot of a lock that is held and waited for, as a cluster does that
@@ -16,7 +16,7 @@ func movingSlot(s *stage) {
 	s.expiring = true
 	var cluster Cluster
 	s.disturb("start a cluster", func() (err error) { cluster, err = s.fixture.Cluster(); return err })
-	s.moveTo([]strategies.Node{cluster.Node}, cluster.Primaries)
+	s.moveTo([]goredis.Node{cluster.Node}, cluster.Primaries)
 
 	b, all := s.book(), s.several(3, longTTL)
 	leases := b.fill(all[0], longTTL)
@@ -35,7 +35,7 @@ func movingSlot(s *stage) {
 }
 
 // moveTo has the check play on other servers than before.
-func (s *stage) moveTo(nodes, look []strategies.Node) {
+func (s *stage) moveTo(nodes, look []goredis.Node) {
 	s.nodes = nodes
 	for _, o := range s.outside {
 		_ = o.Close()

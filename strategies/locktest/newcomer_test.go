@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -27,7 +28,7 @@ var plainInfo = strategies.Info{
 type plainLock struct {
 	plainFault
 	client *redis.Client
-	config strategies.Config
+	config goredis.Config
 	mine   bool // the client is closed with the lock
 	closed chan struct{}
 	once   sync.Once
@@ -110,12 +111,12 @@ func (lease *plainLease) Release(ctx context.Context) error {
 // with go-redis's defaults.
 func onDefaults(addr string, fault plainFault) locktest.Fixture {
 	return locktest.Fixture{
-		Open: func(c strategies.Config) (strategies.Locker, error) {
+		Open: func(c goredis.Config) (strategies.Locker, error) {
 			client := redis.NewClient(&redis.Options{Addr: addr})
 			return &plainLock{plainFault: fault, client: client, mine: true, config: c, closed: make(chan struct{})}, nil
 		},
-		Nodes: func() []strategies.Node {
-			return []strategies.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
+		Nodes: func() []goredis.Node {
+			return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 		},
 	}
 }
@@ -155,14 +156,14 @@ func TestACorrectLockOnADefaultClient(t *testing.T) {
 		"made by Open": func(_ *testing.T, addr string) locktest.Fixture { return onDefaults(addr, plainFault{}) },
 		"made by Nodes, and another of the suite": func(t *testing.T, addr string) locktest.Fixture {
 			return locktest.Fixture{
-				Open: func(c strategies.Config) (strategies.Locker, error) {
+				Open: func(c goredis.Config) (strategies.Locker, error) {
 					return &plainLock{client: c.Nodes[0].Client.(*redis.Client), config: c, closed: make(chan struct{})}, nil
 				},
-				Nodes: func() []strategies.Node { // each client is open until the test ends
+				Nodes: func() []goredis.Node { // each client is open until the test ends
 					options := &redis.UniversalOptions{Addrs: []string{addr}}
 					client := redis.NewUniversalClient(options)
 					t.Cleanup(func() { _ = client.Close() })
-					return []strategies.Node{{Client: client, Options: options}}
+					return []goredis.Node{{Client: client, Options: options}}
 				},
 			}
 		},
@@ -171,7 +172,7 @@ func TestACorrectLockOnADefaultClient(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			fixture := onDefaults(addr, plainFault{})
 			fixture.Clients = []redis.UniversalClient{client}
-			fixture.Open = func(c strategies.Config) (strategies.Locker, error) {
+			fixture.Open = func(c goredis.Config) (strategies.Locker, error) {
 				return &plainLock{client: client, config: c, closed: make(chan struct{})}, nil
 			}
 			return fixture

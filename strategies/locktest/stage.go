@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
@@ -33,9 +34,9 @@ type stage struct {
 	info      strategies.Info
 	patience  time.Duration
 	rounds    int
-	prefix    string            // marks all keys of the check
-	locks     map[string]bool   // that have been asked for, as they are called in Redis
-	nodes     []strategies.Node // the fixture's
+	prefix    string          // marks all keys of the check
+	locks     map[string]bool // that have been asked for, as they are called in Redis
+	nodes     []goredis.Node  // the fixture's
 	instances []*instance
 	outside   []*outside // one a server
 	expiring  bool       // keys may be left that expire, of who could not clean up
@@ -88,14 +89,14 @@ func (s *stage) play() {
 // open opens one more instance.
 func (s *stage) open(ttl time.Duration) *instance {
 	i := &instance{probe: &strategies.Probe{}, wire: &wire{}}
-	config := strategies.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
+	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
 	if s.info.Nodes > 0 {
 		for _, node := range s.nodes {
 			options := i.wire.options(*node.Options)
 			client := redis.NewUniversalClient(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
-			config.Nodes = append(config.Nodes, strategies.Node{Client: client, Options: options})
+			config.Nodes = append(config.Nodes, goredis.Node{Client: client, Options: options})
 		}
 	}
 	locker, err := s.fixture.Open(config)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -64,7 +65,7 @@ func TestJudgeWithoutServers(t *testing.T) {
 func TestWhatIsNotTried(t *testing.T) {
 	s := polling(fault{}, 0)
 	node := redistest.Start(t).Node(t)
-	bare := locktest.Fixture{Open: s.open, Nodes: func() []strategies.Node { return []strategies.Node{node} }}
+	bare := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
 	broken := errors.New("no such process")
 	failing := bare
 	failing.Pause = func() error { return broken }
@@ -106,7 +107,7 @@ func TestWhatIsNotTried(t *testing.T) {
 func TestLimits(t *testing.T) {
 	s := polling(fault{serverFault: serverFault{handsOutLate: true}}, 0)
 	node := redistest.Start(t).Node(t)
-	fixture := locktest.Fixture{Open: s.open, Nodes: func() []strategies.Node { return []strategies.Node{node} }}
+	fixture := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
 	limits := []strategies.Limit{{Check: "slow answer", Because: "it never looks"}, {Check: "try-lock", Because: "it may"}}
 	for _, test := range []struct {
 		check   string

@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/pubsub"
@@ -36,7 +37,7 @@ type process struct {
 	client redis.UniversalClient
 }
 
-func open(t testing.TB, server *redistest.Server, ttl time.Duration, change ...func(strategies.Config)) process {
+func open(t testing.TB, server *redistest.Server, ttl time.Duration, change ...func(goredis.Config)) process {
 	t.Helper()
 	config := trial.Config(t, server)
 	config.TTL = ttl

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -52,7 +53,7 @@ func TestWokenInVainQueuesAnew(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	hook := &owners{}
-	p := open(t, server, time.Hour, func(c strategies.Config) { c.Nodes[0].Client.AddHook(hook) })
+	p := open(t, server, time.Hour, func(c goredis.Config) { c.Nodes[0].Client.AddHook(hook) })
 	outside.HSet(t.Context(), "trial:key", "somebody:1", 1) // and never lets go
 	leases := make(chan strategies.Lease, waiters)
 	all := park(t, waiters, leases, p)

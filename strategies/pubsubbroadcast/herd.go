@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -30,7 +30,7 @@ type herd struct {
 	free map[bool][]*redisson.Subscriber // by whether for sharded channels
 }
 
-func newHerd(node strategies.Node, callers int) *herd {
+func newHerd(node goredis.Node, callers int) *herd {
 	client := node.Dial(func(o *redis.UniversalOptions) {
 		o.MinIdleConns = 0 // only subscriptions are opened
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize

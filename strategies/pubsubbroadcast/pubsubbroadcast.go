@@ -21,6 +21,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -64,7 +65,7 @@ type lock = redisson.Lock
 type Locker struct{ *lock }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -65,7 +66,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	connections := func() int { return strings.Count(outside.ClientList(t.Context()).Val(), "\n") }
 	config := trial.Config(t, server)
 	config.Callers = callers
-	locker, err := trial.Variant(t, "pubsub-broadcast").Open(config)
+	locker, err := goredis.Open(trial.Variant(t, "pubsub-broadcast"), config)
 	if err != nil {
 		t.Fatal(err)
 	}

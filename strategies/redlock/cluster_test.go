@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
@@ -43,8 +44,8 @@ func start(t *testing.T, n int) *cluster {
 	return c
 }
 
-func (c *cluster) nodes() []strategies.Node {
-	var nodes []strategies.Node
+func (c *cluster) nodes() []goredis.Node {
+	var nodes []goredis.Node
 	for _, server := range c.servers {
 		nodes = append(nodes, server.Node(c.t))
 	}
@@ -76,7 +77,7 @@ func impatiently(o *redlock.Options) { o.NodeTimeout = hangs }
 func bravely(o *redlock.Options)     { o.NodeTimeout = lives }
 
 // open opens an instance with connections to all nodes.
-func (c *cluster) open(config strategies.Config, options redlock.Options) *redlock.Locker {
+func (c *cluster) open(config goredis.Config, options redlock.Options) *redlock.Locker {
 	c.t.Helper()
 	if config.Nodes == nil {
 		config.Nodes = c.nodes()

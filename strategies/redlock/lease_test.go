@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
 func TestValidUntilIsCountedFromTheFirstSet(t *testing.T) {
 	c := start(t, 3)
-	locker := c.open(strategies.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil)) // 700 µs no node can count
+	locker := c.open(goredis.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil)) // 700 µs no node can count
 	before := time.Now()
 	lease := acquire(t, locker, "key")
 	after := time.Now()
@@ -37,7 +38,7 @@ func TestReleaseCountsTheQuorum(t *testing.T) {
 		{nil, nil}, {[]int{0, 1}, nil}, {[]int{0, 1, 2}, strategies.ErrNotHeld}, {[]int{0, 1, 2, 3, 4}, strategies.ErrNotHeld},
 	} {
 		c := start(t, 5)
-		locker := c.open(strategies.Config{}, quickly(nil))
+		locker := c.open(goredis.Config{}, quickly(nil))
 		lease := acquire(t, locker, "key")
 		c.occupy("key", test.lost...)
 		if err := lease.Release(t.Context()); !errors.Is(err, test.want) {
@@ -53,8 +54,8 @@ func TestReleaseCountsTheQuorum(t *testing.T) {
 
 func TestExpiredLeaseHarmsNobody(t *testing.T) {
 	c := start(t, 5)
-	short := c.open(strategies.Config{TTL: 200 * time.Millisecond}, quickly(nil))
-	long := c.open(strategies.Config{}, quickly(nil))
+	short := c.open(goredis.Config{TTL: 200 * time.Millisecond}, quickly(nil))
+	long := c.open(goredis.Config{}, quickly(nil))
 	late := acquire(t, short, "key")
 	next := acquire(t, long, "key")
 	if time.Now().Before(late.(strategies.Timed).ValidUntil()) {
@@ -74,7 +75,7 @@ func TestExpiredLeaseHarmsNobody(t *testing.T) {
 
 func TestExtendNeedsAQuorum(t *testing.T) {
 	c := start(t, 5)
-	locker := c.open(strategies.Config{TTL: 10 * time.Second}, quickly(nil))
+	locker := c.open(goredis.Config{TTL: 10 * time.Second}, quickly(nil))
 	lease := acquire(t, locker, "key")
 	extender, timed := lease.(strategies.Extender), lease.(strategies.Timed)
 
@@ -111,7 +112,7 @@ func TestExtendNeedsAQuorum(t *testing.T) {
 // quorum confirm it.
 func TestFailedShorteningIsBelieved(t *testing.T) {
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(nil))
+	locker := c.open(goredis.Config{}, quickly(nil))
 	lease := acquire(t, locker, "key")
 	c.servers[0].Kill()
 	c.servers[1].Kill()
@@ -126,7 +127,7 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 
 func TestExtendRefusesWhatIsOnlyDrift(t *testing.T) {
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(nil))
+	locker := c.open(goredis.Config{}, quickly(nil))
 	lease := acquire(t, locker, "key")
 	if err := lease.(strategies.Extender).Extend(t.Context(), 2*time.Millisecond); err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("extending by less than the drift returned %v", err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // node is one Redis, whether it answers, and the claims that may still stand there
@@ -26,7 +26,7 @@ type node struct {
 	paying bool // somebody takes them back
 }
 
-func newNode(n strategies.Node, i int) *node {
+func newNode(n goredis.Node, i int) *node {
 	name := fmt.Sprintf("node %d", i+1)
 	if n.Options != nil && len(n.Options.Addrs) > 0 {
 		name = n.Options.Addrs[0]

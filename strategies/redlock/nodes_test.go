@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redlock"
@@ -24,7 +25,7 @@ func TestTwoOfFiveDown(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
 			probe := new(strategies.Probe)
-			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
 			release(t, acquire(t, locker, "key"))
 			c.servers[0].Kill()
 			c.servers[3].Kill()
@@ -41,7 +42,7 @@ func TestTwoOfFiveDown(t *testing.T) {
 			if got := probe.Counts().Attempts; got != 4 {
 				t.Errorf("%d rounds for 4 acquisitions", got)
 			}
-			unprepared := c.open(strategies.Config{}, quickly(nil)) // Prepare must not mind
+			unprepared := c.open(goredis.Config{}, quickly(nil)) // Prepare must not mind
 			release(t, acquire(t, unprepared, "key"))
 		})
 	}
@@ -55,7 +56,7 @@ func TestTwoOfFiveHang(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
 			options := quickly(func(o *redlock.Options) { o.Mode, o.NodeTimeout = mode, hangs })
-			locker := c.open(strategies.Config{}, options)
+			locker := c.open(goredis.Config{}, options)
 			release(t, acquire(t, locker, "key"))
 			c.servers[1].Pause()
 			c.servers[4].Pause()
@@ -107,7 +108,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
 			probe, nothingAt := new(strategies.Probe), c.nothingAt
-			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) {
+			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) {
 				if o.Mode = test.mode; test.hung {
 					o.NodeTimeout, nothingAt = hangs, c.soonNothingAt
 				}
@@ -146,7 +147,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 func TestNodesComeBack(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.GiveUp = 1e6 }))
+	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.GiveUp = 1e6 }))
 	release(t, acquire(t, locker, "key"))
 	c.servers[0].Kill()
 	c.servers[1].Kill()
@@ -178,7 +179,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
-			locker := c.open(strategies.Config{}, quickly(bravely))
+			locker := c.open(goredis.Config{}, quickly(bravely))
 			release(t, acquire(t, locker, "warm"))
 			var lease strategies.Lease
 			ran := locktest.Calls(t, c.look[2], func() {
@@ -209,7 +210,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 func TestReleaseIsMadeGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(bravely))
+	locker := c.open(goredis.Config{}, quickly(bravely))
 	lease := acquire(t, locker, "key")
 	c.servers[0].Pause()
 	release(t, lease)
@@ -235,7 +236,7 @@ func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: c.servers[0].Addr, PoolSize: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	nodes[0].Client = client
-	locker := c.open(strategies.Config{Nodes: nodes}, quickly(bravely))
+	locker := c.open(goredis.Config{Nodes: nodes}, quickly(bravely))
 	lease := acquire(t, locker, "key")
 	taken := client.Conn()
 	if err := taken.Ping(t.Context()).Err(); err != nil {
@@ -264,7 +265,7 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		nodes[i].Client = client
 	}
-	locker := c.open(strategies.Config{Nodes: nodes}, quickly(impatiently))
+	locker := c.open(goredis.Config{Nodes: nodes}, quickly(impatiently))
 	release(t, acquire(t, locker, "key"))
 	c.servers[1].Pause()
 	began := time.Now()
@@ -285,7 +286,7 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 func TestCancelledWhileNodesHang(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
-	holder, locker := c.open(strategies.Config{}, quickly(nil)), c.open(strategies.Config{}, quickly(impatiently))
+	holder, locker := c.open(goredis.Config{}, quickly(nil)), c.open(goredis.Config{}, quickly(impatiently))
 	release(t, acquire(t, locker, "key"))
 	lease := acquire(t, holder, "key")
 	held := c.tokens("key", 0, 1, 2)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
@@ -55,15 +56,15 @@ func TestEveryBadOptionIsNamed(t *testing.T) {
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
-	three := make([]strategies.Node, 3)
+	three := make([]goredis.Node, 3)
 	for name, test := range map[string]struct {
-		config strategies.Config
+		config goredis.Config
 		change func(*redlock.Options)
 		want   string
 	}{
-		"two nodes":      {strategies.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 Redis nodes"},
-		"all is drift":   {strategies.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
-		"never so valid": {strategies.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
+		"two nodes":      {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 Redis nodes"},
+		"all is drift":   {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
+		"never so valid": {goredis.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
 	} {
 		if _, err := redlock.Open(test.config, quickly(test.change)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)

@@ -39,6 +39,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -76,7 +77,7 @@ var (
 
 // Locker asks all nodes.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	nodes   []*node
 	turns   [][]*node // the nodes that a round asks at the same time, in order
@@ -101,7 +102,7 @@ func NewWith(clients []redis.UniversalClient, options Options, more ...lock.Opti
 }
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}

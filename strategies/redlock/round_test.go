@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redlock"
@@ -22,7 +23,7 @@ func TestUncontendedCost(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			c := start(t, 5)
 			probe := new(strategies.Probe)
-			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode = mode }))
 			release(t, acquire(t, locker, "warm")) // opens the connections
 			for i := range c.look {
 				ran := locktest.Calls(t, c.look[i], func() {
@@ -51,7 +52,7 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
 			probe := new(strategies.Probe)
-			locker := c.open(strategies.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.Release = test.mode, test.release }))
+			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.Release = test.mode, test.release }))
 			c.occupy("key", 1, 2, 3)
 			if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 				t.Errorf("try-lock returned %v, want ErrHeld", err)
@@ -86,7 +87,7 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 func TestLostRoundWaitsForTheRest(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
-	locker := c.open(strategies.Config{}, quickly(nil))
+	locker := c.open(goredis.Config{}, quickly(nil))
 	release(t, acquire(t, locker, "key"))
 	c.occupy("key", 1, 2, 3, 4)
 	c.nothingAt("key", 0) // and the connection for looking is open
@@ -102,7 +103,7 @@ func TestLostRoundWaitsForTheRest(t *testing.T) {
 func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.Release = redlock.Never }))
+	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.Release = redlock.Never }))
 	c.occupy("key", 0, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -126,7 +127,7 @@ func TestModesExcludeEachOther(t *testing.T) {
 	var inside, overlaps, acquired atomic.Int64
 	var all sync.WaitGroup
 	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
-		locker := c.open(strategies.Config{}, quickly(func(o *redlock.Options) { o.Mode = mode }))
+		locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.Mode = mode }))
 		for range clients {
 			all.Go(func() {
 				for range turns {
@@ -163,7 +164,7 @@ func TestTooLittleValidity(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
 	probe := new(strategies.Probe)
-	locker := c.open(strategies.Config{TTL: 4 * time.Second, Probe: probe}, quickly(func(o *redlock.Options) {
+	locker := c.open(goredis.Config{TTL: 4 * time.Second, Probe: probe}, quickly(func(o *redlock.Options) {
 		o.NodeTimeout = time.Second
 		o.MinValidity = 3500 * time.Millisecond // 4000 − 1000 − (40 + 2) = 2958
 	}))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
@@ -24,7 +25,7 @@ func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 			const short, timeout = 200 * time.Millisecond, 800 * time.Millisecond
 			c := start(t, 3)
 			options := quickly(func(o *redlock.Options) { o.Mode, o.NodeTimeout = mode, timeout })
-			long, brief := c.open(strategies.Config{}, options), c.open(strategies.Config{TTL: short}, options)
+			long, brief := c.open(goredis.Config{}, options), c.open(goredis.Config{TTL: short}, options)
 			release(t, acquire(t, long, "warm"))
 			c.servers[0].Pause()
 			defer c.resume(0)

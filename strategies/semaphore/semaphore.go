@@ -36,6 +36,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -115,7 +116,7 @@ type permits interface {
 
 // Locker is one process's side of the semaphore.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	client  redis.UniversalClient
 	permits permits
@@ -141,7 +142,7 @@ func NewWith(client redis.UniversalClient, options Options, more ...lock.Option)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
@@ -66,7 +67,7 @@ func (o Options) Validate() error {
 
 // Locker polls one Redis node.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	client  redis.UniversalClient
 	owners  *owner.Names
@@ -77,7 +78,7 @@ type Locker struct {
 
 // Open returns a Locker on the first node. It does not talk to Redis yet. The
 // config's TTL is of no effect.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("setnx: %w", err)
 	}

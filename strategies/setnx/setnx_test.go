@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/setnx"
@@ -21,7 +22,7 @@ import (
 
 func TestConformance(t *testing.T) { trial.Conform(t, "setnx") }
 
-func open(t testing.TB, config strategies.Config) *setnx.Locker {
+func open(t testing.TB, config goredis.Config) *setnx.Locker {
 	t.Helper()
 	locker, err := setnx.Open(config, setnx.Options{Delay: time.Millisecond})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/setnxexpire"
@@ -21,7 +22,7 @@ import (
 
 func TestConformance(t *testing.T) { trial.Conform(t, "setnx-expire") }
 
-func open(t testing.TB, config strategies.Config, change ...func(*setnxexpire.Options)) *setnxexpire.Locker {
+func open(t testing.TB, config goredis.Config, change ...func(*setnxexpire.Options)) *setnxexpire.Locker {
 	t.Helper()
 	options := setnxexpire.Defaults()
 	options.Delay = time.Millisecond

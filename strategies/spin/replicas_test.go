@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
@@ -17,7 +18,7 @@ func TestWaitReplicas(t *testing.T) {
 	with := func(replicas int) *spin.Locker {
 		options := spin.Defaults()
 		options.WaitReplicas, options.WaitTimeout = replicas, 20*time.Millisecond
-		return open(t, strategies.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}, options)
+		return open(t, goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}, options)
 	}
 	cycle := func(l *spin.Locker) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -31,6 +31,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
@@ -65,7 +66,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 
 // Locker polls one Redis node.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	client  redis.UniversalClient
 	hangUp  func() error // ends the pipeline
@@ -88,7 +89,7 @@ func NewWith(client redis.UniversalClient, options Options, more ...lock.Option)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("spin: %w", err)
 	}

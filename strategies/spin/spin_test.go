@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/spin"
@@ -24,7 +25,7 @@ func TestConformance(t *testing.T) {
 
 func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "spin", "spin:pipeline=true") }
 
-func open(t testing.TB, config strategies.Config, options spin.Options) *spin.Locker {
+func open(t testing.TB, config goredis.Config, options spin.Options) *spin.Locker {
 	t.Helper()
 	locker, err := spin.Open(config, options)
 	if err != nil {
@@ -97,7 +98,7 @@ func TestWaiterPaysOneSetATry(t *testing.T) {
 }
 
 func TestNewNamesEveryFault(t *testing.T) {
-	_, err := spin.Open(strategies.Config{}, spin.Options{Backoff: "linear"})
+	_, err := spin.Open(goredis.Config{}, spin.Options{Backoff: "linear"})
 	if err == nil {
 		t.Fatal("no node, no TTL and an unknown backoff were accepted")
 	}

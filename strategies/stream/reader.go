@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
@@ -43,7 +43,7 @@ type reader struct {
 	nudge   chan struct{}       // that something is missing; capacity 1
 }
 
-func newReader(node strategies.Node) *reader {
+func newReader(node goredis.Node) *reader {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &reader{
 		commands: node.Client,

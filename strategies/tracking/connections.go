@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // own are the options of both connections. In RESP3 Redis would tell of changes by
@@ -42,7 +42,7 @@ func connected(o *redis.UniversalOptions, do func(context.Context, *redis.Conn) 
 }
 
 // dialHearing returns the client of the connection that is told.
-func (t *tracker) dialHearing(node strategies.Node) redis.UniversalClient {
+func (t *tracker) dialHearing(node goredis.Node) redis.UniversalClient {
 	return node.Dial(func(o *redis.UniversalOptions) {
 		own(o)
 		connected(o, func(ctx context.Context, conn *redis.Conn) error {
@@ -57,7 +57,7 @@ func (t *tracker) dialHearing(node strategies.Node) redis.UniversalClient {
 }
 
 // dialLooking returns the client of the connection that looks.
-func (t *tracker) dialLooking(node strategies.Node) redis.UniversalClient {
+func (t *tracker) dialLooking(node goredis.Node) redis.UniversalClient {
 	return node.Dial(func(o *redis.UniversalOptions) {
 		own(o)
 		o.Dialer = t.watched(o)

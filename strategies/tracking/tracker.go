@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
@@ -47,7 +47,7 @@ type tracker struct {
 	next    time.Time           // no group's bound is earlier, unless zero: there is none
 }
 
-func newTracker(node strategies.Node, ttl time.Duration) *tracker {
+func newTracker(node goredis.Node, ttl time.Duration) *tracker {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &tracker{
 		ttl:    ttl,

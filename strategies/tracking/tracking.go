@@ -40,6 +40,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
@@ -72,7 +73,7 @@ type Options struct{}
 
 // Locker is one process's side of the lock.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	client  redis.UniversalClient
 	owners  *owner.Names
 	tracker *tracker
@@ -81,7 +82,7 @@ type Locker struct {
 
 // Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
-func Open(config strategies.Config, _ Options) (*Locker, error) {
+func Open(config goredis.Config, _ Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("tracking: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/tracking"
@@ -35,7 +36,7 @@ func open(t testing.TB, server *redistest.Server) process {
 	return openWith(t, trial.Config(t, server))
 }
 
-func openWith(t testing.TB, config strategies.Config) process {
+func openWith(t testing.TB, config goredis.Config) process {
 	t.Helper()
 	config.TTL = time.Hour // nobody is woken by a lease that runs out
 	locker, err := tracking.Open(config, tracking.Options{})
@@ -411,7 +412,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 }
 
 func TestClustersAreRefused(t *testing.T) {
-	config := strategies.Config{TTL: time.Second, Nodes: []strategies.Node{{
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{
 		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
 	}}}
 	if _, err := tracking.Open(config, tracking.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -64,9 +65,9 @@ func tryOpen(t *testing.T, name string, options *redis.UniversalOptions, ttl tim
 	t.Helper()
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
-	node := strategies.Node{Client: client, Options: options}
-	locker, err := trial.Variant(t, name).Open(strategies.Config{
-		Nodes: []strategies.Node{node}, Prefix: prefix, TTL: ttl, Probe: &strategies.Probe{},
+	node := goredis.Node{Client: client, Options: options}
+	locker, err := goredis.Open(trial.Variant(t, name), goredis.Config{
+		Nodes: []goredis.Node{node}, Prefix: prefix, TTL: ttl, Probe: &strategies.Probe{},
 	})
 	if err != nil {
 		return nil, err

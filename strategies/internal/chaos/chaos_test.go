@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -49,6 +50,7 @@ func TestChaos(t *testing.T) {
 	var total []*tally
 	var all sync.WaitGroup
 	for _, name := range both {
+		variant := trial.Variant(t, name)
 		deployments := []*deployment{single(t), pair(t)}
 		if soak != "" {
 			deployments = append(deployments, cluster(t))
@@ -58,7 +60,7 @@ func TestChaos(t *testing.T) {
 			total = append(total, sum)
 			all.Go(func() {
 				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {
-					c := newChaos(t, d, trial.Variant(t, name).Open)
+					c := newChaos(t, d, func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(variant, c) })
 					c.play(min(time.Until(end), longestRound))
 					sum.add(c.judge())
 				}
@@ -76,7 +78,7 @@ func TestChaos(t *testing.T) {
 type chaos struct {
 	*testing.T
 	*deployment
-	open    func(strategies.Config) (strategies.Locker, error)
+	open    func(goredis.Config) (strategies.Locker, error)
 	history *locktest.History
 	began   time.Time
 	inside  atomic.Int32   // clients that have not come back
@@ -90,7 +92,7 @@ type chaos struct {
 	errors map[string]int
 }
 
-func newChaos(t *testing.T, d *deployment, open func(strategies.Config) (strategies.Locker, error)) *chaos {
+func newChaos(t *testing.T, d *deployment, open func(goredis.Config) (strategies.Locker, error)) *chaos {
 	return &chaos{
 		T: t, deployment: d, open: open, history: locktest.NewHistory(), began: time.Now(),
 		faults: map[string]int{}, errors: map[string]int{},
@@ -140,8 +142,8 @@ func (c *chaos) live(ctx context.Context, number int) {
 	options := c.options(number)
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locker, err := c.open(strategies.Config{
-		Nodes:  []strategies.Node{{Client: client, Options: options}},
+	locker, err := c.open(goredis.Config{
+		Nodes:  []goredis.Node{{Client: client, Options: options}},
 		Prefix: "chaos:", TTL: ttl,
 	})
 	if err != nil {

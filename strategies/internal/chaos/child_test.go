@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // childVariable has this test's binary be a process that waits for a lock.
@@ -58,8 +59,8 @@ func waitAsChild(text string) error {
 	options := &redis.UniversalOptions{Addrs: []string{task.Addr}}
 	client := redis.NewUniversalClient(options)
 	defer func() { _ = client.Close() }()
-	locker, err := variants[0].Open(strategies.Config{
-		Nodes:  []strategies.Node{{Client: client, Options: options}},
+	locker, err := goredis.Open(variants[0], goredis.Config{
+		Nodes:  []goredis.Node{{Client: client, Options: options}},
 		Prefix: "trial:", TTL: task.TTL,
 	})
 	if err != nil {

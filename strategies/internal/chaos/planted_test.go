@@ -11,11 +11,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // planted is a plain lock with a fault.
 type planted struct {
-	strategies.Config
+	goredis.Config
 	late  bool // a lease is valid for longer than Redis keeps it
 	twice bool // a token is given to two
 	deaf  bool // some wait on although the lock is free
@@ -95,7 +96,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 					cutSome(server.Client(t)), {"pause", func(c *chaos) { c.pause(server, rand.N(50*time.Millisecond)) }},
 				},
 			}
-			c := newChaos(t, d, func(config strategies.Config) (strategies.Locker, error) {
+			c := newChaos(t, d, func(config goredis.Config) (strategies.Locker, error) {
 				lock := fault.planted
 				lock.Config = config
 				return &lock, nil

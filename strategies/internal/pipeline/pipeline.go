@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
@@ -27,7 +28,7 @@ func (c *Client) Close() error { return c.Conn.Close() }
 
 // Over returns the config with a Client in place of every node's, and what closes them;
 // both are of no effect unless on. It does not talk to Redis.
-func Over(config strategies.Config, on bool) (strategies.Config, func() error, error) {
+func Over(config goredis.Config, on bool) (goredis.Config, func() error, error) {
 	if !on {
 		return config, func() error { return nil }, nil
 	}
@@ -60,7 +61,7 @@ func Refine(info strategies.Info, on bool) strategies.Info {
 }
 
 // Open returns a Client of a node. It does not talk to Redis yet. The caller closes it.
-func Open(node strategies.Node) (*Client, error) {
+func Open(node goredis.Node) (*Client, error) {
 	conn, err := shared.Open(node)
 	if err != nil {
 		return nil, err

@@ -14,14 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-func open(t *testing.T, node strategies.Node) *pipeline.Client {
+func open(t *testing.T, node goredis.Node) *pipeline.Client {
 	t.Helper()
 	client, err := pipeline.Open(node)
 	if err != nil {
@@ -32,18 +32,18 @@ func open(t *testing.T, node strategies.Node) *pipeline.Client {
 }
 
 // eager is a node whose clients would send everything again, as go-redis's do by default.
-func eager(node strategies.Node) strategies.Node {
+func eager(node goredis.Node) goredis.Node {
 	options := *node.Options
 	options.MaxRetries, options.MaxRedirects = 3, 3
 	options.MinRetryBackoff, options.MaxRetryBackoff = -1, -1
-	return strategies.Node{Client: node.Client, Options: &options}
+	return goredis.Node{Client: node.Client, Options: &options}
 }
 
 // deaf is a wire that loses the answers while it is cut: Redis carries out what
 // arrives, and the connection ends instead of an answer.
 type deaf struct{ cut, lost atomic.Int64 }
 
-func (d *deaf) node(node strategies.Node) strategies.Node {
+func (d *deaf) node(node goredis.Node) goredis.Node {
 	options := *node.Options
 	dial := options.Dialer
 	if dial == nil {
@@ -53,7 +53,7 @@ func (d *deaf) node(node strategies.Node) strategies.Node {
 		conn, err := dial(ctx, network, address)
 		return &deafConn{conn, d}, err
 	}
-	return strategies.Node{Client: node.Client, Options: &options}
+	return goredis.Node{Client: node.Client, Options: &options}
 }
 
 type deafConn struct {

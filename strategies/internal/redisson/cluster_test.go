@@ -11,6 +11,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -205,7 +206,7 @@ func (c cluster) redirected(t *testing.T, variant string) trial.Process {
 	t.Cleanup(func() { _ = client.Close() })
 	options := *node.Options
 	options.MaxRedirects = 3
-	return trial.StartOn(t, []strategies.Node{{Client: client, Options: &options}}, variant, time.Hour)
+	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour)
 }
 
 // move gives the slot of a key to the next node.

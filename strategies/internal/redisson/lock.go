@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -38,7 +39,7 @@ type Queuer interface {
 // Lock is one process's side of a lock of the family, a strategies.Locker: the
 // waiters, who share a line, and the holders, who share a watchdog.
 type Lock struct {
-	config   strategies.Config
+	config   goredis.Config
 	client   redis.UniversalClient
 	kind     Kind
 	line     Line
@@ -51,7 +52,7 @@ type Lock struct {
 // NewLock returns a lock on the first node, which it does not talk to yet. It
 // closes the line when it is closed itself. renew has a watchdog renew the leases for
 // which no TTL of their own is asked.
-func NewLock(config strategies.Config, kind Kind, line Line, herald *Herald, renew bool) *Lock {
+func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, renew bool) *Lock {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Lock{
 		config: config, client: config.Nodes[0].Client, kind: kind,

@@ -20,12 +20,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Conn is such a connection; in a cluster one for each node.
 type Conn struct {
-	node    strategies.Node
+	node    goredis.Node
 	timeout time.Duration // of an answer
 
 	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
@@ -37,7 +37,7 @@ type Conn struct {
 }
 
 // Open returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
-func Open(node strategies.Node) (*Conn, error) {
+func Open(node goredis.Node) (*Conn, error) {
 	client, together, err := open(node)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Open(node strategies.Node) (*Conn, error) {
 	return &Conn{node: node, timeout: timeout, client: client, together: together}, nil
 }
 
-func open(node strategies.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
+func open(node goredis.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
 	client := node.Dial(func(o *redis.UniversalOptions) {
 		// Full duplex needs a pool of its own, with one connection: more would only spread
 		// what is to be gathered.

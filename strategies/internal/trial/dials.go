@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // CountDials is a node whose client, and whatever else dials by its options, counts
 // how often it does.
-func CountDials(t testing.TB, server *redistest.Server) (strategies.Node, *atomic.Int64) {
+func CountDials(t testing.TB, server *redistest.Server) (goredis.Node, *atomic.Int64) {
 	t.Helper()
 	dials := new(atomic.Int64)
 	node := server.Node(t)
@@ -25,5 +25,5 @@ func CountDials(t testing.TB, server *redistest.Server) (strategies.Node, *atomi
 	}
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
-	return strategies.Node{Client: client, Options: &options}, dials
+	return goredis.Node{Client: client, Options: &options}, dials
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -20,7 +21,7 @@ import (
 // needs. It cannot do what takes seconds; see Everything.
 func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
-	return On(t, nodesOf(variant), variant.Open)
+	return On(t, nodesOf(variant), func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(variant, c) })
 }
 
 func nodesOf(variant strategies.Variant) int {
@@ -32,7 +33,7 @@ func nodesOf(variant strategies.Variant) int {
 }
 
 // On is a fixture of so many servers, for what is opened in that way.
-func On(t *testing.T, nodes int, open func(strategies.Config) (strategies.Locker, error)) locktest.Fixture {
+func On(t *testing.T, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
 	var all []*replicated
 	for range nodes {
@@ -48,8 +49,8 @@ func On(t *testing.T, nodes int, open func(strategies.Config) (strategies.Locker
 	}
 	return locktest.Fixture{
 		Open: open,
-		Nodes: func() []strategies.Node {
-			var nodes []strategies.Node
+		Nodes: func() []goredis.Node {
+			var nodes []goredis.Node
 			for _, one := range all {
 				nodes = append(nodes, one.node())
 			}
@@ -82,7 +83,7 @@ type replicated struct {
 }
 
 // node dials whichever is the primary.
-func (r *replicated) node() strategies.Node {
+func (r *replicated) node() goredis.Node {
 	r.t.Helper()
 	node := r.server.Node(r.t)
 	options := *node.Options
@@ -97,7 +98,7 @@ func (r *replicated) node() strategies.Node {
 	}
 	client := redis.NewUniversalClient(&options)
 	r.t.Cleanup(func() { _ = client.Close() })
-	return strategies.Node{Client: client, Options: &options}
+	return goredis.Node{Client: client, Options: &options}
 }
 
 // failOver makes the replica the primary. There is one from the first time on.
@@ -118,12 +119,12 @@ func (r *replicated) failOver() {
 func cluster(t *testing.T) locktest.Cluster {
 	t.Helper()
 	c := StartCluster(t)
-	connect := func(o redis.UniversalOptions) strategies.Node {
+	connect := func(o redis.UniversalOptions) goredis.Node {
 		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		client := redis.NewUniversalClient(&o)
 		t.Cleanup(func() { _ = client.Close() })
-		return strategies.Node{Client: client, Options: &o}
+		return goredis.Node{Client: client, Options: &o}
 	}
 	found := locktest.Cluster{
 		Node: connect(redis.UniversalOptions{Addrs: c.Addrs, IsClusterMode: true}),
@@ -148,8 +149,8 @@ func settable(t *testing.T, nodes int) locktest.Clock {
 		all, clocks = append(all, server), append(clocks, clock)
 	}
 	return locktest.Clock{
-		Nodes: func() []strategies.Node {
-			var nodes []strategies.Node
+		Nodes: func() []goredis.Node {
+			var nodes []goredis.Node
 			for _, server := range all {
 				nodes = append(nodes, server.Node(t))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // patience is how long anything may take that is not lost for good.
@@ -16,22 +17,22 @@ const patience = 20 * time.Second
 // Process is one instance of a strategy, as a service would have it.
 type Process struct {
 	strategies.Locker
-	Config strategies.Config
+	Config goredis.Config
 }
 
 // Start opens one, written as on the command line, ready for use. It is closed when
 // the test ends.
 func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
 	t.Helper()
-	return StartOn(t, []strategies.Node{server.Node(t)}, variant, ttl)
+	return StartOn(t, []goredis.Node{server.Node(t)}, variant, ttl)
 }
 
 // StartOn is Start on other nodes than one server.
-func StartOn(t testing.TB, nodes []strategies.Node, variant string, ttl time.Duration) Process {
+func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Duration) Process {
 	t.Helper()
 	config := configOn(nodes)
 	config.TTL = ttl
-	locker, err := Variant(t, variant).Open(config)
+	locker, err := goredis.Open(Variant(t, variant), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -51,7 +52,7 @@ type termed struct {
 
 func startTermed(t *testing.T, variant string, ttl time.Duration) termed {
 	t.Helper()
-	var nodes []strategies.Node
+	var nodes []goredis.Node
 	var outside []*redis.Client
 	for range Variant(t, variant).Info().Nodes {
 		server := redistest.Start(t)
@@ -125,11 +126,11 @@ func termsReachRedis(t *testing.T, variant string) {
 // What is too short is refused before anything is sent. (For go-redis a TTL of -1 is one
 // that keeps that of the key, and 0 is none.)
 func termsAreRefused(t *testing.T, variant string) {
-	var nodes []strategies.Node
+	var nodes []goredis.Node
 	for range Variant(t, variant).Info().Nodes {
 		nodes = append(nodes, redistest.Start(t).Node(t))
 	}
-	p, err := Variant(t, variant).Open(configOn(nodes))
+	p, err := goredis.Open(Variant(t, variant), configOn(nodes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func termsOverBeforeTheyBegan(t *testing.T, variant string) {
 	options.Dialer = path.Dial
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
-	p := StartOn(t, []strategies.Node{{Client: client, Options: &options}}, variant, time.Hour)
+	p := StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour)
 	Release(t, p.Acquire(t, "key")) // opens the pool's connection
 	outside := server.Client(t)
 	granted := func() string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -49,13 +50,13 @@ func Variant(t testing.TB, name string) strategies.Variant {
 }
 
 // Config is one instance's, with clients and a probe of its own.
-func Config(t testing.TB, server *redistest.Server) strategies.Config {
+func Config(t testing.TB, server *redistest.Server) goredis.Config {
 	t.Helper()
-	return configOn([]strategies.Node{server.Node(t)})
+	return configOn([]goredis.Node{server.Node(t)})
 }
 
-func configOn(nodes []strategies.Node) strategies.Config {
-	return strategies.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
+func configOn(nodes []goredis.Node) goredis.Config {
+	return goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
 }
 
 // Eventually waits for something that happens elsewhere.

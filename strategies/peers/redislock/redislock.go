@@ -33,6 +33,7 @@ import (
 	peer "github.com/bsm/redislock"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/spin"
@@ -101,7 +102,7 @@ func (j jitter) NextBackoff() time.Duration { return max(j.sleep(), 1) }
 
 // Locker obtains a redislock.Lock for each lease.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	peer    *peer.Client
 	hangUp  func() error // ends the pipeline
@@ -109,7 +110,7 @@ type Locker struct {
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}

@@ -34,9 +34,10 @@ import (
 
 	peer "github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/doubt"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -89,7 +90,7 @@ func (o Options) Validate() error {
 
 // Locker makes a redsync.Mutex for each lease.
 type Locker struct {
-	config  strategies.Config
+	config  goredis.Config
 	options Options
 	peer    *peer.Redsync
 	hangUp  func() error // ends the pipeline
@@ -97,7 +98,7 @@ type Locker struct {
 }
 
 // Open returns a Locker on all nodes.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redsync: %w", err)
 	}
@@ -107,7 +108,7 @@ func Open(config strategies.Config, options Options) (*Locker, error) {
 	}
 	var pools []redis.Pool
 	for i, node := range config.Nodes {
-		pools = append(pools, pool{goredis.NewPool(node.Client), i})
+		pools = append(pools, pool{redsyncredis.NewPool(node.Client), i})
 	}
 	return &Locker{config: config, options: options, peer: peer.New(pools...), hangUp: hangUp}, nil
 }

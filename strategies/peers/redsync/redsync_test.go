@@ -8,6 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -18,7 +19,7 @@ func TestConformance(t *testing.T) {
 
 func open(t *testing.T, server *redistest.Server, name string) strategies.Locker {
 	t.Helper()
-	locker, err := trial.Variant(t, name).Open(trial.Config(t, server))
+	locker, err := goredis.Open(trial.Variant(t, name), trial.Config(t, server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +85,8 @@ func TestReportsALostServer(t *testing.T) {
 	server := redistest.Start(t)
 	node, dials := trial.CountDials(t, server)
 	config := trial.Config(t, server)
-	config.Nodes = []strategies.Node{node}
-	locker, err := trial.Variant(t, "redsync").Open(config)
+	config.Nodes = []goredis.Node{node}
+	locker, err := goredis.Open(trial.Variant(t, "redsync"), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +109,14 @@ func TestReportsALostServer(t *testing.T) {
 
 // A minority may be down.
 func TestWaitsWithoutAMinority(t *testing.T) {
-	config := strategies.Config{Prefix: "trial:", TTL: time.Minute}
+	config := goredis.Config{Prefix: "trial:", TTL: time.Minute}
 	var all []*redistest.Server
 	for range 3 {
 		server := redistest.Start(t)
 		all = append(all, server)
 		config.Nodes = append(config.Nodes, server.Node(t))
 	}
-	locker, err := trial.Variant(t, "redsync:delay=5ms").Open(config)
+	locker, err := goredis.Open(trial.Variant(t, "redsync:delay=5ms"), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ import (
 	peer "github.com/redis/rueidis/rueidislock"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -83,7 +84,7 @@ const prefix = "rueidislock"
 
 // Locker has one rueidis client.
 type Locker struct {
-	config strategies.Config
+	config goredis.Config
 	line   *line
 	peer   peer.Locker
 	keys   int // of a lock
@@ -96,7 +97,7 @@ type Locker struct {
 }
 
 // Open returns a Locker on the first node, and connects to it.
-func Open(config strategies.Config, options Options) (*Locker, error) {
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}

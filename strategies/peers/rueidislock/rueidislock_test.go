@@ -9,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -158,7 +159,7 @@ func TestReportsALostServer(t *testing.T) {
 func TestCluster(t *testing.T) {
 	nodes := redistest.StartTopology(t, "cluster:3").Nodes(t)
 	variant := trial.Variant(t, "rueidislock")
-	locker, err := variant.Open(strategies.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute})
+	locker, err := goredis.Open(variant, goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package strategies_test
+package goredis_test
 
 import (
 	"reflect"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // A connection that a lock dials for itself has the options of the client it was given:
@@ -26,7 +26,7 @@ func TestNodeOfKeepsOptions(t *testing.T) {
 	} {
 		client := redis.NewClient(options)
 		defer func() { _ = client.Close() }()
-		node, err := strategies.NodeOf(client)
+		node, err := goredis.NodeOf(client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestNodeOfKeepsOptions(t *testing.T) {
 		Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}, MaxRedirects: -1, MaxRetries: -1, ReadTimeout: -1, Password: "secret",
 	})
 	defer func() { _ = cluster.Close() }()
-	node, err := strategies.NodeOf(cluster)
+	node, err := goredis.NodeOf(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNodeOfRefuses(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
 	for _, client := range []redis.UniversalClient{nil, ring} {
-		if _, err := strategies.NodeOf(client); err == nil {
+		if _, err := goredis.NodeOf(client); err == nil {
 			t.Errorf("%T was taken", client)
 		}
 	}

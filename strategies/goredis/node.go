@@ -1,4 +1,6 @@
-package strategies
+// Package goredis is how locks on Redis reach it: through a client of go-redis, with the
+// options it was made from.
+package goredis
 
 import (
 	"errors"
@@ -7,7 +9,31 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
 )
+
+// Config is what a lock on Redis is opened with.
+type Config = strategies.ConfigOf[Node]
+
+// Open makes one instance's Locker of a strategy that locks on Redis.
+func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
+
+// Node is one Redis: the client to use and the options it was made from, so
+// that a strategy can open a pool of its own and a peer dial with its own
+// library. The client belongs to the caller.
+type Node struct {
+	Client  redis.UniversalClient
+	Options *redis.UniversalOptions
+}
+
+// Dial opens another client to the same node, with changed options. The caller
+// closes it.
+func (n Node) Dial(change func(*redis.UniversalOptions)) redis.UniversalClient {
+	options := *n.Options
+	change(&options)
+	return redis.NewUniversalClient(&options)
+}
 
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
 // NewClusterClient or NewUniversalClient. Connections that a lock opens for itself are

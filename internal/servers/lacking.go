@@ -1,4 +1,4 @@
-package engine
+package servers
 
 import (
 	"context"
@@ -30,14 +30,9 @@ var arguments = map[string]string{
 	"zadd": "0 0", "zincrby": "0 0", "zrange": "0 0", "zrem": "0", "zscore": "0", "zremrangebyscore": "0 0",
 }
 
-// lacking are the rights to keys, channels and commands of scripts that the user has not,
-// by asking the server. refusal is what it has said.
-func (r *run) lacking(ctx context.Context, refusal string) []string {
-	if len(r.instances) == 0 || len(r.instances[0].nodes) == 0 {
-		return nil
-	}
-	concrete := strings.NewReplacer("{key}", Prefix+r.keys[0], "*", "", "?", "0")
-	rights := r.info.Rights
+// Lacking are the rights to keys, channels and commands of scripts that the user has not.
+func (i instance) Lacking(ctx context.Context, rights strategies.Rights, prefix, key, refusal string) []string {
+	concrete := strings.NewReplacer("{key}", key, "*", "", "?", "0")
 	var commands [][]string
 	var rules []string // one for each of the commands
 	ask := func(rule string, words ...string) {
@@ -45,7 +40,7 @@ func (r *run) lacking(ctx context.Context, refusal string) []string {
 	}
 	for _, pattern := range rights.Keys {
 		key := concrete.Replace(pattern)
-		rule := strategies.Rights{Keys: []string{pattern}}.Rules(Prefix)[0]
+		rule := strategies.Rights{Keys: []string{pattern}}.Rules(prefix)[0]
 		for _, command := range rights.Commands {
 			if rest, known := arguments[command]; known {
 				ask(rule+" +"+command, append([]string{command, key}, strings.Fields(rest)...)...)
@@ -59,19 +54,19 @@ func (r *run) lacking(ctx context.Context, refusal string) []string {
 	if err != nil {
 		return nil
 	}
-	may, err := allowed.Run(ctx, r.instances[0].nodes[0].Client, nil, string(question)).Int64Slice()
+	may, err := allowed.Run(ctx, i[0].Client, nil, string(question)).Int64Slice()
 	if err != nil || len(may) != len(rules) {
 		return nil
 	}
 	if strings.Contains(refusal, "run this command") { // not the channel
 		rights.Channels = nil
 	}
-	return lackingOf(rights, rules, may)
+	return lackingOf(rights, prefix, rules, may)
 }
 
 // lackingOf tells keys from commands: a key that no command may touch is what is missing,
 // not all the commands.
-func lackingOf(rights strategies.Rights, rules []string, may []int64) []string {
+func lackingOf(rights strategies.Rights, prefix string, rules []string, may []int64) []string {
 	usable := map[string]bool{}
 	for i, rule := range rules {
 		key, _, _ := strings.Cut(rule, " ")
@@ -85,7 +80,7 @@ func lackingOf(rights strategies.Rights, rules []string, may []int64) []string {
 		case may[i] == 1:
 			continue
 		case !of: // of a channel the command may be missing, or the channel
-			for _, channel := range (strategies.Rights{Channels: rights.Channels}).Rules(Prefix) {
+			for _, channel := range (strategies.Rights{Channels: rights.Channels}).Rules(prefix) {
 				command += channel + " "
 			}
 			command += rule

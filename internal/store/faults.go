@@ -1,20 +1,19 @@
-package engine
+package store
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // Faults bring about what goes wrong outside of the clients: on the servers, and
 // on the way to them.
 type Faults interface {
-	// Detour is the way of an application instance to Redis, by its number; nil is the
+	// Detour is the way of an application instance to the store, by its number; nil is the
 	// straight one.
-	Detour(instance int) strategies.Through
+	Detour(instance int) Through
 	// Prepare does what precedes a fault, and looks whether it can come about.
 	Prepare(ctx context.Context, fault workloads.Fault, where Scene) (Blow, error)
 }
@@ -36,7 +35,7 @@ type Blow struct {
 	Hit    func(ctx context.Context) error
 	End    func(ctx context.Context) error // undoes it; nil where there is nothing to undo
 	Outage Outage
-	// Loses says that Redis forgets some of what it had confirmed, counters too.
+	// Loses says that a server forgets some of what it had confirmed, counters too.
 	Loses bool
 }
 

@@ -1,18 +1,17 @@
-package engine
+package servers
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/strategies"
 )
 
 // A server survives being asked for every command, and allows an admin all of them. Of a
 // command that is not whole Redis 7.0 dies.
 func TestAskingForRightsHarmsNoServer(t *testing.T) {
-	admin := redistest.Start(t).Client(t)
+	admin := open(t, Options{Address: "redis://" + process(t).Addr()}).nodes[0].observer
 	var commands [][]string
 	for command, rest := range arguments {
 		words := append([]string{command, "key"}, strings.Fields(rest)...)
@@ -54,7 +53,7 @@ func TestLackingTellsKeysFromCommands(t *testing.T) {
 		{"~a* +get,+publish", []int64{1, 0}, "&x:lockbench:* +publish"},
 		{"~a* +get,+publish", []int64{1, 1}, ""},
 	} {
-		if got := strings.Join(lackingOf(rights, strings.Split(test.rules, ","), test.may), ", "); got != test.want {
+		if got := strings.Join(lackingOf(rights, "lockbench:", strings.Split(test.rules, ","), test.may), ", "); got != test.want {
 			t.Errorf("%s with %v lacks %q, want %q", test.rules, test.may, got, test.want)
 		}
 	}

@@ -1,0 +1,64 @@
+package servers
+
+import (
+	"bytes"
+	"slices"
+)
+
+// greetings open a connection and are no part of an acquisition.
+var greetings = []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"}
+
+// Commands are the names of the commands in a piece of the Redis protocol, that of a
+// script with its digest, without greetings. A piece that begins within a command has
+// none.
+func (*Server) Commands(written []byte) []string {
+	return slices.DeleteFunc(commandsIn(written), func(name string) bool { return slices.Contains(greetings, name) })
+}
+
+func commandsIn(b []byte) []string {
+	var names []string
+	for len(b) > 0 && b[0] == '*' {
+		count, rest, ok := length(b)
+		if !ok {
+			break
+		}
+		var words [][]byte
+		for range count {
+			size, after, ok := length(rest)
+			if !ok || len(after) < size+2 {
+				break
+			}
+			words = append(words, after[:size])
+			rest = after[size+2:]
+		}
+		if len(words) == 0 {
+			break
+		}
+		name := string(bytes.ToUpper(words[0]))
+		if (name == "EVALSHA" || name == "EVAL") && len(words) > 1 {
+			name += " " + string(words[1])
+		}
+		names = append(names, name)
+		if len(words) < count {
+			break
+		}
+		b = rest
+	}
+	return names
+}
+
+// length reads the number of a line such as *3 or $5, and what follows the line.
+func length(b []byte) (int, []byte, bool) {
+	end := bytes.Index(b, []byte("\r\n"))
+	if end < 2 {
+		return 0, nil, false
+	}
+	n := 0
+	for _, digit := range b[1:end] {
+		if digit < '0' || digit > '9' || n > 1<<20 {
+			return 0, nil, false
+		}
+		n = n*10 + int(digit-'0')
+	}
+	return n, b[end+2:], true
+}

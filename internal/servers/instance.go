@@ -1,0 +1,66 @@
+package servers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// instance is one application instance's own clients, a store.Instance.
+type instance []goredis.Node
+
+// Nodes are goredis.Nodes.
+func (i instance) Nodes() []any {
+	all := make([]any, len(i))
+	for at, node := range i {
+		all[at] = node
+	}
+	return all
+}
+
+// Counter is on the first node. It keeps its floor at NAME:floor.
+func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
+	open := unguarded{i[0].Client, name}
+	switch fence {
+	case workloads.FenceOff:
+		return open
+	case workloads.FenceWrites:
+		return writesGuarded{open, guarded{open.server, name, token}}
+	default:
+		return guarded{open.server, name, token}
+	}
+}
+
+// Pools sums up what go-redis says.
+func (i instance) Pools() store.Pools {
+	var sum store.Pools
+	for _, node := range i {
+		if p := node.Client.PoolStats(); p != nil {
+			sum.Waits += int64(p.WaitCount)
+			sum.WaitedNS += p.WaitDurationNs
+			sum.Timeouts += int64(p.Timeouts)
+		}
+	}
+	return sum
+}
+
+// Close hangs up.
+func (i instance) Close() error {
+	var faults []error
+	for _, node := range i {
+		faults = append(faults, node.Client.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// Connect opens one application instance's own clients, see Clients.
+func (s *Server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
+	nodes, err := s.Clients(ctx, name, pool, detour)
+	if err != nil {
+		return nil, err
+	}
+	return instance(nodes), nil
+}
