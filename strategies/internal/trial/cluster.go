@@ -33,6 +33,10 @@ func StartCluster(t testing.TB) *Cluster {
 			t.Fatal(err)
 		}
 		c.ids = append(c.ids, id)
+		// Nobody could take over for a node that a busy machine keeps from answering.
+		if err := node.ConfigSet(t.Context(), "cluster-node-timeout", "60000").Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
 }
