@@ -16,7 +16,7 @@ RAREGC   := -toolexec 'env GOGC=400'
 # Tests of locks wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 4)
-SLOW     := ./command ./workloads ./internal/servers . # begun first, so that no core idles in the end
+SLOW     := ./command ./workloads ./internal/store/redis/servers . # begun first, so that no core idles in the end
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
@@ -89,7 +89,7 @@ sessions: redis ## prove that compare does not cry wolf: 10 minutes
 
 valkey: ## part of the tests on Valkey, out of a newer Debian's packages: clusters by address, every strategy's rights
 	@server=$$(docker/other-server.sh valkey-server trixie "$(VALKEY)") || { echo "make valkey: no Valkey can be had here, so nothing was tested on it" >&2; exit 0; }; \
-		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server $(GO) test $(RACE) $(RAREGC) -count=1 -vet=off -run '$(ONVALKEY)' ./internal/servers ./strategies/all
+		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server $(GO) test $(RACE) $(RAREGC) -count=1 -vet=off -run '$(ONVALKEY)' ./internal/store/redis/servers ./strategies/all
 
 browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

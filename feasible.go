@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
 // Feasible says why the plan cannot be carried out on the servers that it asks for, as

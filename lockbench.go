@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	injection "github.com/lockbench/lockbench/internal/faults"
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -104,7 +104,7 @@ func (p Plan) Validate() error {
 		if options.Started() && topology.Kind == "" {
 			topology.Kind = servers.Single
 		}
-		faults = append(faults, injection.Check(p.points()[0].Workload.Faults, topology, options.Started(), p.Redis.AllowFaults)...)
+		faults = append(faults, disturb.Check(p.points()[0].Workload.Faults, topology, options.Started(), p.Redis.AllowFaults)...)
 	}
 	return errors.Join(faults...)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 )
 

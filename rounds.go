@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/faults"
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -141,7 +141,7 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
 	}
 	if s.server != nil && len(v.point.Workload.Faults) > 0 {
-		injector := faults.New(s.server, v.point.Workload.Faults)
+		injector := disturb.New(s.server, v.point.Workload.Faults)
 		defer injector.Close()
 		job.Faults = injector
 	}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -64,7 +64,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		if s.generator != "" {
 			s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator, RedisRuns: server.RunIDs()}
 		}
-		if wrong := faults.Check(s.report.Workload.Faults, server.Topology(), server.Started(), plan.Redis.AllowFaults); len(wrong) > 0 {
+		if wrong := disturb.Check(s.report.Workload.Faults, server.Topology(), server.Started(), plan.Redis.AllowFaults); len(wrong) > 0 {
 			return nil, errors.Join(fmt.Errorf("%w: %w", ErrConfig, errors.Join(wrong...)), server.Close(context.WithoutCancel(ctx)))
 		}
 		s.before = s.read(ctx)

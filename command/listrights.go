@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies"
 )
 

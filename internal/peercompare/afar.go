@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/internal/faults"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
 	"github.com/lockbench/lockbench/results"
 )
 
 // afar carries a plan out on a Redis that so much latency has been put before.
 func afar(ctx context.Context, plan lockbench.Plan, oneWay time.Duration) (*results.Report, error) {
 	return onOwn(ctx, plan, func(plan lockbench.Plan, at *url.URL) (*results.Report, error) {
-		far, err := faults.NewDistance(at.Host, oneWay)
+		far, err := disturb.NewDistance(at.Host, oneWay)
 		if err != nil {
 			return nil, err
 		}

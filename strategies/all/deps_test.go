@@ -104,7 +104,7 @@ func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
 	for _, test := range []struct{ path, brings string }{
 		{"strategies/peers/redsync", "github.com/go-redsync/redsync/v4"},
 		{"strategies/locktest", "github.com/anishathalye/porcupine"},
-		{"strategies/internal/trial", module + "internal/servers"},
+		{"strategies/internal/trial", module + "internal/store/redis/servers"},
 		{"strategies/internal/trial", "testing"},
 	} {
 		if found := strange(packages, module+test.path); !slices.Contains(found, test.brings) {

@@ -3,7 +3,7 @@ package trial
 import (
 	"context"
 
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
 // Redis is one for an example, which has no testing.T.

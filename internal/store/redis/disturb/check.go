@@ -1,9 +1,9 @@
-package faults
+package disturb
 
 import (
 	"fmt"
 
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
 

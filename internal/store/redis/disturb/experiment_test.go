@@ -1,4 +1,4 @@
-package faults_test
+package disturb_test
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/faults"
-	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -149,10 +149,10 @@ func (e experiment) run(t *testing.T) {
 	if err := w.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if wrong := faults.Check(w.Faults, server.Topology(), true, false); len(wrong) > 0 {
+	if wrong := disturb.Check(w.Faults, server.Topology(), true, false); len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
-	injector := faults.New(server, w.Faults)
+	injector := disturb.New(server, w.Faults)
 	defer injector.Close()
 	seen.Faults = injector
 	run, err := engine.Job{

@@ -1,4 +1,4 @@
-package faults_test
+package disturb_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/lockbench/lockbench/internal/faults"
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
@@ -188,7 +188,7 @@ func TestCheckNamesWhatCannotBeDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := faults.Check([]workloads.Fault{fault}, topology, test.started, test.allowed)
+		wrong := disturb.Check([]workloads.Fault{fault}, topology, test.started, test.allowed)
 		if test.want == "" {
 			if len(wrong) > 0 {
 				t.Errorf("%+v: %v", test, wrong)

@@ -1,4 +1,4 @@
-package faults
+package disturb
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
-	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
 

@@ -1,7 +1,7 @@
-// Package faults has things go wrong on the servers of a run, and on the way to
+// Package disturb has things go wrong on the servers of a run, and on the way to
 // them, on purpose. The faults themselves are data, see workloads.Fault; those that
 // befall clients are the engine's.
-package faults
+package disturb
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
 

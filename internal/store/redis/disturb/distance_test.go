@@ -1,4 +1,4 @@
-package faults_test
+package disturb_test
 
 import (
 	"io"
@@ -8,15 +8,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
 )
 
 // Every trip takes the distance twice, and trips do not wait for each other.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100
-	far, err := faults.NewDistance(redistest.Start(t).Addr, oneWay)
+	far, err := disturb.NewDistance(redistest.Start(t).Addr, oneWay)
 	if err != nil {
 		t.Fatal(err)
 	}

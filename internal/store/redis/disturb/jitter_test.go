@@ -1,4 +1,4 @@
-package faults_test
+package disturb_test
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/faults"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // detour is a way through the proxies of one fault.
-func detour(t *testing.T, text string) (workloads.Fault, *faults.Injector, func(context.Context, string, string) (net.Conn, error)) {
+func detour(t *testing.T, text string) (workloads.Fault, *disturb.Injector, func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
 	fault, err := workloads.ParseFault(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	injector := faults.New(nil, []workloads.Fault{fault})
+	injector := disturb.New(nil, []workloads.Fault{fault})
 	t.Cleanup(injector.Close)
 	return fault, injector, injector.Detour(0)(func(ctx context.Context, network, address string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)

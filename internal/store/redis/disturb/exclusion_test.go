@@ -1,4 +1,4 @@
-package faults_test
+package disturb_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/servers"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 )
 
