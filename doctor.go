@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockbench/lockbench/internal/doctor"
+	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/results"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lockbench/lockbench/internal/selfcheck"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/results"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/internal/advise"
+	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"

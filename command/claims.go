@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
-	experiments "github.com/lockbench/lockbench/internal/claims"
+	experiments "github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/workloads"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/selfcheck"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/servers"
 	"github.com/lockbench/lockbench/results"
 )

@@ -12,7 +12,7 @@ import (
 // Each sentence of the guide has a figure, and says what measured it.
 func TestTheGuideCitesWhatThereIs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/GUIDE.md")
+	text, err := os.ReadFile("../../../docs/GUIDE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
