@@ -12,11 +12,11 @@ import (
 )
 
 // Advise makes advice of what was measured.
-func (q Question) Advise(m Measured) *results.Advice {
+func (q Question) Advise(m Measured) *Document {
 	candidates, out := q.candidates()
-	a := &results.Advice{
-		Schema: results.AdviceSchema, For: q.For, Workload: q.Workload, Rounds: q.Rounds,
-		Measured: []results.Contender{}, LeftOut: out, Commands: []string{},
+	a := &Document{
+		Schema: Schema, For: q.For, Workload: q.Workload, Rounds: q.Rounds,
+		Measured: []Row{}, LeftOut: out, Commands: []string{},
 	}
 	for _, r := range m.reports() {
 		a.LeftOut = append(a.LeftOut, r.LeftOut...)
@@ -44,7 +44,7 @@ func (q Question) Advise(m Measured) *results.Advice {
 			second = contender{}
 		}
 		a.Choice = instead
-		a.Before = slices.DeleteFunc(a.Before, func(s results.Sentence) bool { return s.Text == instead.Reasons[0].Text })
+		a.Before = slices.DeleteFunc(a.Before, func(s Sentence) bool { return s.Text == instead.Reasons[0].Text })
 	}
 	a.Cautions = m.cautions()
 	for _, c := range field {
@@ -93,7 +93,7 @@ func (q Question) unfit(c contender) string {
 	switch {
 	case q.unsafe(c.info) != "":
 		return q.unsafe(c.info)
-	case q.For == results.Correctness && !c.info.Claims.Fencing:
+	case q.For == Correctness && !c.info.Claims.Fencing:
 		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
 	case violations.Value == nil || violations.Value.Value > 0:
 		return "violations of what a lock is to keep: " + number
@@ -108,32 +108,32 @@ func (q Question) unfit(c contender) string {
 }
 
 // lock recommends one.
-func (q Question) lock(c contender, field []contender) *results.Choice {
-	return &results.Choice{Name: c.Name, Summary: c.info.Summary, Reasons: q.reasons(c, field)}
+func (q Question) lock(c contender, field []contender) *Choice {
+	return &Choice{Name: c.Name, Summary: c.info.Summary, Reasons: q.reasons(c, field)}
 }
 
 // instead is what to take rather than a lock; nil where a lock it is.
-func (q Question) instead(m Measured, chosen contender, field []contender) *results.Choice {
+func (q Question) instead(m Measured, chosen contender, field []contender) *Choice {
 	if chosen.Name != "" && q.Workload.Work == workloads.WorkCounter {
 		if s, better := oneCommand(m.Update); better {
-			return &results.Choice{Name: results.NoLock, Summary: "one command or Lua script does the work at once", Reasons: []results.Sentence{s}}
+			return &Choice{Name: NoLock, Summary: "one command or Lua script does the work at once", Reasons: []Sentence{s}}
 		}
 	}
 	if s, ok := q.consensus(field); ok && (q.Workload.Fence != workloads.FenceAll || chosen.Name == "") {
-		return &results.Choice{Name: results.ConsensusStore, Summary: "etcd, ZooKeeper and the like: the resource does not check tokens, or no lock here has any", Reasons: []results.Sentence{s}}
+		return &Choice{Name: ConsensusStore, Summary: "etcd, ZooKeeper and the like: the resource does not check tokens, or no lock here has any", Reasons: []Sentence{s}}
 	}
 	if chosen.Name == "" {
 		return nil
 	}
 	if s, all := overloaded(q.eligible(field)); all {
-		return &results.Choice{Name: results.NoLock, Summary: "not a single one: split what it protects into more keys, or do without", Reasons: []results.Sentence{s}}
+		return &Choice{Name: NoLock, Summary: "not a single one: split what it protects into more keys, or do without", Reasons: []Sentence{s}}
 	}
 	return nil
 }
 
 // overloaded says that no lock kept up with an open loop's arrivals, if so.
-func overloaded(field []contender) (results.Sentence, bool) {
-	var s results.Sentence
+func overloaded(field []contender) (Sentence, bool) {
+	var s Sentence
 	var parts []string
 	for _, c := range field {
 		late := 0
@@ -154,15 +154,15 @@ func overloaded(field []contender) (results.Sentence, bool) {
 }
 
 // row is a contender in the table.
-func (q Question) row(c, chosen, second contender) results.Contender {
-	row := results.Contender{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
+func (q Question) row(c, chosen, second contender) Row {
+	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
 	var names []string
 	for _, criterion := range q.criteria() {
 		names = append(names, criterion.name)
 	}
 	for _, name := range append(names, "commands_per_acq", "utilisation", "violations") {
 		e, _ := c.figure(name)
-		row.Figures = append(row.Figures, results.ContenderFigure{Metric: name, Unit: e.Unit, Value: e.Value})
+		row.Figures = append(row.Figures, Figure{Metric: name, Unit: e.Unit, Value: e.Value})
 	}
 	switch {
 	case q.unfit(c) != "":
@@ -174,8 +174,8 @@ func (q Question) row(c, chosen, second contender) results.Contender {
 }
 
 // cautions are what to know about the figures, those of an experiment after its name.
-func (m Measured) cautions() []results.Sentence {
-	var all []results.Sentence
+func (m Measured) cautions() []Sentence {
+	var all []Sentence
 	for _, r := range []struct {
 		of string
 		*results.Report
@@ -192,11 +192,11 @@ func (m Measured) cautions() []results.Sentence {
 }
 
 // sentences are a part of the advice that findings make.
-func sentences(all []results.Summary, part findings.Advice) []results.Sentence {
-	var said []results.Sentence
+func sentences(all []results.Summary, part findings.Advice) []Sentence {
+	var said []Sentence
 	for _, f := range findings.Of(all) {
 		if f.Advice == part {
-			said = append(said, f.Sentence())
+			said = append(said, Sentence{Text: f.String() + ".", Evidence: f.Evidence})
 		}
 	}
 	return said

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
@@ -24,7 +25,7 @@ type lock struct {
 func asked(change func(*Question)) Question {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 50, 10, workloads.Fixed(5e6)
-	q := Question{For: results.Efficiency, Workload: w, Rounds: 6}
+	q := Question{For: Efficiency, Workload: w, Rounds: 6}
 	if change != nil {
 		change(&q)
 	}
@@ -94,10 +95,10 @@ func TestChoices(t *testing.T) {
 		}}}, "spin", "pubsub"},
 		{"nothing is left", nil, []lock{{"spin", far, 1, false, 1, broken}}, "", ""},
 		{"a mutex for one instance", func(q *Question) { q.Workload.Instances = 1 }, []lock{{"local", 110, 20, false, 0, func(r *results.Run) { r.Server = results.Server{} }}, {"spin", 105, 20, false, 50, nil}}, "local", "spin"},
-		{"correctness wants tokens", func(q *Question) { q.For = results.Correctness }, []lock{{"spin", far, 1, false, 1, nil}, {"fenced", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "fenced", "handoff"},
-		{"and a consensus store without a resource that checks them", func(q *Question) { q.For, q.Workload.Fence = results.Correctness, workloads.FenceOff }, []lock{{"spin", far, 1, false, 1, nil}, {"handoff", 100, 20, false, 50, nil}}, results.ConsensusStore, "handoff"},
-		{"or without a lock that has any", func(q *Question) { q.For = results.Correctness; q.Named = variants("spin") }, []lock{{"spin", far, 1, false, 1, nil}}, results.ConsensusStore, ""},
-		{"nobody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, true, 50, overload}}, results.NoLock, "handoff"},
+		{"correctness wants tokens", func(q *Question) { q.For = Correctness }, []lock{{"spin", far, 1, false, 1, nil}, {"fenced", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "fenced", "handoff"},
+		{"and a consensus store without a resource that checks them", func(q *Question) { q.For, q.Workload.Fence = Correctness, workloads.FenceOff }, []lock{{"spin", far, 1, false, 1, nil}, {"handoff", 100, 20, false, 50, nil}}, ConsensusStore, "handoff"},
+		{"or without a lock that has any", func(q *Question) { q.For = Correctness; q.Named = variants("spin") }, []lock{{"spin", far, 1, false, 1, nil}}, ConsensusStore, ""},
+		{"nobody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, true, 50, overload}}, NoLock, "handoff"},
 		{"somebody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, false, 50, nil}}, "handoff", "spin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func variants(list string) []strategies.Variant {
 	return all
 }
 
-func named(c *results.Choice) string {
+func named(c *Choice) string {
 	if c == nil {
 		return ""
 	}
@@ -132,24 +133,24 @@ func named(c *results.Choice) string {
 }
 
 // sound holds the advice against what every advice must be.
-func sound(t *testing.T, a *results.Advice) {
+func sound(t *testing.T, a *Document) {
 	t.Helper()
 	all := slices.Concat(a.Before, a.Cautions)
-	for _, c := range []*results.Choice{a.Choice, a.RunnerUp} {
+	for _, c := range []*Choice{a.Choice, a.RunnerUp} {
 		if c == nil {
 			continue
 		}
 		all = append(all, c.Reasons...)
-		if c.Name == results.NoLock || c.Name == results.ConsensusStore {
+		if c.Name == NoLock || c.Name == ConsensusStore {
 			continue
 		}
 		v := variants(c.Name)[0]
-		if info := v.Info(); info.Caveat != "" || !info.Claims.Exclusion || a.For == results.Correctness && !info.Claims.Fencing {
+		if info := v.Info(); info.Caveat != "" || !info.Claims.Exclusion || a.For == Correctness && !info.Claims.Fencing {
 			t.Errorf("it recommends %s", c.Name)
 		}
 	}
 	for _, s := range all {
-		rests := slices.ContainsFunc(s.Evidence, func(e results.Evidence) bool { return e.Value != nil || len(e.Claims) > 0 })
+		rests := slices.ContainsFunc(s.Evidence, func(e findings.Evidence) bool { return e.Value != nil || len(e.Claims) > 0 })
 		if !rests || !strings.HasSuffix(s.Text, ".") {
 			t.Errorf("%q rests on nothing: %+v", s.Text, s.Evidence)
 		}
@@ -162,7 +163,7 @@ func sound(t *testing.T, a *results.Advice) {
 		}
 	}
 	for _, c := range a.Measured {
-		if (c.Out == "") != (c.Name == named(a.Choice) || c.Name == named(a.RunnerUp)) && named(a.Choice) != results.NoLock {
+		if (c.Out == "") != (c.Name == named(a.Choice) || c.Name == named(a.RunnerUp)) && named(a.Choice) != NoLock {
 			t.Errorf("%s is out because %q", c.Name, c.Out)
 		}
 	}
@@ -193,7 +194,7 @@ func TestWhatComesBeforeALock(t *testing.T) {
 		{"doing without, sharing, a mutex", nil, nil, []string{
 			"needs no lock: 5.00 k/s updates", "let them share one acquisition", "A mutex in each instance in front of spin, for 5 clients an instance", "50.0 µs (better)",
 		}, []string{"consensus", "hardly contended", "no other lock"}, "gated:spin"},
-		{"a value in Redis, said once", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, nil, nil, []string{"needs no lock"}, results.NoLock},
+		{"a value in Redis, said once", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, nil, nil, []string{"needs no lock"}, NoLock},
 		{"one command loses updates", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, func(m *Measured) {
 			m.Update = reported(6, "", lock{"atomic", 5000, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) }}, lock{"gated:spin", 400, 1, false, 1, nil})
 		}, nil, nil, "gated:spin"},
@@ -202,7 +203,7 @@ func TestWhatComesBeforeALock(t *testing.T) {
 		}, nil, []string{"share one"}, "gated:spin"},
 		{"always held", nil, func(m *Measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, full}) }, []string{"held 97.0 % of the time"}, nil, "spin"},
 		{"hardly contended", nil, func(m *Measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, rare}) }, []string{"somebody waited at 6 of 600 releases"}, nil, "spin"},
-		{"correctness", func(q *Question) { q.For = results.Correctness }, func(m *Measured) {
+		{"correctness", func(q *Question) { q.For = Correctness }, func(m *Measured) {
 			m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"handoff", 100, 20, false, 50, nil})
 			m.Shared = nil
 			m.Paused = reported(2, "", lock{"spin", 100, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(3)) }}, lock{"handoff", 100, 1, false, 1, nil})

@@ -14,9 +14,9 @@ const rarely = 5.0
 
 // before are the sentences on what comes before a lock: doing without, sharing, and a
 // mutex in front.
-func (q Question) before(m Measured, chosen contender, field []contender) []results.Sentence {
-	var all []results.Sentence
-	add := func(s results.Sentence, ok bool) {
+func (q Question) before(m Measured, chosen contender, field []contender) []Sentence {
+	var all []Sentence
+	add := func(s Sentence, ok bool) {
 		if ok {
 			all = append(all, s)
 		}
@@ -66,23 +66,23 @@ func lockOf(r *results.Report, beside string) string {
 
 // oneCommand says what one command does that a lock is taken for, and whether it is
 // clearly better at the same safety.
-func oneCommand(r *results.Report) (results.Sentence, bool) {
+func oneCommand(r *results.Report) (Sentence, bool) {
 	atomic, known := find(r, "atomic", "")
 	lock, also := find(r, lockOf(r, "atomic"), "")
 	if !known || !also {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	speed := criterion{name: "acq_per_s", rounds: r.Rounds}
 	apart, ratio := speed.compare(atomic, lock)
 	if ratio == nil {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	many, count := atomic.figure("acq_per_s")
 	few, slower := lock.figure("acq_per_s")
 	lostAtomic, none := atomic.figure("lost_updates")
 	lostLock, lost := lock.figure("lost_updates")
 	many.Than, many.Ratio = lock.Name, ratio
-	s := results.Sentence{Evidence: []results.Evidence{many, few, lostAtomic, lostLock}}
+	s := Sentence{Evidence: []findings.Evidence{many, few, lostAtomic, lostLock}}
 	s.Text = fmt.Sprintf("What fits into one command or one Lua script needs no lock: %s updates of a value in Redis, under %s %s, which is %s times as many; updates lost: %s and %s.",
 		count, lock.Name, slower, ratio, none, lost)
 	safe := lostAtomic.Value != nil && lostAtomic.Value.Value == 0
@@ -91,31 +91,31 @@ func oneCommand(r *results.Report) (results.Sentence, bool) {
 
 // sharing says what it brings that waiters of an instance share an acquisition, if it
 // brings anything.
-func sharing(r *results.Report) (results.Sentence, bool) {
+func sharing(r *results.Report) (Sentence, bool) {
 	name := lockOf(r, "")
 	apiece, known := find(r, name, alone)
 	together, also := find(r, name, shared)
 	if !known || !also {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	served := criterion{name: "served_per_s", rounds: r.Rounds}
 	apart, ratio := served.compare(together, apiece)
 	if apart != better {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	more, count := together.figure("served_per_s")
 	leases, number := together.figure("acq_per_s")
 	more.Than, more.Ratio = name+" "+alone, ratio
-	return results.Sentence{
+	return Sentence{
 		Text: fmt.Sprintf("Where waiters of an instance want the same result, let them share one acquisition (singleflight): %s clients served with %s leases, %s times as many as with a lease each.",
 			count, number, ratio),
-		Evidence: []results.Evidence{more, leases},
+		Evidence: []findings.Evidence{more, leases},
 	}, true
 }
 
 // mutex says what a mutex in each instance does for a lock.
-func (q Question) mutex(gated, plain contender) results.Sentence {
-	s := results.Sentence{Text: fmt.Sprintf("A mutex in each instance in front of %s, for %d clients an instance:", plain.Name, q.Workload.ClientsPerInstance())}
+func (q Question) mutex(gated, plain contender) Sentence {
+	s := Sentence{Text: fmt.Sprintf("A mutex in each instance in front of %s, for %d clients an instance:", plain.Name, q.Workload.ClientsPerInstance())}
 	var parts []string
 	for _, c := range append(q.criteria(), criterion{name: "commands_per_acq", what: "commands per acquisition", lower: true, rounds: q.Rounds}) {
 		with, value := gated.figure(c.name)
@@ -130,7 +130,7 @@ func (q Question) mutex(gated, plain contender) results.Sentence {
 		parts = append(parts, fmt.Sprintf("%s %s instead of %s (%s)", c.what, value, before, word))
 	}
 	if len(parts) == 0 {
-		s.Evidence = []results.Evidence{{Strategy: gated.Name, Claims: gated.info.Claims.List()}}
+		s.Evidence = []findings.Evidence{{Strategy: gated.Name, Claims: gated.info.Claims.List()}}
 		parts = []string{"it claims " + gated.info.Claims.String()}
 	}
 	s.Text += " " + strings.Join(parts, ", ") + "."
@@ -138,32 +138,32 @@ func (q Question) mutex(gated, plain contender) results.Sentence {
 }
 
 // uncontended says that hardly anybody waits.
-func uncontended(chosen contender) (results.Sentence, bool) {
+func uncontended(chosen contender) (Sentence, bool) {
 	var handed int64
 	for _, run := range chosen.Used {
 		handed += run.Speed.Handoff.Count
 	}
 	granted := leases(chosen.Used)
 	if granted == 0 || float64(handed)*100 >= rarely*float64(granted) {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	wait, long := chosen.figure("wait_p99")
-	return results.Sentence{
+	return Sentence{
 		Text: fmt.Sprintf("The lock is hardly contended: somebody waited at %d of %d releases of %s, and the 99th percentile of the waits is %s. The simplest will do, and so may none.",
 			handed, granted, chosen.Name, long),
-		Evidence: []results.Evidence{wait},
+		Evidence: []findings.Evidence{wait},
 	}, true
 }
 
 // consensus says what no lock here claims, where correctness is asked for.
-func (q Question) consensus(field []contender) (results.Sentence, bool) {
-	if q.For != results.Correctness || len(field) == 0 {
-		return results.Sentence{}, false
+func (q Question) consensus(field []contender) (Sentence, bool) {
+	if q.For != Correctness || len(field) == 0 {
+		return Sentence{}, false
 	}
-	s := results.Sentence{}
+	s := Sentence{}
 	var parts []string
 	for _, c := range field {
-		s.Evidence = append(s.Evidence, results.Evidence{Strategy: c.Name, Claims: c.info.Claims.List()})
+		s.Evidence = append(s.Evidence, findings.Evidence{Strategy: c.Name, Claims: c.info.Claims.List()})
 		parts = append(parts, fmt.Sprintf("%s (%s)", c.Name, c.info.Claims))
 	}
 	s.Text = fmt.Sprintf("None of these claims to survive the failover of Redis: %s. If the resource cannot check a fencing token at every touch, reads included, use a consensus store such as etcd or ZooKeeper.",
@@ -172,21 +172,21 @@ func (q Question) consensus(field []contender) (results.Sentence, bool) {
 }
 
 // paused says what became of updates when holders paused for longer than the TTL.
-func paused(r *results.Report) (results.Sentence, bool) {
+func paused(r *results.Report) (Sentence, bool) {
 	plain, known := find(r, "spin", "")
 	fenced, also := find(r, lockOf(r, "spin"), "")
 	if !known || !also {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	lost, many := plain.figure("lost_updates")
 	kept, few := fenced.figure("lost_updates")
 	if lost.Value == nil || kept.Value == nil {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
 	late, overlaps := fenced.figure("late_overlaps")
-	return results.Sentence{
+	return Sentence{
 		Text: fmt.Sprintf("With a holder that pauses for 2 TTLs in each of %d runs, updates lost: %s under spin, whose leases have no token, and %s under %s, whose token the resource checked; late overlaps all the same: %s.",
 			len(fenced.Runs), many, few, fenced.Name, overlaps),
-		Evidence: []results.Evidence{lost, kept, late},
+		Evidence: []findings.Evidence{lost, kept, late},
 	}, true
 }

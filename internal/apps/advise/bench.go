@@ -23,10 +23,11 @@ type Bench struct {
 // Answer measures what the question needs: the matrix, then what is asked about the
 // lock that comes out of it. When ctx ends the advice says Interrupted, and has no
 // choice. The error is of having no Redis.
-func (b *Bench) Answer(ctx context.Context, q Question) (*results.Advice, error) {
+func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	begun := time.Now()
 	m, commands, err := b.measure(ctx, q)
 	a := q.Advise(m)
+	a.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	a.Commands, a.Started, a.Finished, a.Interrupted = commands, begun, time.Now(), ctx.Err() != nil
 	if m.Locks != nil {
 		a.Environment, a.Redis = m.Locks.Environment, m.Locks.Redis

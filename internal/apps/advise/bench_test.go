@@ -36,9 +36,9 @@ func pretend(plan lockbench.Plan) *results.Report {
 
 func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 	t.Parallel()
-	for purpose, want := range map[results.Purpose][]string{
-		results.Efficiency:  {"spin,gated:spin,pubsub,blpop,handoff,cohort", "atomic,handoff", "handoff"},
-		results.Correctness: {"spin,fenced,gated:fenced,handoff,cohort", "spin,handoff", "atomic,handoff"},
+	for purpose, want := range map[Purpose][]string{
+		Efficiency:  {"spin,gated:spin,pubsub,blpop,handoff,cohort", "atomic,handoff", "handoff"},
+		Correctness: {"spin,fenced,gated:fenced,handoff,cohort", "spin,handoff", "atomic,handoff"},
 	} {
 		var plans []string
 		b := Bench{Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {

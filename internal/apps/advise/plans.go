@@ -52,7 +52,7 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 // share has waiters of an instance share an acquisition, where there can be several
 // and it is about work to be saved.
 func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
-	if q.For != results.Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
+	if q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
 		return lockbench.Plan{}, false
 	}
 	together := q.Workload
@@ -78,7 +78,7 @@ const (
 // of those that have some, where correctness is asked for.
 func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
 	plain, err := strategies.NewVariant("spin", nil)
-	if err != nil || q.For != results.Correctness {
+	if err != nil || q.For != Correctness {
 		return lockbench.Plan{}, false
 	}
 	w := q.Workload

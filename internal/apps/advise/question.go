@@ -16,7 +16,7 @@ import (
 
 // Question is what somebody wants a lock for.
 type Question struct {
-	For results.Purpose
+	For Purpose
 	// Workload is the contention. With a counter as its work the resource is a value
 	// in Redis; what is not workloads.FenceAll of its Fence cannot check tokens.
 	Workload workloads.Spec
@@ -27,8 +27,8 @@ type Question struct {
 // Validate returns every fault at once, joined.
 func (q Question) Validate() error {
 	var faults []error
-	if q.For != results.Efficiency && q.For != results.Correctness {
-		faults = append(faults, fmt.Errorf("--for must be %s or %s, not %q", results.Efficiency, results.Correctness, q.For))
+	if q.For != Efficiency && q.For != Correctness {
+		faults = append(faults, fmt.Errorf("--for must be %s or %s, not %q", Efficiency, Correctness, q.For))
 	}
 	faults = append(faults, q.Workload.Validate(), q.Workload.Load())
 	if q.Rounds < 1 {
@@ -51,14 +51,14 @@ func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
 // entry is a strategy of the short list.
 type entry struct {
 	name     string
-	purposes []results.Purpose
+	purposes []Purpose
 	when     func(Question) bool
 }
 
 var (
-	either    = []results.Purpose{results.Efficiency, results.Correctness}
-	efficient = []results.Purpose{results.Efficiency}
-	correct   = []results.Purpose{results.Correctness}
+	either    = []Purpose{Efficiency, Correctness}
+	efficient = []Purpose{Efficiency}
+	correct   = []Purpose{Correctness}
 
 	always      = func(Question) bool { return true }
 	oneInstance = func(q Question) bool { return q.Workload.Instances == 1 }

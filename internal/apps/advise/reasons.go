@@ -6,23 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 )
 
 // figure is a contender's metric as evidence, with its text.
-func (c contender) figure(name string) (results.Evidence, string) {
+func (c contender) figure(name string) (findings.Evidence, string) {
 	m, _ := results.FindMetric(name)
 	f := c.Figure(m)
 	text := f.Text(m.Unit)
 	if f != nil && m.Unit == results.Number && f.Value == math.Trunc(f.Value) {
 		text = fmt.Sprintf("%.0f", f.Value)
 	}
-	return results.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: f}, text
+	return findings.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: f}, text
 }
 
 // reasons are what speaks for a lock, beside the others of the field.
-func (q Question) reasons(of contender, field []contender) []results.Sentence {
-	var all []results.Sentence
+func (q Question) reasons(of contender, field []contender) []Sentence {
+	var all []Sentence
 	for _, c := range q.criteria() {
 		if s, ok := c.sentence(of, field); ok {
 			all = append(all, s)
@@ -35,12 +37,12 @@ func (q Question) reasons(of contender, field []contender) []results.Sentence {
 }
 
 // sentence compares one contender with each of the others by a criterion.
-func (c criterion) sentence(of contender, field []contender) (results.Sentence, bool) {
+func (c criterion) sentence(of contender, field []contender) (Sentence, bool) {
 	evidence, value := of.figure(c.name)
 	if evidence.Value == nil {
-		return results.Sentence{}, false
+		return Sentence{}, false
 	}
-	s := results.Sentence{Evidence: []results.Evidence{evidence}}
+	s := Sentence{Evidence: []findings.Evidence{evidence}}
 	parts := map[relation][]string{}
 	for _, other := range without(field, of.Name) {
 		theirs, text := other.figure(c.name)
@@ -73,12 +75,12 @@ func (c criterion) sentence(of contender, field []contender) (results.Sentence, 
 }
 
 // tie says what decided between locks that figures did not tell apart.
-func tie(of contender, left []contender) results.Sentence {
-	var s results.Sentence
+func tie(of contender, left []contender) Sentence {
+	var s Sentence
 	var parts []string
 	left = slices.SortedStableFunc(slices.Values(left), simpler)
 	for _, c := range left {
-		s.Evidence = append(s.Evidence, results.Evidence{Strategy: c.Name, Claims: c.info.Claims.List()})
+		s.Evidence = append(s.Evidence, findings.Evidence{Strategy: c.Name, Claims: c.info.Claims.List()})
 		parts = append(parts, fmt.Sprintf("%s (%s; %s)", c.Name, demands(c), c.info.Claims))
 	}
 	s.Text = fmt.Sprintf("Figures do not tell these apart, so what asks for less goes first, then what claims more: %s.", strings.Join(parts, ", "))
@@ -94,43 +96,36 @@ func demands(c contender) string {
 	case c.info.Nodes > 1:
 		return fmt.Sprintf("%d independent nodes", c.info.Nodes)
 	case n.PerWaiter > 0:
-		return connections(n.PerWaiter, "a waiter")
+		return words.Count(n.PerWaiter, "more connection") + " a waiter"
 	case n.PerInstance > 0:
-		return connections(n.PerInstance, "an instance")
+		return words.Count(n.PerInstance, "more connection") + " an instance"
 	}
 	return "no connection beside its commands'"
 }
 
-func connections(n int, whose string) string {
-	if n == 1 {
-		return "1 more connection " + whose
-	}
-	return fmt.Sprintf("%d more connections %s", n, whose)
-}
-
 // cost is what a lock asks of Redis.
-func cost(of contender) results.Sentence {
+func cost(of contender) Sentence {
 	if of.info.Nodes == 0 {
-		return results.Sentence{
+		return Sentence{
 			Text:     fmt.Sprintf("It lives in the process and needs no Redis: it claims %s, and across %d instance only.", of.info.Claims, of.info.MaxInstances),
-			Evidence: []results.Evidence{{Strategy: of.Name, Claims: of.info.Claims.List()}},
+			Evidence: []findings.Evidence{{Strategy: of.Name, Claims: of.info.Claims.List()}},
 		}
 	}
 	commands, number := of.figure("commands_per_acq")
 	peak, open := of.figure("connections")
-	return results.Sentence{
+	return Sentence{
 		Text:     fmt.Sprintf("An acquisition is %s commands at Redis; %s connections at most were open, and it takes %s.", number, open, demands(of)),
-		Evidence: []results.Evidence{commands, peak},
+		Evidence: []findings.Evidence{commands, peak},
 	}
 }
 
 // guarantees are what it claims, and what became of that.
-func guarantees(of contender) results.Sentence {
+func guarantees(of contender) Sentence {
 	violations, number := of.figure("violations")
 	violations.Claims = of.info.Claims.List()
-	return results.Sentence{
+	return Sentence{
 		Text:     fmt.Sprintf("It claims %s; violations in %d leases: %s.", of.info.Claims, leases(of.Runs), number),
-		Evidence: []results.Evidence{violations},
+		Evidence: []findings.Evidence{violations},
 	}
 }
 

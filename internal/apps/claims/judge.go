@@ -9,20 +9,20 @@ import (
 )
 
 // judge gives the verdict on a claim by what its runs came to.
-func (c Claim) judge(runs map[string]*measured) results.Claim {
-	judged := results.Claim{Name: c.Name(), Says: c.Says, Tests: c.Tests, Runs: []results.ClaimRun{}, Figures: []results.ClaimFigure{}}
+func (c Claim) judge(runs map[string]*measured) Result {
+	judged := Result{Name: c.Name(), Says: c.Says, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
 	for _, run := range c.Runs {
 		why, invalid := c.wrong(run, runs[run.Name])
 		judged.Why = append(judged.Why, why...)
-		judged.Runs = append(judged.Runs, results.ClaimRun{Name: run.Name, Command: "lockbench " + strings.Join(c.Words(run), " "), Invalid: invalid})
+		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: "lockbench " + strings.Join(c.Words(run), " "), Invalid: invalid})
 	}
-	var outcomes []results.Outcome
+	var outcomes []Outcome
 	for _, e := range c.Expect {
 		values := make([]*results.Figure, c.Rounds)
 		for i := range values {
 			values[i] = e.Figure.in(func(o operand) *results.Figure { return o.of(runs[o.run], i+1) })
 		}
-		f := results.ClaimFigure{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.Unit(), Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
+		f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.Unit(), Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
 		if e.Opposite != nil {
 			f.Opposite = e.Opposite.Text
 		}
@@ -31,9 +31,9 @@ func (c Claim) judge(runs map[string]*measured) results.Claim {
 	}
 	judged.Verdict = conclude(outcomes)
 	if len(judged.Why) > 0 {
-		judged.Verdict = results.ClaimInconclusive
+		judged.Verdict = Inconclusive
 	}
-	if judged.Verdict == results.Qualified {
+	if judged.Verdict == Qualified {
 		judged.Qualified = c.Qualified
 	}
 	return judged

@@ -81,8 +81,8 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 // claims share are carried out once. When ctx ends the claims not yet judged are
 // left out and the document says Interrupted. The error is of having no Redis;
 // the document then ends with the claim that met it.
-func (b *Bench) Test(ctx context.Context, all []Claim) (*results.Claims, error) {
-	document := &results.Claims{Schema: results.ClaimsSchema, Started: time.Now(), Claims: []results.Claim{}}
+func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
+	document := &Document{Schema: Schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now(), Claims: []Result{}}
 	b.done = map[string]*measured{}
 	var failure error
 	for i, c := range all {

@@ -76,7 +76,7 @@ func TestClaimsShareTheirRuns(t *testing.T) {
 		t.Fatalf("%+v", document)
 	}
 	for _, c := range document.Claims {
-		if c.Verdict != results.Confirmed || c.Runs[0].Command != "lockbench --strategy spin,pubsub --runs 2 --no-floors" {
+		if c.Verdict != Confirmed || c.Runs[0].Command != "lockbench --strategy spin,pubsub --runs 2 --no-floors" {
 			t.Errorf("%+v", c)
 		}
 		if values := c.Figures[0].Values; len(values) != 2 || values[0].Value != 1.5 || values[1].Value != 1.5 {
@@ -108,7 +108,7 @@ func TestNothingIsConcludedFromWhatCannotBeTrusted(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		c := document.Claims[0]
-		if c.Verdict != results.ClaimInconclusive || !slices.Contains(c.Why, test.why) || (len(document.Invalid()) > 0) != test.invalid {
+		if c.Verdict != Inconclusive || !slices.Contains(c.Why, test.why) || (len(document.Invalid()) > 0) != test.invalid {
 			t.Errorf("%s: %s, %q, invalid %v", name, c.Verdict, c.Why, document.Invalid())
 		}
 	}
@@ -128,7 +128,7 @@ func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
 		r.Runs = slices.DeleteFunc(r.Runs, func(r results.Run) bool { return r.Strategy == "blpop" })
 	}
 	document, err := p.bench.Test(t.Context(), []Claim{claim(t, strings.Replace(fmt.Sprintf(faster, 1), "spin,pubsub", "spin,pubsub,fair,blpop", 1))})
-	if c := document.Claims[0]; err != nil || c.Verdict != results.Confirmed || len(c.Why) > 0 || len(document.Invalid()) > 0 {
+	if c := document.Claims[0]; err != nil || c.Verdict != Confirmed || len(c.Why) > 0 || len(document.Invalid()) > 0 {
 		t.Errorf("%v, %+v", err, c)
 	}
 }
@@ -142,7 +142,7 @@ func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
 		}
 	}
 	document, err := p.bench.Test(t.Context(), []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, fmt.Sprintf(faster, 2))})
-	if err != nil || len(p.lines) != 2 || document.Claims[0].Verdict != results.Confirmed || document.Claims[1].Verdict != results.Confirmed {
+	if err != nil || len(p.lines) != 2 || document.Claims[0].Verdict != Confirmed || document.Claims[1].Verdict != Confirmed {
 		t.Errorf("%v, measured %q, %+v", err, p.lines, document.Claims)
 	}
 }

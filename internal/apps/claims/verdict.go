@@ -8,23 +8,23 @@ import "github.com/lockbench/lockbench/results"
 // the opposite too there is a margin between: values there, without any on both
 // sides of it, are partly what was claimed. All else, such as a value that is not
 // known, is unclear.
-func (e Expectation) settle(values []*results.Figure) results.Outcome {
+func (e Expectation) settle(values []*results.Figure) Outcome {
 	if e.Total {
 		values = []*results.Figure{sum(values)}
 	}
 	var held, contradicted, between int
 	for _, value := range values {
 		if value == nil {
-			return results.Unclear
+			return Unclear
 		}
 		inside, known := e.Is.Keeps(*value)
 		if !known {
-			return results.Unclear
+			return Unclear
 		}
 		against := !inside
 		if e.Opposite != nil && !inside {
 			if against, known = e.Opposite.Keeps(*value); !known {
-				return results.Unclear
+				return Unclear
 			}
 		}
 		switch {
@@ -38,13 +38,13 @@ func (e Expectation) settle(values []*results.Figure) results.Outcome {
 	}
 	switch {
 	case len(values) == 0, held > 0 && contradicted > 0:
-		return results.Unclear
+		return Unclear
 	case held == len(values):
-		return results.Held
+		return Held
 	case contradicted == len(values):
-		return results.Contradicted
+		return Contradicted
 	default:
-		return results.Partly
+		return Partly
 	}
 }
 
@@ -67,19 +67,19 @@ func sum(values []*results.Figure) *results.Figure {
 // conclude makes a verdict of the outcomes: all held is confirmed, all
 // contradicted refuted, one that is unclear makes it inconclusive, and
 // everything else is a qualification.
-func conclude(outcomes []results.Outcome) results.ClaimVerdict {
-	count := map[results.Outcome]int{}
+func conclude(outcomes []Outcome) Verdict {
+	count := map[Outcome]int{}
 	for _, o := range outcomes {
 		count[o]++
 	}
 	switch {
-	case len(outcomes) == 0, count[results.Unclear] > 0:
-		return results.ClaimInconclusive
-	case count[results.Held] == len(outcomes):
-		return results.Confirmed
-	case count[results.Contradicted] == len(outcomes):
-		return results.Refuted
+	case len(outcomes) == 0, count[Unclear] > 0:
+		return Inconclusive
+	case count[Held] == len(outcomes):
+		return Confirmed
+	case count[Contradicted] == len(outcomes):
+		return Refuted
 	default:
-		return results.Qualified
+		return Qualified
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/results"
 )
 
 const (
@@ -17,7 +16,7 @@ const (
 )
 
 // machine watches this machine for a second in which lockbench does nothing.
-func machine(ctx context.Context) results.Symptom {
+func machine(ctx context.Context) Symptom {
 	before := measure.ReadHealth()
 	select {
 	case <-time.After(watched):
@@ -25,22 +24,22 @@ func machine(ctx context.Context) results.Symptom {
 	}
 	after := measure.ReadHealth()
 	e := measure.Environment()
-	s := results.Symptom{Name: "machine", State: results.Well}
+	s := Symptom{Name: "machine", State: Well}
 	s.Says = append(s.Says, fmt.Sprintf("%d CPUs, sleeps end %v late", e.CPUs, time.Duration(e.TimerOvershoot).Round(time.Microsecond)))
 	if time.Duration(e.TimerOvershoot) > slowWakeUp {
-		s.State = results.Note
+		s.State = Note
 	}
 	if idle := after.Since(before).MachineIdle; idle != nil {
 		s.Says = append(s.Says, fmt.Sprintf("%.0f %% of all cores idle while lockbench did nothing", *idle))
 		if *idle < restless {
-			s.State = results.Note
+			s.State = Note
 			s.Next = append(s.Next, "something else is at work here: measure on a quieter machine, or with --runs 5 or more")
 		}
 	} else {
 		s.Says = append(s.Says, "how busy it is the system does not say")
 	}
 	if steal := after.StolenSince(before); steal != nil && *steal > stolen {
-		s.State = results.Note
+		s.State = Note
 		s.Says = append(s.Says, fmt.Sprintf("%.1f %% of all cores stolen by other machines on the same hardware", *steal))
 	}
 	return s

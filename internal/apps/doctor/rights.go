@@ -9,14 +9,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/servers"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // rights has every strategy that fits the topology acquire, extend and release once.
-func (e examination) rights(ctx context.Context) results.Symptom {
-	s := results.Symptom{Name: "rights", State: results.Well}
+func (e examination) rights(ctx context.Context) Symptom {
+	s := Symptom{Name: "rights", State: Well}
 	tried := 0
 	for _, strategy := range strategies.All() {
 		info := strategy.Info
@@ -28,12 +27,12 @@ func (e examination) rights(ctx context.Context) results.Symptom {
 			continue // its defaults are tested
 		}
 		tried++
-		job := engine.Job{Strategy: v, Workload: workloads.Default(), Target: e.server, Session: e.options.Redis.RunID}
+		job := engine.Job{Strategy: v, Workload: workloads.Default(), Target: e.server, Session: e.id}
 		if info.Capacity == 0 {
 			job.Workload.Work = workloads.WorkCounter // for what is no lock and does the work itself
 		}
 		if err := job.Try(ctx); err != nil {
-			s.State = results.Trouble
+			s.State = Trouble
 			s.Says = append(s.Says, oneLine(err))
 			if next := servers.NextStep(err.Error()); next != "" && len(s.Next) == 0 {
 				s.Next = append(s.Next, next)
@@ -42,8 +41,8 @@ func (e examination) rights(ctx context.Context) results.Symptom {
 	}
 	s.Says = append([]string{fmt.Sprintf("%d of %d strategies could acquire and release", tried-len(s.Says), tried)}, s.Says...)
 	if missing := e.unmeasured(ctx); len(missing) > 0 {
-		if s.State == results.Well {
-			s.State = results.Note
+		if s.State == Well {
+			s.State = Note
 		}
 		s.Says = append(s.Says, "for all figures there lack "+strings.Join(missing, " "))
 	}

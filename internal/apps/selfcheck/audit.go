@@ -25,7 +25,7 @@ const (
 // long is counted twice beside the audit: by the lock itself, and afterwards from
 // the instants at which the clients had their leases. Without rigging the same
 // lock must come out clean.
-func (s *session) audit(ctx context.Context, c *check) error {
+func (s *session) audit(ctx context.Context, c *Check) error {
 	w := workload(8, 4, s.Effort.Window)
 	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a constant
 	s.say("audit: a lock that lets in two")

@@ -25,7 +25,7 @@ const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return r
 // efficiency has as many clients as nobody waits for take and release locks, and
 // redis-benchmark send the same two commands over as many connections. How much
 // of that rate is left is what measuring, and the library between, cost.
-func (s *session) efficiency(ctx context.Context, c *check) error {
+func (s *session) efficiency(ctx context.Context, c *Check) error {
 	own := s.server.Owned()
 	path, err := exec.LookPath(reference)
 	spin := registered("spin")

@@ -22,7 +22,7 @@ const (
 // fairRound runs a first-come-first-served lock in a window in which not everybody can have
 // a turn, and rigged, so that one client never has one, in one of many rounds. In the first
 // nothing may be said of starving, in the other exactly one client starves.
-func (s *session) fairRound(ctx context.Context, c *check) error {
+func (s *session) fairRound(ctx context.Context, c *Check) error {
 	const round = line * lineHold
 	w := workload(line, line, time.Duration(partRound*float64(round)))
 	w.Hold = workloads.Fixed(lineHold)

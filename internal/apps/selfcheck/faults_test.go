@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/servers"
@@ -27,10 +28,10 @@ func quick(check string) Effort {
 }
 
 // only carries one check out, on a server of its own unless there is one.
-func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) results.Check {
+func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
-		Redis: servers.Options{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
+		Redis: lockbench.RedisOptions{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +43,10 @@ func only(t *testing.T, name, address string, change func(engine.Job) engine.Job
 }
 
 // failed are the figures of a check that are at fault; all of them have a value.
-func failed(c results.Check) []string {
+func failed(c Check) []string {
 	var names []string
 	for _, m := range c.Measured {
-		if m.Verdict == results.Fail {
+		if m.Verdict == Fail {
 			names = append(names, fmt.Sprintf("%s: %v, not %s", m.Name, *m.Value, m.Wanted))
 		}
 	}
@@ -107,13 +108,13 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 				t.Logf("it is %s on a machine that may be too restless, once more: %+v", c.Verdict, c.Measured)
 				c = only(t, test.name, servers.Quickest(), test.fault)
 			}
-			if c.Verdict != results.Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
+			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
 				t.Errorf("with a fault it is %s: %q failed, %q, want %q among them", c.Verdict, failed(c), c.Why, test.found)
 			}
 			if !test.calm {
 				return
 			}
-			if c := only(t, test.name, servers.Quickest(), nil); c.Verdict == results.Fail {
+			if c := only(t, test.name, servers.Quickest(), nil); c.Verdict == Fail {
 				t.Errorf("without a fault %q failed", failed(c))
 			}
 		})
@@ -148,7 +149,7 @@ func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
 	if got := strings.Join(failed(c), ", "); !strings.Contains(got, "short: starving is told of") || !strings.Contains(got, "short: the window is called too short") {
 		t.Errorf("%s: %q failed", c.Verdict, got)
 	}
-	if c := only(t, "fairround", servers.Quickest(), nil); c.Verdict != results.Pass {
+	if c := only(t, "fairround", servers.Quickest(), nil); c.Verdict != Pass {
 		t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
 	}
 }
@@ -178,7 +179,7 @@ func TestASlowGeneratorIsNotEfficient(t *testing.T) {
 		return j
 	})
 	_, err := exec.LookPath(reference)
-	if c.Verdict != results.Inconclusive || err == nil && len(c.Why) > 0 {
+	if c.Verdict != Inconclusive || err == nil && len(c.Why) > 0 {
 		t.Errorf("%s, %q: %+v", c.Verdict, c.Why, c.Measured)
 	}
 }
@@ -186,14 +187,14 @@ func TestASlowGeneratorIsNotEfficient(t *testing.T) {
 func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	if c := only(t, "omission", server.URL(), nil); c.Verdict != results.Inconclusive || len(c.Why) != 1 {
+	if c := only(t, "omission", server.URL(), nil); c.Verdict != Inconclusive || len(c.Why) != 1 {
 		t.Errorf("omission: %s, %q", c.Verdict, c.Why)
 	}
 	disturbed := func(j engine.Job) engine.Job {
 		stranger(t, j, 100)
 		return j
 	}
-	if c := only(t, "outside", server.URL(), disturbed); c.Verdict != results.Inconclusive {
+	if c := only(t, "outside", server.URL(), disturbed); c.Verdict != Inconclusive {
 		t.Errorf("outside, with a stranger: %s", c.Verdict)
 	}
 }
@@ -202,7 +203,7 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	t.Parallel()
 	c := only(t, "omission", servers.Quickest(), nil)
 	for _, m := range c.Measured {
-		if m.Verdict == results.Fail && !strings.Contains(m.Name, "not stalled") { // a busy machine may be slow all the time
+		if m.Verdict == Fail && !strings.Contains(m.Name, "not stalled") { // a busy machine may be slow all the time
 			t.Errorf("%s is %v, want %s", m.Name, *m.Value, m.Wanted)
 		}
 	}
@@ -212,7 +213,7 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := Run(ctx, Options{
-		Redis: servers.Options{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
+		Redis: lockbench.RedisOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
 		Progress: func(what string) {
 			if strings.HasPrefix(what, "outside") {
 				cancel()

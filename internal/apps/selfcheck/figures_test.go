@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/results"
 )
 
 // queueOf is a queue of one server as it must be, in ns.
@@ -90,14 +89,14 @@ func TestTheServersClockTellsShortHolds(t *testing.T) {
 func TestEquivalenceIsProvenRefutedOrNeither(t *testing.T) {
 	for name, test := range map[string]struct {
 		ratios []float64
-		want   results.Finding
+		want   Verdict
 	}{
-		"the same":  {[]float64{0.01, -0.01, 0.02, -0.02, 0.01, 0}, results.Pass},
-		"different": {[]float64{0.21, 0.19, 0.2, 0.22, 0.2, 0.21}, results.Fail},
-		"restless":  {[]float64{0.3, -0.3, 0.2, -0.25, 0.1, 0}, results.Inconclusive},
-		"less":      {[]float64{-0.21, -0.19, -0.2, -0.22, -0.2, -0.21}, results.Fail},
+		"the same":  {[]float64{0.01, -0.01, 0.02, -0.02, 0.01, 0}, Pass},
+		"different": {[]float64{0.21, 0.19, 0.2, 0.22, 0.2, 0.21}, Fail},
+		"restless":  {[]float64{0.3, -0.3, 0.2, -0.25, 0.1, 0}, Inconclusive},
+		"less":      {[]float64{-0.21, -0.19, -0.2, -0.22, -0.2, -0.21}, Fail},
 	} {
-		var c check
+		var c Check
 		c.same("figure", test.ratios, 1.1)
 		if c.conclude(); c.Verdict != test.want {
 			t.Errorf("%s: %s, want %s", name, c.Verdict, test.want)
@@ -111,21 +110,21 @@ func TestEquivalenceIsProvenRefutedOrNeither(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
-		note func(*check)
-		want results.Finding
+		note func(*Check)
+		want Verdict
 	}{
-		"nothing measured": {func(*check) {}, results.Inconclusive},
-		"as wanted":        {func(c *check) { c.want(true, "x", 1, "", "1") }, results.Pass},
-		"not as wanted":    {func(c *check) { c.want(true, "x", 1, "", "1"); c.want(false, "y", 2, "", "1") }, results.Fail},
-		"not to be had":    {func(c *check) { c.want(false, "x", math.NaN(), "", "1") }, results.Inconclusive},
-		"not carried out":  {func(c *check) { c.want(true, "x", 1, "", "1"); c.unsure("no Redis") }, results.Inconclusive},
-		"fault and trouble": {func(c *check) {
+		"nothing measured": {func(*Check) {}, Inconclusive},
+		"as wanted":        {func(c *Check) { c.want(true, "x", 1, "", "1") }, Pass},
+		"not as wanted":    {func(c *Check) { c.want(true, "x", 1, "", "1"); c.want(false, "y", 2, "", "1") }, Fail},
+		"not to be had":    {func(c *Check) { c.want(false, "x", math.NaN(), "", "1") }, Inconclusive},
+		"not carried out":  {func(c *Check) { c.want(true, "x", 1, "", "1"); c.unsure("no Redis") }, Inconclusive},
+		"fault and trouble": {func(c *Check) {
 			c.unsure("restless")
 			c.want(false, "x", 1, "", "2")
 			c.want(false, "y", math.NaN(), "", "2")
-		}, results.Fail},
+		}, Fail},
 	} {
-		var c check
+		var c Check
 		test.note(&c)
 		if c.conclude(); c.Verdict != test.want {
 			t.Errorf("%s: %s, want %s", name, c.Verdict, test.want)

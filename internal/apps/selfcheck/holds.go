@@ -15,7 +15,7 @@ import (
 // holds asks for short holds, and compares what they came to with what was asked
 // for and with the lock's own clock. A hold that is too long may be a busy
 // machine's doing; none may be too short.
-func (s *session) holds(ctx context.Context, c *check) error {
+func (s *session) holds(ctx context.Context, c *Check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
 		w := workload(100, 10, s.Effort.Window)
 		w.Hold = workloads.Fixed(asked)

@@ -11,7 +11,7 @@ import (
 // lateness runs a lock that returns at once in an open loop with clients to spare.
 // Nobody waits for anything but the generator's own waking up, which must show as
 // such and not as a wait.
-func (s *session) lateness(ctx context.Context, c *check) error {
+func (s *session) lateness(ctx context.Context, c *Check) error {
 	w := workload(100, 10, s.Effort.Window)
 	w.Rate, w.Hold = 1000, workloads.Dist{}
 	v := strategies.Unlisted(strategies.Info{Name: "at-once", Summary: "lets everybody in at once"},

@@ -19,7 +19,7 @@ import (
 // neighbour runs the same workload alone and beside processes that burn CPU. What they
 // used is known from the system's accounts of them; the run must tell of as much, and bear
 // the label.
-func (s *session) neighbour(ctx context.Context, c *check) error {
+func (s *session) neighbour(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
 		return err

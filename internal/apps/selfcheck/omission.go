@@ -23,7 +23,7 @@ const shown = 0.8
 // In the open loop the arrivals of the stall wait, and the percentiles must say
 // so. The closed loop asks nothing while it is kept waiting: there only the
 // longest wait can show it.
-func (s *session) omission(ctx context.Context, c *check) error {
+func (s *session) omission(ctx context.Context, c *Check) error {
 	own := s.server.Owned()
 	if len(own) == 0 {
 		c.unsure("only a server that lockbench started itself is stalled")

@@ -24,7 +24,7 @@ const readings = 4
 // connection of his own, with a reading of INFO of his own. What the run reports
 // of the server must be the difference. On a server of the user's it need not be:
 // others may be at it.
-func (s *session) outside(ctx context.Context, c *check) error {
+func (s *session) outside(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const meanWait = 40 * time.Millisecond
 // percentiles runs a lock whose waits are known, independent of each other and of
 // who waits, after a warm-up. The percentiles per acquisition and per client must
 // both be those of the waits.
-func (s *session) percentiles(ctx context.Context, c *check) error {
+func (s *session) percentiles(ctx context.Context, c *Check) error {
 	w := workload(1000, 10, s.Effort.Window)
 	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
 	lock := newDrawn(meanWait)

@@ -25,7 +25,7 @@ const (
 // queueing has customers arrive at a lock at random and compares their waits with
 // Lindley's recursion, their holds with the server's clock, and the report with
 // both.
-func (s *session) queueing(ctx context.Context, c *check) error {
+func (s *session) queueing(ctx context.Context, c *Check) error {
 	nodes, err := s.server.Connect(ctx, engine.Prefix+s.id+":clock", 4, nil)
 	if err != nil {
 		return fmt.Errorf("connect to ask for the time: %w", err)
@@ -51,7 +51,7 @@ func (s *session) queueing(ctx context.Context, c *check) error {
 }
 
 // queue checks one strategy at every load.
-func (s *session) queue(ctx context.Context, c *check, v strategies.Variant, off float64, clock redis.UniversalClient) error {
+func (s *session) queue(ctx context.Context, c *Check, v strategies.Variant, off float64, clock redis.UniversalClient) error {
 	name := v.Name()
 	s.say("queueing: how fast is %s", name)
 	service, err := s.serviceTime(ctx, v, clock)

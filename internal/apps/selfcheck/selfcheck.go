@@ -4,14 +4,13 @@ package selfcheck
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/servers"
@@ -22,8 +21,8 @@ import (
 
 // Options say what to check and where.
 type Options struct {
-	Redis    servers.Options
-	Only     []string // names of checks; empty is all
+	Redis    lockbench.RedisOptions // its Address, CAFile and Image; it is one node
+	Only     []string               // names of checks; empty is all
 	Effort   Effort
 	Progress func(what string) // may be nil
 
@@ -56,7 +55,7 @@ func Full() Effort {
 // checks are all there are, in order.
 var checks = []struct {
 	name, shows string
-	run         func(*session, context.Context, *check) error
+	run         func(*session, context.Context, *Check) error
 }{
 	{"queueing", "recorded starts, holds and handoffs explain the recorded waits, and holds keep the server's time", (*session).queueing},
 	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
@@ -103,28 +102,28 @@ type session struct {
 // Run carries the checks out one after the other. A check that cannot be carried
 // out is inconclusive, not an error; the error is of having no Redis. When ctx
 // ends the rest is left out.
-func Run(ctx context.Context, options Options) (*results.Selfcheck, error) {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
-	s := &session{Options: options, id: hex.EncodeToString(id)}
-	s.Redis.RunID, s.Redis.Topology = s.id, "single"
-	report := &results.Selfcheck{Schema: results.SelfcheckSchema, Started: time.Now(), Checks: []results.Check{}}
+func Run(ctx context.Context, options Options) (*Document, error) {
+	s := &session{Options: options, id: servers.NewRunID()}
+	d := &Document{
+		Schema: Schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Started: time.Now(), Checks: []Check{},
+	}
 	s.say("start")
-	server, err := servers.Open(ctx, s.Redis)
+	server, err := servers.Open(ctx, servers.Options{Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image, RunID: s.id})
 	if err != nil {
 		return nil, err
 	}
 	s.server = server
-	report.Redis, report.Environment = server.Describe(), measure.Environment()
+	d.Redis, d.Environment = server.Describe(), measure.Environment()
 	for _, c := range checks {
 		if len(s.Only) > 0 && !slices.Contains(s.Only, c.name) {
 			continue
 		}
-		under := &check{Check: results.Check{Name: c.name, Shows: c.shows}}
+		under := &Check{Name: c.name, Shows: c.shows}
 		began := time.Now()
 		err := c.run(s, ctx, under)
 		if ctx.Err() != nil {
-			report.Interrupted = true
+			d.Interrupted = true
 			break
 		}
 		if err != nil {
@@ -132,10 +131,10 @@ func Run(ctx context.Context, options Options) (*results.Selfcheck, error) {
 		}
 		under.Seconds = time.Since(began).Seconds()
 		under.conclude()
-		report.Checks = append(report.Checks, under.Check)
+		d.Checks = append(d.Checks, *under)
 	}
-	report.Finished = time.Now()
-	return report, server.Close(context.WithoutCancel(ctx))
+	d.Finished = time.Now()
+	return d, server.Close(context.WithoutCancel(ctx))
 }
 
 func (s *session) say(format string, args ...any) {

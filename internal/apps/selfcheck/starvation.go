@@ -22,7 +22,7 @@ const (
 // starvation runs a first-come-first-served lock twice, once rigged: then one
 // instance in ten never gets it. All figures of fairness must tell the two apart,
 // and each must come to what arithmetic says.
-func (s *session) starvation(ctx context.Context, c *check) error {
+func (s *session) starvation(ctx context.Context, c *Check) error {
 	w := workload(crowd, crowdInstances, s.Effort.Window)
 	w.Hold = workloads.Fixed(200 * time.Microsecond)
 	w.Warmup = workloads.Duration(s.Effort.Window / 10) // a starved wait then began before the window

@@ -16,7 +16,7 @@ import (
 // twice runs one strategy under two names in interleaved rounds, like any two
 // strategies that are compared, and tests that they are equivalent: what A/A
 // finds different, A/B would find too where there is nothing.
-func (s *session) twice(ctx context.Context, c *check) error {
+func (s *session) twice(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *session) twice(ctx context.Context, c *check) error {
 // within a margin (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): it
 // does if its 90 % interval does, it does not if that lies wholly outside, and
 // otherwise the rounds were too few, or too restless, to tell.
-func (c *check) same(name string, ratios []float64, margin float64) {
+func (c *Check) same(name string, ratios []float64, margin float64) {
 	low, mean, high := interval(ratios)
 	percent := func(log float64) float64 { return (math.Exp(log) - 1) * 100 }
 	limit := math.Log(margin)
@@ -80,12 +80,12 @@ func (c *check) same(name string, ratios []float64, margin float64) {
 	if high > -low {
 		farthest = high
 	}
-	verdict := results.Inconclusive
+	verdict := Inconclusive
 	switch {
 	case -limit < low && high < limit:
-		verdict = results.Pass
+		verdict = Pass
 	case low > limit || high < -limit:
-		verdict = results.Fail
+		verdict = Fail
 	}
 	c.judge(verdict, name+": farther end of the 90 % interval", percent(farthest), results.Percent, "within ×%v", margin)
 }

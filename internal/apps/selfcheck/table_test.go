@@ -1,4 +1,4 @@
-package render
+package selfcheck
 
 import (
 	"bytes"
@@ -12,22 +12,22 @@ import (
 
 func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
-	s := &results.Selfcheck{
+	s := &Document{
 		Tool: results.Tool{Name: "lockbench", Version: "v1"}, Redis: results.Redis{Version: "7.0.15", Source: "process"},
 		Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
-		Checks: []results.Check{
-			{Name: "queueing", Shows: "waits are explained", Verdict: results.Fail, Seconds: 61.4, Measured: []results.Measure{
+		Checks: []Check{
+			{Name: "queueing", Shows: "waits are explained", Verdict: Fail, Seconds: 61.4, Measured: []Measure{
 				{Name: "utilisation", Value: number(50.04), Unit: results.Percent},
-				{Name: "holds off", Value: number(-5), Unit: results.Percent, Wanted: "within 2 %", Verdict: results.Fail},
-				{Name: "longest wait", Value: number(1.5e9), Unit: results.Nanoseconds, Wanted: "any", Verdict: results.Pass},
+				{Name: "holds off", Value: number(-5), Unit: results.Percent, Wanted: "within 2 %", Verdict: Fail},
+				{Name: "longest wait", Value: number(1.5e9), Unit: results.Nanoseconds, Wanted: "any", Verdict: Pass},
 			}},
-			{Name: "omission", Shows: "a stall shows", Verdict: results.Inconclusive, Why: []string{"the server is somebody else's"}, Measured: []results.Measure{
-				{Name: "waits", Unit: results.Number, Wanted: "some", Verdict: results.Inconclusive},
+			{Name: "omission", Shows: "a stall shows", Verdict: Inconclusive, Why: []string{"the server is somebody else's"}, Measured: []Measure{
+				{Name: "waits", Unit: results.Number, Wanted: "some", Verdict: Inconclusive},
 			}},
 		},
 	}
 	var table bytes.Buffer
-	if err := WriteSelfcheckTable(&table, s, TableOptions{}); err != nil {
+	if err := WriteTable(&table, s, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `lockbench v1  linux/amd64, 2 CPUs, Go 1.26.0  Redis 7.0.15 (process)
@@ -44,19 +44,19 @@ omission  inconclusive  a stall shows (0 s)
 	if table.String() != want {
 		t.Errorf("it reads\n%s\nwant\n%s", table.String(), want)
 	}
-	if got := s.With(results.Fail); !slices.Equal(got, []string{"queueing"}) {
+	if got := s.With(Fail); !slices.Equal(got, []string{"queueing"}) {
 		t.Errorf("failed: %v", got)
 	}
 
 	var text bytes.Buffer
-	if err := results.WriteSelfcheckJSON(&text, s); err != nil {
+	if err := WriteJSON(&text, s); err != nil {
 		t.Fatal(err)
 	}
-	var back results.Selfcheck
+	var back Document
 	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Schema != results.SelfcheckSchema || len(back.Checks) != 2 || *back.Checks[0].Measured[1].Value != -5 || !strings.Contains(text.String(), `"value": null`) {
+	if back.Schema != Schema || len(back.Checks) != 2 || *back.Checks[0].Measured[1].Value != -5 || !strings.Contains(text.String(), `"value": null`) {
 		t.Errorf("in JSON it is\n%s", text.String())
 	}
 }

@@ -1,25 +1,26 @@
-package results
+package doctor
 
 import (
 	"io"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/results"
 )
 
-// DoctorSchema names the version of the document.
-const DoctorSchema = "lockbench/doctor/1"
+// Schema names the version of the document.
+const Schema = "lockbench/doctor/1"
 
-// Doctor is what was found out about a server, and about this machine, before anything is
+// Document is what was found out about a server, and about this machine, before anything is
 // measured.
-type Doctor struct {
-	Schema      string      `json:"schema"`
-	Tool        Tool        `json:"tool"`
-	Started     time.Time   `json:"started"`
-	Finished    time.Time   `json:"finished"`
-	Environment Environment `json:"environment"`
-	Redis       Redis       `json:"redis"` // empty but for the source where it was not reached
-	Symptoms    []Symptom   `json:"symptoms"`
+type Document struct {
+	Schema      string              `json:"schema"`
+	Tool        results.Tool        `json:"tool"`
+	Started     time.Time           `json:"started"`
+	Finished    time.Time           `json:"finished"`
+	Environment results.Environment `json:"environment"`
+	Redis       results.Redis       `json:"redis"` // empty but for the source where it was not reached
+	Symptoms    []Symptom           `json:"symptoms"`
 }
 
 // Symptom is one thing that was looked at.
@@ -42,7 +43,7 @@ const (
 )
 
 // In names the symptoms of a state.
-func (d *Doctor) In(s State) []string {
+func (d *Document) In(s State) []string {
 	var names []string
 	for _, symptom := range d.Symptoms {
 		if symptom.State == s {
@@ -52,9 +53,9 @@ func (d *Doctor) In(s State) []string {
 	return names
 }
 
-// WriteDoctorJSON writes it as an indented JSON document.
-func WriteDoctorJSON(w io.Writer, d *Doctor) error {
+// WriteJSON writes it as an indented JSON document.
+func WriteJSON(w io.Writer, d *Document) error {
 	document := *d
-	document.Schema = DoctorSchema
+	document.Schema = Schema
 	return jsonio.Write(w, "doctor", document)
 }
