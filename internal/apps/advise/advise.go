@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Advise makes advice of what was measured.
-func (q Question) Advise(m Measured) *Document {
+// advise makes advice of what was measured.
+func (q Question) advise(m measured) *Document {
 	candidates, out := q.candidates()
 	a := &Document{
-		Schema: Schema, For: q.For, Workload: q.Workload, Rounds: q.Rounds,
+		Schema: schema, For: q.For, Workload: q.Workload, Rounds: q.Rounds,
 		Measured: []Row{}, LeftOut: out, Commands: []string{},
 	}
 	for _, r := range m.reports() {
@@ -53,8 +53,8 @@ func (q Question) Advise(m Measured) *Document {
 	return a
 }
 
-// Chosen is the lock to take by the matrix; false if none may be.
-func (q Question) Chosen(locks *results.Report) (strategies.Variant, bool) {
+// chosen is the lock to take by the matrix; false if none may be.
+func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
 	candidates, _ := q.candidates()
 	fit := q.eligible(contenders(locks, candidates))
 	if len(fit) == 0 {
@@ -113,7 +113,7 @@ func (q Question) lock(c contender, field []contender) *Choice {
 }
 
 // instead is what to take rather than a lock; nil where a lock it is.
-func (q Question) instead(m Measured, chosen contender, field []contender) *Choice {
+func (q Question) instead(m measured, chosen contender, field []contender) *Choice {
 	if chosen.Name != "" && q.Workload.Work == workloads.WorkCounter {
 		if s, better := oneCommand(m.Update); better {
 			return &Choice{Name: NoLock, Summary: "one command or Lua script does the work at once", Reasons: []Sentence{s}}
@@ -174,7 +174,7 @@ func (q Question) row(c, chosen, second contender) Row {
 }
 
 // cautions are what to know about the figures, those of an experiment after its name.
-func (m Measured) cautions() []Sentence {
+func (m measured) cautions() []Sentence {
 	var all []Sentence
 	for _, r := range []struct {
 		of string

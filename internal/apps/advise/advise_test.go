@@ -103,7 +103,7 @@ func TestChoices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := asked(test.question).Advise(Measured{Locks: reported(6, "", test.locks...)})
+			a := asked(test.question).advise(measured{Locks: reported(6, "", test.locks...)})
 			sound(t, a)
 			if got := named(a.Choice); got != test.choice {
 				t.Errorf("it recommends %q, want %q", got, test.choice)
@@ -176,7 +176,7 @@ func sound(t *testing.T, a *Document) {
 
 func TestWhatComesBeforeALock(t *testing.T) {
 	t.Parallel()
-	m := Measured{
+	m := measured{
 		Locks:  reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"gated:spin", 100, 20, false, 10, nil}),
 		Update: reported(6, "", lock{"atomic", 5000, 1, false, 1, nil}, lock{"gated:spin", 400, 1, false, 1, nil}),
 		Shared: joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 400, 1, false, 1, nil})),
@@ -186,7 +186,7 @@ func TestWhatComesBeforeALock(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		question func(*Question)
-		change   func(*Measured)
+		change   func(*measured)
 		want     []string
 		not      []string
 		choice   string
@@ -195,15 +195,15 @@ func TestWhatComesBeforeALock(t *testing.T) {
 			"needs no lock: 5.00 k/s updates", "let them share one acquisition", "A mutex in each instance in front of spin, for 5 clients an instance", "50.0 µs (better)",
 		}, []string{"consensus", "hardly contended", "no other lock"}, "gated:spin"},
 		{"a value in Redis, said once", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, nil, nil, []string{"needs no lock"}, NoLock},
-		{"one command loses updates", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, func(m *Measured) {
+		{"one command loses updates", func(q *Question) { q.Workload.Work = workloads.WorkCounter }, func(m *measured) {
 			m.Update = reported(6, "", lock{"atomic", 5000, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) }}, lock{"gated:spin", 400, 1, false, 1, nil})
 		}, nil, nil, "gated:spin"},
-		{"sharing brings nothing", nil, func(m *Measured) {
+		{"sharing brings nothing", nil, func(m *measured) {
 			m.Shared = joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 101, 1, false, 1, nil}))
 		}, nil, []string{"share one"}, "gated:spin"},
-		{"always held", nil, func(m *Measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, full}) }, []string{"held 97.0 % of the time"}, nil, "spin"},
-		{"hardly contended", nil, func(m *Measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, rare}) }, []string{"somebody waited at 6 of 600 releases"}, nil, "spin"},
-		{"correctness", func(q *Question) { q.For = Correctness }, func(m *Measured) {
+		{"always held", nil, func(m *measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, full}) }, []string{"held 97.0 % of the time"}, nil, "spin"},
+		{"hardly contended", nil, func(m *measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, rare}) }, []string{"somebody waited at 6 of 600 releases"}, nil, "spin"},
+		{"correctness", func(q *Question) { q.For = Correctness }, func(m *measured) {
 			m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"handoff", 100, 20, false, 50, nil})
 			m.Shared = nil
 			m.Paused = reported(2, "", lock{"spin", 100, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(3)) }}, lock{"handoff", 100, 1, false, 1, nil})
@@ -215,7 +215,7 @@ func TestWhatComesBeforeALock(t *testing.T) {
 			if test.change != nil {
 				test.change(&measured)
 			}
-			a := asked(test.question).Advise(measured)
+			a := asked(test.question).advise(measured)
 			sound(t, a)
 			if named(a.Choice) != test.choice {
 				t.Errorf("it recommends %q, want %q", named(a.Choice), test.choice)
@@ -240,7 +240,7 @@ func TestWhatComesBeforeALock(t *testing.T) {
 
 func TestCautions(t *testing.T) {
 	t.Parallel()
-	a := asked(nil).Advise(Measured{
+	a := asked(nil).advise(measured{
 		Locks: reported(6, "", lock{"spin", 10, 20, false, 50, func(r *results.Run) {
 			r.Labels = []string{"busy machine"}
 			if r.Round == 1 {

@@ -14,7 +14,7 @@ const rarely = 5.0
 
 // before are the sentences on what comes before a lock: doing without, sharing, and a
 // mutex in front.
-func (q Question) before(m Measured, chosen contender, field []contender) []Sentence {
+func (q Question) before(m measured, chosen contender, field []contender) []Sentence {
 	var all []Sentence
 	add := func(s Sentence, ok bool) {
 		if ok {

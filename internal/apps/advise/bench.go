@@ -26,7 +26,7 @@ type Bench struct {
 func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	begun := time.Now()
 	m, commands, err := b.measure(ctx, q)
-	a := q.Advise(m)
+	a := q.advise(m)
 	a.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	a.Commands, a.Started, a.Finished, a.Interrupted = commands, begun, time.Now(), ctx.Err() != nil
 	if m.Locks != nil {
@@ -38,7 +38,7 @@ func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	return a, err
 }
 
-func (b *Bench) measure(ctx context.Context, q Question) (m Measured, commands []string, err error) {
+func (b *Bench) measure(ctx context.Context, q Question) (m measured, commands []string, err error) {
 	run := func(plan lockbench.Plan, what string) *results.Report {
 		if ctx.Err() != nil || err != nil {
 			return nil
@@ -56,7 +56,7 @@ func (b *Bench) measure(ctx context.Context, q Question) (m Measured, commands [
 		return report
 	}
 	m.Locks = run(q.locks(), "the contention asked about")
-	lock, ok := q.Chosen(m.Locks)
+	lock, ok := q.chosen(m.Locks)
 	if !ok {
 		return m, commands, err
 	}

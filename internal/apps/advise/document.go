@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Schema names the version of the document.
-const Schema = "lockbench/advice/1"
+// schema names the version of the document.
+const schema = "lockbench/advice/1"
 
 // Document is advice: which lock to take under somebody's contention, and what made it that
 // one. What it says it has measured itself, or a strategy claims it.
@@ -87,6 +87,6 @@ type Figure struct {
 // WriteJSON writes it as an indented JSON document.
 func WriteJSON(w io.Writer, a *Document) error {
 	document := *a
-	document.Schema = Schema
+	document.Schema = schema
 	return jsonio.Write(w, "advice", document)
 }

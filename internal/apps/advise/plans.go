@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Measured are the reports that advice is made of; nil is what was not measured.
-type Measured struct {
+// measured are the reports that advice is made of; nil is what was not measured.
+type measured struct {
 	Locks  *results.Report // the candidates under the contention asked about
 	Update *results.Report // a value in Redis raised by one command, and under the chosen lock
 	Shared *results.Report // the chosen lock, alone and with waiters of an instance sharing it
@@ -21,7 +21,7 @@ type Measured struct {
 }
 
 // reports are those there are.
-func (m Measured) reports() []*results.Report {
+func (m measured) reports() []*results.Report {
 	return slices.DeleteFunc([]*results.Report{m.Locks, m.Update, m.Shared, m.Paused}, func(r *results.Report) bool { return r == nil })
 }
 

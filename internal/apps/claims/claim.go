@@ -23,7 +23,7 @@ type Claim struct {
 	Says   string
 	Runs   []Run
 	Rounds int // of each run; values of one round are compared with each other
-	Expect []Expectation
+	expect []expectation
 	// Qualified says how the claim is to be understood if some of it holds and some
 	// does not.
 	Qualified string
@@ -37,10 +37,10 @@ type Run struct {
 	line int
 }
 
-// Expectation is what a figure must be.
-type Expectation struct {
+// expectation is what a figure must be.
+type expectation struct {
 	What     string // the figure is, in words
-	Figure   Expression
+	Figure   expression
 	Is       results.Limit  // the claim holds
 	Opposite *results.Limit // it is contradicted; nil is wherever it does not hold
 	Total    bool           // the sum of all rounds counts, not each of them

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Schema names the version of the document.
-const Schema = "lockbench/claims/1"
+// schema names the version of the document.
+const schema = "lockbench/claims/1"
 
 // Document is what became of what is said of Redis locks on one machine.
 type Document struct {
@@ -95,6 +95,6 @@ func (d *Document) Invalid() []string {
 // WriteJSON writes it as an indented JSON document.
 func WriteJSON(w io.Writer, d *Document) error {
 	document := *d
-	document.Schema = Schema
+	document.Schema = schema
 	return jsonio.Write(w, "claims", document)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Expression is a figure of a run, or the ratio or difference of two:
+// expression is a figure of a run, or the ratio or difference of two:
 //
 //	many.commands_per_acq / few.commands_per_acq
 //	both[spin].handoff_p50 - both[pubsub].handoff_p50
 //
 // What stands in brackets is which one of a run's strategies and points is meant,
 // by the name it has in the report, where there are several.
-type Expression struct {
+type expression struct {
 	Text     string
 	operands []operand
 	divided  bool // else the second is subtracted
@@ -28,9 +28,9 @@ type operand struct {
 	metric     results.Metric
 }
 
-// ParseExpression reads one and names every fault.
-func ParseExpression(text string) (Expression, error) {
-	e := Expression{Text: strings.TrimSpace(text)}
+// parseExpression reads one and names every fault.
+func parseExpression(text string) (expression, error) {
+	e := expression{Text: strings.TrimSpace(text)}
 	parts := []string{e.Text}
 	for _, operator := range []string{" / ", " - "} {
 		if strings.Contains(e.Text, operator) {
@@ -91,12 +91,9 @@ func parseOperand(text string) (operand, error) {
 	return o, nil
 }
 
-// Unit is what the expression is counted in.
-func (e Expression) Unit() results.Unit { return e.unit }
-
 // in is its value in one round, of which look tells the figures; nil where it cannot
 // be had.
-func (e Expression) in(look func(operand) *results.Figure) *results.Figure {
+func (e expression) in(look func(operand) *results.Figure) *results.Figure {
 	first := look(e.operands[0])
 	if first == nil || len(e.operands) == 1 {
 		return first

@@ -31,7 +31,7 @@ func TestExpressionsAreFiguresRatiosAndDifferences(t *testing.T) {
 		"nobody.wait_p50":              nil,
 		"a.wait_p50 / nobody.wait_p50": nil,
 	} {
-		e, err := ParseExpression(text)
+		e, err := parseExpression(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -53,8 +53,8 @@ func TestExpressionsTellTheirUnit(t *testing.T) {
 		"a[x].redis_cpu_per_acq / b.wait_p50":        results.Number,
 		"a[x].commands_per_acq / b.attempts_per_acq": results.Number,
 	} {
-		if e, err := ParseExpression(text); err != nil || e.Unit() != want {
-			t.Errorf("%s is in %q, want %q (%v)", text, e.Unit(), want, err)
+		if e, err := parseExpression(text); err != nil || e.unit != want {
+			t.Errorf("%s is in %q, want %q (%v)", text, e.unit, want, err)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		"a.wait_p50 / b.acq_per_s":             "different units",
 		"a.nonsense_x / b.more_nonsense":       "more_nonsense",
 	} {
-		if _, err := ParseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

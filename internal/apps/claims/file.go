@@ -100,7 +100,7 @@ func (p *parser) top(n *yaml.Node) {
 	if !p.expected {
 		p.fault(n.Line, "it expects nothing (expect)")
 	}
-	for _, e := range c.Expect {
+	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
 			if _, there := c.run(o.run); !there {
 				p.fault(e.line, "%s: there is no run %q", e.Figure.Text, o.run)
@@ -176,7 +176,7 @@ func (p *parser) expectations(n *yaml.Node) {
 }
 
 func (p *parser) expectation(n *yaml.Node) {
-	e := Expectation{line: n.Line}
+	e := expectation{line: n.Line}
 	var figure, is, opposite, total string
 	p.lines(n, map[string]func(*yaml.Node){
 		"what": p.word(&e.What), "figure": p.word(&figure), "is": p.word(&is), "opposite": p.word(&opposite), "total": p.word(&total),
@@ -190,19 +190,19 @@ func (p *parser) expectation(n *yaml.Node) {
 		p.fault(n.Line, "total is true or false, not %q", total)
 	}
 	var err error
-	if e.Figure, err = ParseExpression(figure); err != nil {
+	if e.Figure, err = parseExpression(figure); err != nil {
 		p.fault(n.Line, "figure: %w", err)
 		return
 	}
-	if e.Is, err = results.ParseLimit(is, e.Figure.Unit()); err != nil {
+	if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
 		p.fault(n.Line, "is: %w", err)
 	}
 	if opposite != "" {
-		limit, err := results.ParseLimit(opposite, e.Figure.Unit())
+		limit, err := results.ParseLimit(opposite, e.Figure.unit)
 		if err != nil {
 			p.fault(n.Line, "opposite: %w", err)
 		}
 		e.Opposite = &limit
 	}
-	p.claim.Expect = append(p.claim.Expect, e)
+	p.claim.expect = append(p.claim.expect, e)
 }

@@ -35,7 +35,7 @@ func TestAClaimIsRead(t *testing.T) {
 	if words := strings.Join(c.Words(c.Runs[0]), " "); words != "--strategy spin --clients 2 --runs 2 --no-floors" {
 		t.Error(words)
 	}
-	if e := c.Expect[0]; e.Figure.Text != "one.acq_per_s" || e.Is.Text != "<= 10" || e.Opposite.Text != ">= 100" || e.Total {
+	if e := c.expect[0]; e.Figure.Text != "one.acq_per_s" || e.Is.Text != "<= 10" || e.Opposite.Text != ">= 100" || e.Total {
 		t.Errorf("%+v", e)
 	}
 	c.Number = 0
@@ -112,7 +112,7 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 		}
 		seen[c.Number] = true
 		used := map[string]bool{}
-		for _, e := range c.Expect {
+		for _, e := range c.expect {
 			for _, o := range e.Figure.operands {
 				used[o.run] = true
 			}
@@ -127,7 +127,7 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 			return kept
 		}
 		// A verdict would go from one end to the other by a hair's breadth.
-		for _, e := range c.Expect {
+		for _, e := range c.expect {
 			if e.Opposite == nil && !e.Total && e.Is.Operator != "==" {
 				t.Errorf("%s: %s has no margin", c.File, e.What)
 			}

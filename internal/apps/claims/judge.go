@@ -17,12 +17,12 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: "lockbench " + strings.Join(c.Words(run), " "), Invalid: invalid})
 	}
 	var outcomes []Outcome
-	for _, e := range c.Expect {
+	for _, e := range c.expect {
 		values := make([]*results.Figure, c.Rounds)
 		for i := range values {
 			values[i] = e.Figure.in(func(o operand) *results.Figure { return o.of(runs[o.run], i+1) })
 		}
-		f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.Unit(), Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
+		f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
 		if e.Opposite != nil {
 			f.Opposite = e.Opposite.Text
 		}
@@ -78,7 +78,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 // used are the titles in a run's report that the claim looks at, and whether one of
 // them is missing in some round.
 func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
-	for _, e := range c.Expect {
+	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
 			if o.run != run.Name {
 				continue

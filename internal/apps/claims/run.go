@@ -46,7 +46,7 @@ func (b *Bench) Check(all []Claim) error {
 				}
 				continue
 			}
-			for _, e := range c.Expect {
+			for _, e := range c.expect {
 				for _, o := range e.Figure.operands {
 					if o.run != run.Name {
 						continue
@@ -82,7 +82,7 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 // left out and the document says Interrupted. The error is of having no Redis;
 // the document then ends with the claim that met it.
 func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
-	document := &Document{Schema: Schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now(), Claims: []Result{}}
+	document := &Document{Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now(), Claims: []Result{}}
 	b.done = map[string]*measured{}
 	var failure error
 	for i, c := range all {

@@ -8,7 +8,7 @@ import "github.com/lockbench/lockbench/results"
 // the opposite too there is a margin between: values there, without any on both
 // sides of it, are partly what was claimed. All else, such as a value that is not
 // known, is unclear.
-func (e Expectation) settle(values []*results.Figure) Outcome {
+func (e expectation) settle(values []*results.Figure) Outcome {
 	if e.Total {
 		values = []*results.Figure{sum(values)}
 	}

@@ -44,7 +44,7 @@ func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
 		{"in all not", ">= 1", "<= 0", true, figures(0, 0, 0), Contradicted},
 		{"in all not known", ">= 1", "<= 0", true, append(figures(1), nil), Unclear},
 	} {
-		e := Expectation{Total: test.total}
+		e := expectation{Total: test.total}
 		var err error
 		if e.Is, err = results.ParseLimit(test.is, results.Number); err != nil {
 			t.Fatal(err)

@@ -32,15 +32,12 @@ func Validate(redis lockbench.RedisOptions) error {
 // error, which is that of a server that cannot be used, or of ctx.
 func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
 	d := &Document{
-		Schema: Schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
 		Started: time.Now(), Environment: measure.Environment(), Redis: results.Redis{Source: "address"},
 	}
 	err := examine(ctx, redis, d)
 	d.Finished = time.Now()
-	if err != nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), err)
-	}
-	return d, err
+	return d, errors.Join(ctx.Err(), err)
 }
 
 func examine(ctx context.Context, redis lockbench.RedisOptions, d *Document) error {
@@ -60,7 +57,7 @@ func examine(ctx context.Context, redis lockbench.RedisOptions, d *Document) err
 		}
 	}
 	d.Symptoms = append(d.Symptoms, machine(ctx))
-	return errors.Join(ctx.Err(), server.Close(context.WithoutCancel(ctx)))
+	return server.Close(context.WithoutCancel(ctx))
 }
 
 // examination is one under way.

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Schema names the version of the document.
-const Schema = "lockbench/doctor/1"
+// schema names the version of the document.
+const schema = "lockbench/doctor/1"
 
 // Document is what was found out about a server, and about this machine, before anything is
 // measured.
@@ -56,6 +56,6 @@ func (d *Document) In(s State) []string {
 // WriteJSON writes it as an indented JSON document.
 func WriteJSON(w io.Writer, d *Document) error {
 	document := *d
-	document.Schema = Schema
+	document.Schema = schema
 	return jsonio.Write(w, "doctor", document)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Schema names the version of the document.
-const Schema = "lockbench/selfcheck/1"
+// schema names the version of the document.
+const schema = "lockbench/selfcheck/1"
 
 // Document is what the harness found out about itself on one machine.
 type Document struct {
@@ -67,6 +67,6 @@ func (d *Document) With(v Verdict) []string {
 // WriteJSON writes it as an indented JSON document.
 func WriteJSON(w io.Writer, d *Document) error {
 	document := *d
-	document.Schema = Schema
+	document.Schema = schema
 	return jsonio.Write(w, "selfcheck", document)
 }

@@ -105,7 +105,7 @@ type session struct {
 func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: servers.NewRunID()}
 	d := &Document{
-		Schema: Schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
 		Started: time.Now(), Checks: []Check{},
 	}
 	s.say("start")

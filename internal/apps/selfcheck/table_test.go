@@ -56,7 +56,7 @@ omission  inconclusive  a stall shows (0 s)
 	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Schema != Schema || len(back.Checks) != 2 || *back.Checks[0].Measured[1].Value != -5 || !strings.Contains(text.String(), `"value": null`) {
+	if back.Schema != schema || len(back.Checks) != 2 || *back.Checks[0].Measured[1].Value != -5 || !strings.Contains(text.String(), `"value": null`) {
 		t.Errorf("in JSON it is\n%s", text.String())
 	}
 }
