@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
@@ -18,7 +19,7 @@ func (p Plan) Feasible() error {
 	if p.Redis.options().Started() && topology.Kind == "" {
 		topology.Kind = servers.Single
 	}
-	files, err := maxOpenFiles()
+	files, err := measure.MaxOpenFiles()
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}

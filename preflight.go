@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -23,7 +24,7 @@ func (s *session) preflight(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the server's limits: %w", err)
 	}
-	files, err := maxOpenFiles()
+	files, err := measure.MaxOpenFiles()
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}

@@ -23,7 +23,7 @@ type Redis struct {
 // they name is there. The caller closes it.
 func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 	from := options.options()
-	from.RunID = randomID()
+	from.RunID = servers.NewRunID()
 	server, err := servers.Open(ctx, from)
 	if err != nil {
 		return nil, err

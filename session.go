@@ -2,8 +2,6 @@ package lockbench
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -36,7 +34,7 @@ type session struct {
 
 // open gets a Redis, if any strategy needs one.
 func open(ctx context.Context, plan Plan) (*session, error) {
-	s := &session{plan: plan, id: randomID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
+	s := &session{plan: plan, id: servers.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
 	if plan.Session != "" {
 		s.id, s.generator = plan.Session, s.id
 	}
@@ -76,13 +74,6 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
 	}
 	return s, nil
-}
-
-// randomID is unlikely to be anybody else's.
-func randomID() string {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
-	return hex.EncodeToString(id)
 }
 
 func (s *session) read(ctx context.Context) *results.Reading {

@@ -14,9 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/internal/advise"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/render"
+	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -41,7 +39,7 @@ var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "t
 var quick = map[string]string{"duration": "500ms", "warmup": "200ms"}
 
 func (a *app) advise() *cobra.Command {
-	f := &adviseFlags{purpose: string(results.Efficiency), rounds: 6, redis: lockbench.RedisOptions{Address: "auto"}}
+	f := &adviseFlags{purpose: string(advise.Efficiency), rounds: 6, redis: lockbench.RedisOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
@@ -113,7 +111,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 func (f *adviseFlags) question() (advise.Question, error) {
 	points, err := f.workload.Points()
 	faults := each(err)
-	q := advise.Question{For: results.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds}
+	q := advise.Question{For: advise.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds}
 	if len(f.strategies) > 0 {
 		q.Named, err = strategies.ParseVariants(strings.Join(f.strategies, ","))
 		for _, fault := range each(err) {
@@ -132,18 +130,16 @@ func (f *adviseFlags) idle() []string {
 	return slices.DeleteFunc(f.workload.Idle(), func(line string) bool { return strings.HasPrefix(line, "--fence ") })
 }
 
-func adviceFormats() formats[*results.Advice] {
-	return formats[*results.Advice]{one: map[string]writer[*results.Advice]{
-		"table": func(w io.Writer, advice *results.Advice, color bool) error {
-			return render.WriteAdviceTable(w, advice, render.TableOptions{Color: color})
-		},
-		"json":     func(w io.Writer, advice *results.Advice, _ bool) error { return results.WriteAdviceJSON(w, advice) },
-		"markdown": func(w io.Writer, advice *results.Advice, _ bool) error { return render.WriteAdviceMarkdown(w, advice) },
+func adviceFormats() formats[*advise.Document] {
+	return formats[*advise.Document]{one: map[string]writer[*advise.Document]{
+		"table":    advise.WriteTable,
+		"json":     plain(advise.WriteJSON),
+		"markdown": plain(advise.WriteMarkdown),
 	}}
 }
 
 // showAdvice prints what would be measured.
-func showAdvice(w io.Writer, q advise.Question, redis lockbench.RedisOptions, outputs []output[*results.Advice]) error {
+func showAdvice(w io.Writer, q advise.Question, redis lockbench.RedisOptions, outputs []output[*advise.Document]) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(columns, "for\t%s\n", q.For)
 	for i, plan := range q.Plans() {
@@ -164,7 +160,7 @@ func showAdvice(w io.Writer, q advise.Question, redis lockbench.RedisOptions, ou
 }
 
 // answer measures, and writes the advice.
-func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*results.Advice]) error {
+func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*advise.Document]) error {
 	progress := a.newProgress(f.quiet)
 	bench := advise.Bench{Redis: f.redis, Run: lockbench.Run, Progress: progress.report}
 	if !f.quiet {
@@ -175,7 +171,6 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	if err != nil && len(advice.Measured) == 0 {
 		return err
 	}
-	advice.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	revision(&advice.Tool)
 	if err := saveAll(a, outputs, advice); err != nil {
 		return &exit{ExitFailure, err}
@@ -184,7 +179,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 }
 
 // advised says what to think of the advice.
-func advised(a *results.Advice, err error) error {
+func advised(a *advise.Document, err error) error {
 	switch {
 	case a.Interrupted:
 		return &exit{ExitInterrupted, errors.New("interrupted, there is no advice")}

@@ -16,9 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
-	experiments "github.com/lockbench/lockbench/internal/claims"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/render"
+	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -83,7 +81,7 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 }
 
 // reads are the files of claims, and those that their command lines name.
-func (f *claimsFlags) reads(words []string, chosen []experiments.Claim) []file {
+func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []file {
 	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
 	for _, claim := range chosen {
 		for _, run := range claim.Runs {
@@ -94,20 +92,18 @@ func (f *claimsFlags) reads(words []string, chosen []experiments.Claim) []file {
 	return files
 }
 
-func claimsFormats() formats[*results.Claims] {
-	return formats[*results.Claims]{one: map[string]writer[*results.Claims]{
-		"table": func(w io.Writer, c *results.Claims, color bool) error {
-			return render.WriteClaimsTable(w, c, render.TableOptions{Color: color})
-		},
-		"json":     func(w io.Writer, c *results.Claims, _ bool) error { return results.WriteClaimsJSON(w, c) },
-		"markdown": func(w io.Writer, c *results.Claims, _ bool) error { return render.WriteClaimsMarkdown(w, c) },
+func claimsFormats() formats[*claims.Document] {
+	return formats[*claims.Document]{one: map[string]writer[*claims.Document]{
+		"table":    claims.WriteTable,
+		"json":     plain(claims.WriteJSON),
+		"markdown": plain(claims.WriteMarkdown),
 	}}
 }
 
 // bench carries out the command lines of claims as this command would, but for
 // the environment: what others are to find again must not depend on it.
-func (a *app) bench(f *claimsFlags) *experiments.Bench {
-	b := &experiments.Bench{Plan: planOf, Run: lockbench.Run, Redis: f.redis}
+func (a *app) bench(f *claimsFlags) *claims.Bench {
+	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Redis: f.redis}
 	if !f.quiet {
 		b.Say = a.say
 	}
@@ -142,12 +138,12 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 
 // chooseClaims are those of these numbers and files, all for none; it names all
 // that there are not.
-func chooseClaims(words []string) ([]experiments.Claim, error) {
-	all, err := experiments.All()
+func chooseClaims(words []string) ([]claims.Claim, error) {
+	all, err := claims.All()
 	if err != nil || len(words) == 0 {
 		return all, err
 	}
-	var chosen []experiments.Claim
+	var chosen []claims.Claim
 	var faults []error
 	for _, word := range words {
 		number, err := strconv.Atoi(word)
@@ -156,7 +152,7 @@ func chooseClaims(words []string) ([]experiments.Claim, error) {
 			chosen, faults = append(chosen, claim), append(faults, err)
 			continue
 		}
-		at := slices.IndexFunc(all, func(c experiments.Claim) bool { return c.Number == number })
+		at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
 		if at < 0 {
 			faults = append(faults, fmt.Errorf("there is no claim %d (lockbench claims --list)", number))
 			continue
@@ -169,16 +165,16 @@ func chooseClaims(words []string) ([]experiments.Claim, error) {
 	return chosen, nil
 }
 
-func readClaim(file string) (experiments.Claim, error) {
+func readClaim(file string) (claims.Claim, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return experiments.Claim{}, fmt.Errorf("read a claim: %w", err)
+		return claims.Claim{}, fmt.Errorf("read a claim: %w", err)
 	}
-	return experiments.Parse(file, text)
+	return claims.Parse(file, text)
 }
 
 func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	all, _ := experiments.All()
+	all, _ := claims.All()
 	var offered []string
 	for _, c := range all {
 		offered = append(offered, c.Name()+"\t"+c.Says)
@@ -186,7 +182,7 @@ func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return offered, cobra.ShellCompDirectiveDefault
 }
 
-func listClaims(w io.Writer, all []experiments.Claim) error {
+func listClaims(w io.Writer, all []claims.Claim) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range all {
 		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
@@ -195,7 +191,7 @@ func listClaims(w io.Writer, all []experiments.Claim) error {
 }
 
 // showClaims prints what would be done.
-func showClaims(w io.Writer, bench *experiments.Bench, all []experiments.Claim, outputs []output[*results.Claims]) error {
+func showClaims(w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []output[*claims.Document]) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range all {
 		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
@@ -211,9 +207,8 @@ func showClaims(w io.Writer, bench *experiments.Bench, all []experiments.Claim, 
 }
 
 // test carries the claims out and writes what became of them.
-func (a *app) test(ctx context.Context, bench *experiments.Bench, chosen []experiments.Claim, outputs []output[*results.Claims]) error {
+func (a *app) test(ctx context.Context, bench *claims.Bench, chosen []claims.Claim, outputs []output[*claims.Document]) error {
 	document, err := bench.Test(ctx, chosen)
-	document.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	revision(&document.Tool)
 	if err := saveAll(a, outputs, document); err != nil {
 		return &exit{ExitFailure, err}

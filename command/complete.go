@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
 )
@@ -52,7 +52,7 @@ func complete(cmd *cobra.Command, formats []string) {
 		"output": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return formats, bare
 		},
-		"for":      fixed(string(results.Efficiency), string(results.Correctness)),
+		"for":      fixed(string(advise.Efficiency), string(advise.Correctness)),
 		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
 		"work":     fixed(string(workloads.WorkNone), string(workloads.WorkSpin), string(workloads.WorkCounter)),
 		"fence":    fixed(string(workloads.FenceAll), string(workloads.FenceWrites), string(workloads.FenceOff)),

@@ -1,16 +1,13 @@
 package command
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/render"
+	"github.com/lockbench/lockbench/internal/apps/doctor"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -37,26 +34,17 @@ func (a *app) doctor() *cobra.Command {
 		given := source{set: flags}
 		a.readEnvironment(&given)
 		formatted, err := parseOutputs(outputs, "table", doctorFormats())
-		missing := error(nil)
-		if redis.Address == "" {
-			missing = errors.New("--redis: give the address of the server to look at")
-		} else {
-			missing = redis.Validate()
-		}
-		if faults := a.faults(given, err, missing, a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
+		if faults := a.faults(given, err, doctor.Validate(redis), a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
-		found, err := lockbench.Doctor(cmd.Context(), redis)
-		if found == nil {
-			return err
-		}
+		found, err := doctor.Run(cmd.Context(), redis)
 		if err := saveAll(a, formatted, found); err != nil {
 			return &exit{ExitFailure, err}
 		}
 		if err != nil {
 			return err
 		}
-		if bad := found.In(results.Trouble); len(bad) > 0 {
+		if bad := found.In(doctor.Trouble); len(bad) > 0 {
 			return &exit{ExitConfig, fmt.Errorf("something cannot be measured: %s", strings.Join(bad, ", "))}
 		}
 		return nil
@@ -64,11 +52,9 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
-func doctorFormats() formats[*results.Doctor] {
-	return formats[*results.Doctor]{one: map[string]writer[*results.Doctor]{
-		"table": func(w io.Writer, d *results.Doctor, color bool) error {
-			return render.WriteDoctorTable(w, d, render.TableOptions{Color: color})
-		},
-		"json": func(w io.Writer, d *results.Doctor, _ bool) error { return results.WriteDoctorJSON(w, d) },
+func doctorFormats() formats[*doctor.Document] {
+	return formats[*doctor.Document]{one: map[string]writer[*doctor.Document]{
+		"table": doctor.WriteTable,
+		"json":  plain(doctor.WriteJSON),
 	}}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -64,27 +65,27 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
-	check := func(verdicts ...results.Finding) *results.Selfcheck {
-		s := &results.Selfcheck{}
+	check := func(verdicts ...selfcheck.Verdict) *selfcheck.Document {
+		s := &selfcheck.Document{}
 		for _, v := range verdicts {
-			s.Checks = append(s.Checks, results.Check{Name: string(v), Verdict: v})
+			s.Checks = append(s.Checks, selfcheck.Check{Name: string(v), Verdict: v})
 		}
 		return s
 	}
-	stopped := func(s *results.Selfcheck) *results.Selfcheck { s.Interrupted = true; return s }
+	stopped := func(s *selfcheck.Document) *selfcheck.Document { s.Interrupted = true; return s }
 	for _, test := range []struct {
 		name      string
 		cancelled bool
-		found     *results.Selfcheck
+		found     *selfcheck.Document
 		err       error
 		want      int
 	}{
-		{"all pass", false, check(results.Pass, results.Pass), nil, ExitOK},
-		{"nothing refuted", false, check(results.Pass, results.Inconclusive), nil, ExitOK},
-		{"one failed", false, check(results.Fail, results.Inconclusive), nil, ExitInvalid},
-		{"one failed, and the server stays", false, check(results.Fail), errors.New("cannot remove it"), ExitInvalid},
-		{"the server stays", false, check(results.Pass), errors.New("cannot remove it"), ExitFailure},
-		{"interrupted", true, stopped(check(results.Fail)), nil, ExitInterrupted},
+		{"all pass", false, check(selfcheck.Pass, selfcheck.Pass), nil, ExitOK},
+		{"nothing refuted", false, check(selfcheck.Pass, selfcheck.Inconclusive), nil, ExitOK},
+		{"one failed", false, check(selfcheck.Fail, selfcheck.Inconclusive), nil, ExitInvalid},
+		{"one failed, and the server stays", false, check(selfcheck.Fail), errors.New("cannot remove it"), ExitInvalid},
+		{"the server stays", false, check(selfcheck.Pass), errors.New("cannot remove it"), ExitFailure},
+		{"interrupted", true, stopped(check(selfcheck.Fail)), nil, ExitInterrupted},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if test.cancelled {

@@ -16,9 +16,6 @@ import (
 
 // reportFormats are those of a report on what has these titles.
 func reportFormats(titles []string) formats[*results.Report] {
-	plain := func(write func(io.Writer, *results.Report) error) writer[*results.Report] {
-		return func(w io.Writer, r *results.Report, _ bool) error { return write(w, r) }
-	}
 	type outputs = []output[*results.Report]
 	return formats[*results.Report]{
 		one: map[string]writer[*results.Report]{

@@ -53,7 +53,7 @@ func listAll(w io.Writer) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, "NAME\tCLAIMS\tIDEA")
 	for _, s := range strategies.All() {
-		fmt.Fprintf(columns, "%s\t%s\t%s\n", s.Info.Name, claims(s.Info), s.Info.Summary)
+		fmt.Fprintf(columns, "%s\t%s\t%s\n", s.Info.Name, promised(s.Info), s.Info.Summary)
 	}
 	for _, w := range strategies.Wrappers() {
 		fmt.Fprintf(columns, "%s:NAME\t%s\t%s\n", w.Name, w.Claims, w.Summary)
@@ -61,8 +61,8 @@ func listAll(w io.Writer) error {
 	return columns.Flush() // which has the errors of what was written before
 }
 
-// claims says what a strategy promises, and whether it can keep it.
-func claims(i strategies.Info) string {
+// promised says what a strategy promises, and whether it can keep it.
+func promised(i strategies.Info) string {
 	if i.Caveat != "" {
 		return i.Claims.String() + " (unsafe)"
 	}

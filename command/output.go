@@ -29,6 +29,11 @@ var errNothing = errors.New("there is nothing to write")
 
 type writer[T any] func(w io.Writer, document T, color bool) error
 
+// plain is a writer that knows no colours.
+func plain[T any](write func(io.Writer, T) error) writer[T] {
+	return func(w io.Writer, document T, _ bool) error { return write(w, document) }
+}
+
 // formats are the known ones by name.
 type formats[T any] struct {
 	one map[string]writer[T] // to a file, or standard output

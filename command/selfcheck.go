@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/render"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 )
 
 func (a *app) selfcheck() *cobra.Command {
-	plan := lockbench.SelfcheckPlan{Redis: lockbench.RedisOptions{Address: "auto"}}
+	plan := selfcheck.Options{Redis: lockbench.RedisOptions{Address: "auto"}, Effort: selfcheck.Full()}
 	var outputs []string
 	quiet := false
 	cmd := &cobra.Command{
@@ -33,7 +31,7 @@ func (a *app) selfcheck() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Var(listValue("check", &plan.Only), "only", "checks to carry out, of "+strings.Join(lockbench.SelfcheckNames(), ", ")+"; repeatable (default all)")
+	flags.Var(listValue("check", &plan.Only), "only", "checks to carry out, of "+strings.Join(selfcheck.Names(), ", ")+"; repeatable (default all)")
 	registerRedis(flags, &plan.Redis)
 	flags.Var(textValue("image", &plan.Redis.Image), "image", "container image of Redis")
 	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
@@ -50,7 +48,7 @@ func (a *app) selfcheck() *cobra.Command {
 		if !quiet {
 			plan.Progress = func(what string) { a.say("%s", what) }
 		}
-		found, err := lockbench.Selfcheck(cmd.Context(), plan)
+		found, err := selfcheck.Run(cmd.Context(), plan)
 		if found == nil {
 			return err
 		}
@@ -62,18 +60,16 @@ func (a *app) selfcheck() *cobra.Command {
 	return cmd
 }
 
-func selfcheckFormats() formats[*results.Selfcheck] {
-	return formats[*results.Selfcheck]{one: map[string]writer[*results.Selfcheck]{
-		"table": func(w io.Writer, s *results.Selfcheck, color bool) error {
-			return render.WriteSelfcheckTable(w, s, render.TableOptions{Color: color})
-		},
-		"json": func(w io.Writer, s *results.Selfcheck, _ bool) error { return results.WriteSelfcheckJSON(w, s) },
+func selfcheckFormats() formats[*selfcheck.Document] {
+	return formats[*selfcheck.Document]{one: map[string]writer[*selfcheck.Document]{
+		"table": selfcheck.WriteTable,
+		"json":  plain(selfcheck.WriteJSON),
 	}}
 }
 
 // proven says what to think of the checks: nil when none failed.
-func proven(ctx context.Context, s *results.Selfcheck, err error) error {
-	switch failed := s.With(results.Fail); {
+func proven(ctx context.Context, s *selfcheck.Document, err error) error {
+	switch failed := s.With(selfcheck.Fail); {
 	case s.Interrupted && ctx.Err() != nil:
 		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
 	case len(failed) > 0:

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // Conditions are the lines that say what was measured on what, each with its label.
 func (r *Report) Conditions() [][2]string {
 	lines := [][2]string{
-		{"workload", r.Workload.Describe()}, {"faults", join(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}, {"redis", r.Redis.Describe()},
+		{"workload", r.Workload.Describe()}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}, {"redis", r.Redis.Describe()},
 	}
 	if len(r.Parts) == 0 {
 		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
@@ -72,7 +73,7 @@ func (s Redis) Describe() string {
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return join(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
 }
 
 // Describe says in a line what the machine is.
@@ -85,7 +86,7 @@ func (e Environment) Describe() string {
 	if e.GoMaxProcs != e.CPUs {
 		procs = fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)
 	}
-	return join(
+	return words.Dotted(
 		strings.Trim(e.OS+"/"+e.Arch, "/"), e.Kernel,
 		strings.TrimSuffix(fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel), " × "),
 		procs, e.Go, timer, cpus("generator", e.PinnedCPUs),
@@ -101,7 +102,7 @@ func cpus(who string, pinned []int) string {
 
 func (f *Floors) describe() string {
 	pair := func(p50, p99 *int64) string { return optional(p50) + " / " + optional(p99) }
-	return join(
+	return words.Dotted(
 		"PING "+pair(f.PingP50, f.PingP99), "EVALSHA "+pair(f.EvalP50, f.EvalP99)+" (p50 / p99)",
 		"no lock "+Short(f.NoopPerSecond)+"/s", "in-process mutex "+Short(f.LocalPerSecond)+"/s",
 	)
@@ -114,13 +115,8 @@ func optional(ns *int64) string {
 	return Nanoseconds.Format(float64(*ns))
 }
 
-// join puts a dot between what is not empty.
-func join(parts ...string) string {
-	var kept []string
-	for _, part := range parts {
-		if part != "" {
-			kept = append(kept, part)
-		}
-	}
-	return strings.Join(kept, " · ")
+// Setup says in a line what something was measured with and on.
+func Setup(t Tool, e Environment, r Redis) string {
+	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
+		t.Name, t.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), r.Version, r.Source)
 }

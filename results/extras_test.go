@@ -36,3 +36,20 @@ func TestExtras(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestFiguresOfExperiments(t *testing.T) {
+	t.Parallel()
+	tries, refused := 99.0, int64(3)
+	r := results.Run{Herd: &results.Herd{Attempts: &tries}, Safety: results.Safety{MaxHolders: 4, Refused: &refused}, Speed: results.Speed{Acquisitions: 7}}
+	for name, want := range map[string]float64{"burst_attempts": 99, "max_holders": 4, "refused_updates": 3, "acquisitions": 7} {
+		m, there := results.FindMetric(name)
+		if f := m.Of(r); !there || f == nil || f.Value != want {
+			t.Errorf("%s is %v, want %v", name, f, want)
+		}
+	}
+	for _, name := range []string{"burst_attempts", "burst_wake_ups", "refused_updates"} {
+		if m, _ := results.FindMetric(name); m.Of(results.Run{}) != nil {
+			t.Errorf("%s is known of a run without it", name)
+		}
+	}
+}

@@ -68,6 +68,22 @@ func (u Unit) Format(x float64) string {
 	return Significant(x)
 }
 
+// Signed is Format of what may be negative, or a count, which is in full where it is
+// whole: −5.00 %, 12345.
+func (u Unit) Signed(x float64) string {
+	sign := ""
+	if x < 0 {
+		sign, x = "−", -x
+	}
+	switch {
+	case u != Number:
+		return sign + u.Format(x)
+	case x == math.Trunc(x):
+		return sign + Whole(x)
+	}
+	return sign + Short(x)
+}
+
 // Plain writes three significant digits without zeros at the end, and whole numbers in
 // full: 0.05, 12, 28000.
 func Plain(x float64) string {

@@ -3,22 +3,24 @@ package workloads
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Describe says in a line what the clients do, faults and seed apart: every other option
 // that is not the usual one is in it.
 func (s Spec) Describe() string {
-	keys := plural(s.Keys, "key")
+	keys := words.Count(s.Keys, "key")
 	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {
 		keys += " (" + chosen + ")"
 	}
-	parts := []string{fmt.Sprintf("%s in %s on %s", plural(s.Clients, "client"), plural(s.Instances, "instance"), keys)}
+	parts := []string{fmt.Sprintf("%s in %s on %s", words.Count(s.Clients, "client"), words.Count(s.Instances, "instance"), keys)}
 	say := func(there bool, format string, args ...any) {
 		if there {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	say(s.Pool > 0, "%s an instance", plural(s.Pool, "connection"))
+	say(s.Pool > 0, "%s an instance", words.Count(s.Pool, "connection"))
 	say(s.Rate > 0, "%s arrivals at %v", s.Arrivals, s.Rate)
 	say(s.Gather > 0, "all gather for %v behind one holder", s.Gather)
 	for _, stage := range s.Stages {
@@ -39,11 +41,4 @@ func (s Spec) Describe() string {
 		say(true, "%v after %v of warm-up", s.Duration, s.Warmup)
 	}
 	return strings.Join(parts, " · ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

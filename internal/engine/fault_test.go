@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/selfcheck"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
-	"github.com/lockbench/lockbench/results"
 )
 
 // An engine that takes every release for 5 % of its hold too early shortens the
@@ -25,7 +25,7 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 	for try, tries := 1, 0.0; ; try++ {
 		var all sync.WaitGroup
 		var honest, short float64
-		var verdict results.Finding
+		var verdict selfcheck.Verdict
 		all.Go(func() { honest, _ = byTheServersClock(t, nil) })
 		all.Go(func() {
 			short, verdict = byTheServersClock(t, func(job engine.Job) engine.Job {
@@ -51,7 +51,7 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 			t.Errorf("holds 5 %% short: %.2f %%, honest ones %.2f %%, %.2f %% apart in all", short, honest, apart/tries)
 		}
 		// What such a machine adds hides a part of the fault from the check, which knows no honest run.
-		if verdict != results.Fail && (math.Abs(honest) <= restless || verdict == results.Pass) {
+		if verdict != selfcheck.Fail && (math.Abs(honest) <= restless || verdict == selfcheck.Pass) {
 			t.Errorf("holds 5 %% short: %.2f %%, the check's verdict is %s", short, verdict)
 		}
 		return
@@ -60,9 +60,9 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 
 // byTheServersClock is by how much holds are recorded longer than the server's clock
 // says, in percent, and the check's verdict.
-func byTheServersClock(t *testing.T, change func(engine.Job) engine.Job) (longer float64, verdict results.Finding) {
+func byTheServersClock(t *testing.T, change func(engine.Job) engine.Job) (longer float64, verdict selfcheck.Verdict) {
 	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
-		Redis: servers.Options{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
+		Redis: lockbench.RedisOptions{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
 		Effort: selfcheck.Effort{Queues: []string{"local"}, Customers: 400, Loads: []float64{0.7}, Window: time.Second},
 	})
 	if err != nil {

@@ -17,6 +17,20 @@ func processCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// MaxOpenFiles is how many files and connections this process may open; 0 where there is
+// no limit.
+func MaxOpenFiles() (int64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, err
+	}
+	// Go has raised the soft limit to the hard one at start.
+	if limit.Cur > 1<<40 {
+		return 0, nil
+	}
+	return int64(limit.Cur), nil
+}
+
 // PeakRSS is the largest resident memory of this process so far, in bytes.
 func PeakRSS() int64 {
 	var usage syscall.Rusage

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector makes a million customers take minutes; internal/selfcheck has
+// The race detector makes a million customers take minutes; internal/apps/selfcheck has
 // it look at fewer, and make test runs both.
 
 package virtual_test

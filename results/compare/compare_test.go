@@ -3,9 +3,7 @@ package compare
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,11 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // noise are factors around 1 as a quiet machine gives them, other ones for every
 // offset.
@@ -289,19 +286,7 @@ func TestGolden(t *testing.T) {
 					}
 					return
 				}
-				golden := filepath.Join("testdata", name+"."+ending+".golden")
-				if *update {
-					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("(-want +got; -update accepts it):\n%s", diff)
-				}
+				golden.Compare(t, filepath.Join("testdata", name+"."+ending+".golden"), got.String())
 			})
 		}
 	}

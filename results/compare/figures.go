@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -129,7 +130,7 @@ func (c *Comparison) undecided() string {
 	case needed == 0:
 		return fmt.Sprintf("lower bounds of %s leave it open", primary[0].Label)
 	}
-	text := fmt.Sprintf("%s %s; %d %s%s are needed by %s", primary[0].number(c.Method), plural(2, unit), needed, plural(needed, unit), side, primary[0].Label)
+	text := fmt.Sprintf("%s %ss; %s%s are needed by %s", primary[0].number(c.Method), unit, words.Count(needed, unit), side, primary[0].Label)
 	if others > needed {
 		text += fmt.Sprintf(", %d by all metrics", others)
 	}
@@ -156,7 +157,7 @@ func (c *Comparison) changes(v Verdict, counting bool) string {
 // conditions are the lines on what was compared, each with its label.
 func (c *Comparison) conditions() [][2]string {
 	side := func(b Build) string {
-		return fmt.Sprintf("%s · %s · %d %s", b.Name, b.Version, b.Reports, plural(b.Reports, "report"))
+		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
 	}
 	counts := c.Rules.Primary + " counts for the verdict, with --strict every metric"
 	if c.Rules.Strict {
@@ -165,13 +166,6 @@ func (c *Comparison) conditions() [][2]string {
 	return [][2]string{
 		{"base", side(c.Base)}, {"head", side(c.Head)}, {"workload", c.Workload.Describe()}, {"redis", c.Redis}, {"machine", c.Machine}, {"metric", counts},
 	}
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 // remarks say how the verdicts came about, and everything that speaks against

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -60,7 +61,7 @@ func newPaired(m Metric, rules Rules, strategy string, base, head []Report) *tes
 		least: centered(least, rules.Alpha), most: centered(most, rules.Alpha),
 	}
 	t.few = func(tests int) string {
-		return fmt.Sprintf("%d %s, at least %d are needed for %d %s", len(before), plural(len(before), "pair"), t.Needed, tests, plural(tests, "test"))
+		return fmt.Sprintf("%s, at least %d are needed for %s", words.Count(len(before), "pair"), t.Needed, words.Count(tests, "test"))
 	}
 	t.findable = func(tests int) *float64 {
 		worse := math.Log1p(t.Threshold)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -93,7 +94,7 @@ func newSample(values []results.Figure) Sample {
 func newUnpaired(m Metric, r Result, strategy string, base, head []results.Figure, alpha float64) *test {
 	t := &test{Result: r, strategy: strategy, open: r.Base.Bounds + r.Head.Bounds, possible: 1, needed: leastSessions}
 	t.few = func(tests int) string {
-		return fmt.Sprintf("%d and %d sessions, at least %d a side are needed for %d %s", len(base), len(head), t.Needed, tests, plural(tests, "test"))
+		return fmt.Sprintf("%d and %d sessions, at least %d a side are needed for %s", len(base), len(head), t.Needed, words.Count(tests, "test"))
 	}
 	t.least = shifted(values(m, base, true), values(m, head, false), alpha)
 	t.most = shifted(values(m, base, false), values(m, head, true), alpha)

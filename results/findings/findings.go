@@ -16,8 +16,8 @@ type Finding struct {
 	// Strategies are those that it is about, of a sweep with their point; none where it
 	// compares several, or is about the report.
 	Strategies []string
-	Text       string             // in plain words, without a full stop
-	Evidence   []results.Evidence // of what advise tells
+	Text       string     // in plain words, without a full stop
+	Evidence   []Evidence // of what advise tells
 }
 
 // String is the finding with whom it is about.
@@ -29,9 +29,16 @@ func (f Finding) String() string {
 	return strings.Join(f.Strategies, ", ") + ": " + text
 }
 
-// Sentence is the finding as part of advice.
-func (f Finding) Sentence() results.Sentence {
-	return results.Sentence{Text: f.String() + ".", Evidence: f.Evidence}
+// Evidence is a metric of a strategy in this very run, with the ratio to another
+// strategy's where the two are compared; or what a strategy claims.
+type Evidence struct {
+	Strategy string          `json:"strategy"`
+	Metric   string          `json:"metric,omitempty"`
+	Unit     results.Unit    `json:"unit,omitempty"`
+	Value    *results.Figure `json:"value,omitempty"`
+	Than     string          `json:"than,omitempty"`
+	Ratio    *results.Ratio  `json:"ratio,omitempty"`
+	Claims   []string        `json:"claims,omitempty"`
 }
 
 // Kind says who tells a finding, and under which word.

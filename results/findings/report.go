@@ -3,6 +3,7 @@ package findings
 import (
 	"fmt"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -32,7 +33,7 @@ func OfReport(r *results.Report) []Finding {
 			windows++
 		}
 	}
-	measured := fmt.Sprintf("%d of %s measured", windows, times(len(r.Strategies)*r.Rounds, "run", "runs"))
+	measured := fmt.Sprintf("%d of %s measured", windows, words.Count(len(r.Strategies)*r.Rounds, "run"))
 	if r.Interrupted {
 		add(Kind{Sort: NotTrusted, Note: "! STOPPED"}, "interrupted: "+measured)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -16,8 +17,8 @@ func safety() []rule {
 	return []rule{
 		{Kind{Unsafe, "! BROKEN", ""}, each(broken)},
 		{Kind{Sort: Unsafe}, each(unclaimedOverlaps)},
-		{Kind{Sort: Unsafe}, each(counted("late_overlaps", "time", "times", "%s a client still worked under a lease that had run out while the next one held the lock"))},
-		{Kind{Sort: Unsafe}, each(counted("lost_updates", "update", "updates", "%s of the counter that it was to protect got lost"))},
+		{Kind{Sort: Unsafe}, each(counted("late_overlaps", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
+		{Kind{Sort: Unsafe}, each(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
 		{Kind{Sort: Unsafe}, each(unrecovered)},
 		{Kind{Unsafe, "left", ""}, each(leftBehind)},
 		{Kind{Unsafe, "no token", ""}, together(withoutTokens)},
@@ -43,14 +44,14 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 	if broken(s) != nil {
 		return nil
 	}
-	return counted("overlaps", "time", "times", "let too many hold the lock at once %s")(s)
+	return counted("overlaps", "time", "let too many hold the lock at once %s")(s)
 }
 
 // counted says something of every strategy that has any of what a metric counts.
-func counted(name, one, many, text string) about {
+func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(metric(name)); f != nil && f.Value > 0 {
-			return say(fmt.Sprintf(text, times(int(f.Value), one, many)))
+			return say(fmt.Sprintf(text, words.Count(int(f.Value), noun)))
 		}
 		return nil
 	}
@@ -75,7 +76,7 @@ func unrecovered(s results.Summary) []Finding {
 		}
 		if never > 0 {
 			found = append(found, say(fmt.Sprintf("after %d of %s of %s nobody got the lock again within the run's window",
-				never, times(len(strikes[name]), "strike", "strikes"), name))...)
+				never, words.Count(len(strikes[name]), "strike"), name))...)
 		}
 	}
 	return found
@@ -88,8 +89,9 @@ func leftBehind(s results.Summary) []Finding {
 		return nil
 	}
 	names, _ := gather(s, func(r results.Run) []string { return r.Safety.Leftovers })
-	return say(fmt.Sprintf("left %s on Redis that it does not declare%s",
-		times(int(count.Value), "key, channel or connection", "keys, channels or connections"), named(names, int(count.Value))))
+	n := int(count.Value)
+	return say(fmt.Sprintf("left %d %s, %s or %s on Redis that it does not declare%s",
+		n, words.Noun(n, "key"), words.Noun(n, "channel"), words.Noun(n, "connection"), named(names, n)))
 }
 
 // mostNamed are as many of several as are named.

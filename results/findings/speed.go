@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -53,7 +54,7 @@ func starvation(s results.Summary) []Finding {
 	run := s.Used[0]
 	text := fmt.Sprintf("%s of %d clients never got the lock in %v", who, s.Workload.Clients, time.Duration(run.WindowNS).Round(10*time.Millisecond))
 	if missing := int64(s.Workload.Clients) - run.Speed.Served; missing > 0 && len(s.Used) == 1 {
-		text += fmt.Sprintf("; with %s at least %d had to go without", times(int(run.Speed.Served), "acquisition", "acquisitions"), missing)
+		text += fmt.Sprintf("; with %s at least %d had to go without", words.Count(int(run.Speed.Served), "acquisition"), missing)
 	}
 	if commands := s.Figure(metric("commands_per_acq")); commands != nil {
 		text += fmt.Sprintf("; %s commands per acquisition", commands.Text(results.Number))

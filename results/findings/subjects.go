@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/lockbench/lockbench/results"
@@ -103,7 +102,7 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 }
 
 // say is one finding, or none.
-func say(text string, evidence ...results.Evidence) []Finding {
+func say(text string, evidence ...Evidence) []Finding {
 	if text == "" {
 		return nil
 	}
@@ -121,19 +120,12 @@ func gather(s results.Summary, of func(results.Run) []string) (all []string, n i
 }
 
 // evidence is a strategy's figure.
-func evidence(s results.Summary, name string) results.Evidence {
+func evidence(s results.Summary, name string) Evidence {
 	m := metric(name)
-	return results.Evidence{Strategy: s.Title(), Metric: name, Unit: m.Unit, Value: s.Figure(m)}
+	return Evidence{Strategy: s.Title(), Metric: name, Unit: m.Unit, Value: s.Figure(m)}
 }
 
 // runs are so many of a strategy's.
-func runs(s results.Summary, n int) results.Evidence {
-	return results.Evidence{Strategy: s.Title(), Metric: "runs", Value: &results.Figure{Value: float64(n)}}
-}
-
-func times(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+func runs(s results.Summary, n int) Evidence {
+	return Evidence{Strategy: s.Title(), Metric: "runs", Value: &results.Figure{Value: float64(n)}}
 }

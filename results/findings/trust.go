@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -63,7 +64,7 @@ func failed(s results.Summary) []Finding {
 	if n == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("%s failed: %s", times(n, "run", "runs"), strings.Join(once(why), "; ")), runs(s, n))
+	return say(fmt.Sprintf("%s failed: %s", words.Count(n, "run"), strings.Join(once(why), "; ")), runs(s, n))
 }
 
 // missed are faults that did not come about.
@@ -97,7 +98,7 @@ func errorsMet(s results.Summary) []Finding {
 	}) {
 		names = append(names, fmt.Sprintf("%d × %s", counts[name], name))
 	}
-	return say("met " + times(int(all), "error", "errors") + named(names, len(names)))
+	return say("met " + words.Count(int(all), "error") + named(names, len(names)))
 }
 
 // labels are those of the runs that are wanted, each with what it means.

@@ -4,21 +4,15 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"image/png"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/results"
 )
-
-var update = flag.Bool("update", false, "accept what the golden tests find")
 
 // TestPages holds every page against what all of them must be.
 func TestPages(t *testing.T) {
@@ -121,26 +115,7 @@ func TestText(t *testing.T) {
 	page = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
 	page = regexp.MustCompile(`[ \t]+`).ReplaceAllString(page, " ")
 	page = regexp.MustCompile(`\s*\n\s*`).ReplaceAllString(page, "\n")
-	golden(t, "testdata/rounds.txt.golden", page)
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
-	}
+	golden.Compare(t, "testdata/rounds.txt.golden", page)
 }
 
 // TestPictures are slides of one size, each of its own name.

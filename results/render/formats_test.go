@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )
@@ -48,7 +49,7 @@ func TestFormatsGolden(t *testing.T) {
 			"bencher-" + name + ".bm.json": WriteBencher,
 		} {
 			t.Run(file, func(t *testing.T) {
-				golden(t, filepath.Join("testdata", file), written(t, write, report))
+				golden.Compare(t, filepath.Join("testdata", file), string(written(t, write, report)))
 			})
 		}
 	}

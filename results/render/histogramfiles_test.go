@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )
@@ -28,7 +29,7 @@ func TestHlog(t *testing.T) {
 	}
 	log := written(t, WriteHlog, r)
 	// How well it is compressed is the Go release's business.
-	golden(t, "testdata/hlog.hlog", payload.ReplaceAll(log, []byte("HISTOGRAM")))
+	golden.Compare(t, "testdata/hlog.hlog", string(payload.ReplaceAll(log, []byte("HISTOGRAM"))))
 
 	reader := hdrhistogram.NewHistogramLogReader(bytes.NewReader(log))
 	waits := map[string]int64{}
@@ -51,7 +52,7 @@ func TestHgrm(t *testing.T) {
 	rows := -1
 	for _, name := range HgrmNames(sample.Recorded()) {
 		document := written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, name) }, sample.Recorded())
-		golden(t, "testdata/hgrm-"+name+".hgrm", document)
+		golden.Compare(t, "testdata/hgrm-"+name+".hgrm", string(document))
 		n := 0
 		for line := range strings.Lines(string(document)) {
 			var value, share float64
@@ -98,7 +99,7 @@ func TestOtavaIsContinued(t *testing.T) {
 	document := written(t, onto(nil), first)
 	document = written(t, onto(document), second)
 	document = written(t, onto(document), first)
-	golden(t, "testdata/otava.csv", document)
+	golden.Compare(t, "testdata/otava.csv", string(document))
 	rows, err := csv.NewReader(bytes.NewReader(document)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func TestOtavaIsContinued(t *testing.T) {
 	}
 
 	config := written(t, func(w io.Writer, r *results.Report) error { return WriteOtavaConfig(w, r, "runs.csv") }, second)
-	golden(t, "testdata/otava.yaml", config)
+	golden.Compare(t, "testdata/otava.yaml", string(config))
 	var read struct {
 		Tests map[string]struct {
 			File    string

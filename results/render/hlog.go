@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -21,7 +22,9 @@ func WriteHlog(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	log := hdrhistogram.NewHistogramLogWriter(&b)
 	for _, step := range []func() error{
-		func() error { return log.OutputComment("[" + join("lockbench", r.Tool.Version, "nanoseconds") + "]") },
+		func() error {
+			return log.OutputComment("[" + words.Dotted("lockbench", r.Tool.Version, "nanoseconds") + "]")
+		},
 		log.OutputLogFormatVersion,
 		func() error { return log.OutputStartTime(r.Started.UnixMilli()) },
 		log.OutputLegend,

@@ -13,8 +13,8 @@ func (p *page) notes(r *results.Report, all []results.Summary) {
 	p.WriteByte('\n')
 	p.found(findings.Of(all))
 	if len(all) > 0 {
-		p.entry("read", "%s", method(r))
-		p.entry("", "%s", signs(figures))
+		p.Entry("read", method(r))
+		p.Entry("", signs(figures))
 	}
 	p.found(findings.OfReport(r))
 }
@@ -22,7 +22,7 @@ func (p *page) notes(r *results.Report, all []results.Summary) {
 func (p *page) found(all []findings.Finding) {
 	for _, f := range all {
 		if f.Note != "" {
-			p.entry(f.Note, "%s", f)
+			p.Entry(f.Note, f.String())
 		}
 	}
 }

@@ -8,16 +8,21 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 )
 
-// Tables fit a terminal of tableWidth columns; a strategy's name takes at most
-// nameWidth of them.
+// Of a terminal's columns a strategy's name takes at most nameWidth.
 const (
-	tableWidth = 120
 	nameWidth  = 28
 	wordsWidth = 20 // leaves room for the figures beside them
 )
+
+// page is a layout.Page of tables.
+type page struct {
+	layout.Page
+	names int // columns of the strategies' names, the same in every table
+}
 
 // TableOptions say how WriteTable writes.
 type TableOptions struct {
@@ -29,13 +34,13 @@ type TableOptions struct {
 // what a reader must know about the figures. No line is longer than 120
 // columns.
 func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
-	return (&page{paint: paint(opts.Color)}).report(w, r)
+	return (&page{Page: layout.Page{Paint: layout.Paint(opts.Color)}}).report(w, r)
 }
 
 // WriteMarkdown writes the tables of WriteTable for a pull request: the same
 // groups and columns, the heading and the notes as lists.
 func WriteMarkdown(w io.Writer, r *results.Report) error {
-	p := &page{markdown: true}
+	p := &page{Page: layout.Page{Markdown: true}}
 	p.WriteString("### lockbench\n\n")
 	return p.report(w, r)
 }
@@ -85,52 +90,66 @@ func (p *page) table(t results.Table, all []results.Summary) error {
 		rows = append(rows, row)
 	}
 	p.WriteByte('\n')
-	return p.grid(align, rows)
+	return p.Grid(align, rows)
 }
 
 // title is a table's, above the strategies' names.
 func (p *page) title(title string) string {
-	if p.markdown {
-		return "**" + markdownText(title) + "**"
+	if p.Markdown {
+		return "**" + layout.Escape(title) + "**"
 	}
-	return p.paint.bold("\n" + title + strings.Repeat(" ", p.names-twwidth.Width(title)))
+	return p.Bold("\n" + title + strings.Repeat(" ", p.names-twwidth.Width(title)))
 }
 
 // column is what stands above figures; in a terminal in two lines, units and percentiles
 // right above them.
 func (p *page) column(c results.Shown) string {
 	switch {
-	case p.markdown:
-		return markdownText(c.Flat())
+	case p.Markdown:
+		return layout.Escape(c.Flat())
 	case strings.Contains(c.Heading, "\n"):
-		return p.paint.bold(c.Heading)
+		return p.Bold(c.Heading)
 	}
-	return p.paint.bold("\n" + c.Heading)
+	return p.Bold("\n" + c.Heading)
 }
 
 func (p *page) cell(c results.Shown, text string) string {
 	switch {
-	case p.markdown:
-		text = markdownText(strings.Join(strings.Fields(text), " "))
+	case p.Markdown:
+		text = layout.Escape(strings.Join(strings.Fields(text), " "))
 		if strings.HasPrefix(text, "BROKEN") {
 			text = "**" + text + "**"
 		}
 		return text
 	case c.Words:
-		text = strings.Join(wrap(text, wordsWidth, ""), "\n")
+		text = strings.Join(layout.Wrap(text, wordsWidth, ""), "\n")
 	}
-	return p.paint.verdict(text)
+	return p.verdict(text)
 }
 
 // name is a strategy's name within its column, marked when a run of it cannot
 // be trusted. It is wrapped, not cut: two variants may differ at their ends only.
 func (p *page) name(s results.Summary) string {
 	name := s.Title()
-	if !p.markdown {
-		name = strings.Join(wrap(name, nameWidth-2, "  "), "\n")
+	if !p.Markdown {
+		name = strings.Join(layout.Wrap(name, nameWidth-2, "  "), "\n")
 	}
 	if s.Tainted() {
-		return p.text(name) + p.paint.red(" !")
+		return p.Text(name) + p.Red(" !")
 	}
-	return p.text(name)
+	return p.Text(name)
+}
+
+// verdict paints a cell that says how the audit went.
+func (p *page) verdict(cell string) string {
+	switch {
+	case strings.HasPrefix(cell, "BROKEN"), strings.HasPrefix(cell, "INVALID"):
+		return p.Red(cell)
+	case strings.Contains(cell, "unsafe"), cell == "no claim":
+		return p.Yellow(cell)
+	case cell == "held":
+		return p.Green(cell)
+	default:
+		return cell
+	}
 }

@@ -2,8 +2,6 @@ package render
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
+	"github.com/lockbench/lockbench/internal/golden"
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 	"github.com/lockbench/lockbench/workloads"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func draw(t *testing.T, r *results.Report, opts TableOptions) string {
 	t.Helper()
@@ -33,19 +31,7 @@ func TestTableGolden(t *testing.T) {
 	for name, report := range sample.Cases() {
 		t.Run(name, func(t *testing.T) {
 			got := draw(t, report, TableOptions{})
-			golden := filepath.Join("testdata", "table-"+name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("table (-want +got; -update accepts it):\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", "table-"+name+".golden"), got)
 		})
 	}
 }
@@ -142,7 +128,7 @@ func TestTableFits120Columns(t *testing.T) {
 		for _, color := range []bool{false, true} {
 			for line := range strings.Lines(draw(t, report, TableOptions{Color: color})) {
 				line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
-				if width := twwidth.Width(line); width > tableWidth {
+				if width := twwidth.Width(line); width > layout.Width {
 					t.Errorf("%s: %d columns: %s", name, width, line)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results/compare"
 )
 
@@ -47,7 +48,7 @@ func (s Series) plot(b *bytes.Buffer) {
 	for _, p := range shown {
 		low, high = min(low, p.Value), max(high, p.Value)
 	}
-	fmt.Fprintf(b, "%s %s · %s, %s to %s\n", s.Strategy, s.Metric.Compared.Label, counted(len(s.Points)), day(s.Points[0]), day(s.Points[len(s.Points)-1]))
+	fmt.Fprintf(b, "%s %s · %s, %s to %s\n", s.Strategy, s.Metric.Compared.Label, words.Count(len(s.Points), "report"), day(s.Points[0]), day(s.Points[len(s.Points)-1]))
 	rows := make([][]rune, plotHeight)
 	for i := range rows {
 		rows[i] = slices.Repeat([]rune{' '}, len(shown))
@@ -83,13 +84,6 @@ func (s Series) plot(b *bytes.Buffer) {
 	if len(s.Changes) == 0 {
 		fmt.Fprintf(b, "%12s  no change\n", "")
 	}
-}
-
-func counted(reports int) string {
-	if reports == 1 {
-		return "1 report"
-	}
-	return fmt.Sprintf("%d reports", reports)
 }
 
 func day(p Point) string { return p.Time.UTC().Format("2006-01-02") }

@@ -2,11 +2,9 @@ package trend
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"image/png"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,11 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // grown is a history of 40 reports: from the 21st on a tenth slower, from the 31st
 // on with a command less.
@@ -92,19 +89,7 @@ func TestGolden(t *testing.T) {
 			if err := write(&got); err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("(-want +got; -update accepts it):\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), got.String())
 		})
 	}
 }

@@ -1,0 +1,141 @@
+package advise
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// measured are the reports that advice is made of; nil is what was not measured.
+type measured struct {
+	Locks  *results.Report // the candidates under the contention asked about
+	Update *results.Report // a value in Redis raised by one command, and under the chosen lock
+	Shared *results.Report // the chosen lock, alone and with waiters of an instance sharing it
+	Paused *results.Report // holders that pause for longer than the TTL
+}
+
+// reports are those there are.
+func (m measured) reports() []*results.Report {
+	return slices.DeleteFunc([]*results.Report{m.Locks, m.Update, m.Shared, m.Paused}, func(r *results.Report) bool { return r == nil })
+}
+
+// The points of the experiment with sharing.
+const (
+	alone  = "alone"
+	shared = "shared"
+)
+
+// locks is the plan of the matrix.
+func (q Question) locks() lockbench.Plan {
+	candidates, _ := q.candidates()
+	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds}
+}
+
+// update puts the lock around a read and a write of a value in Redis, as fast as
+// clients can, beside the one command that does the same: false without that.
+func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
+	atomic, err := strategies.NewVariant("atomic", nil)
+	if err != nil {
+		return lockbench.Plan{}, false
+	}
+	w := q.Workload
+	w.Work, w.Hold, w.Think, w.Rate, w.Timeout = workloads.WorkCounter, workloads.Dist{}, workloads.Dist{}, 0, nil
+	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: q.Rounds}, true
+}
+
+// share has waiters of an instance share an acquisition, where there can be several
+// and it is about work to be saved.
+func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
+	if q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
+		return lockbench.Plan{}, false
+	}
+	together := q.Workload
+	together.Coalesce = true
+	return lockbench.Plan{
+		Strategies: []strategies.Variant{lock},
+		Workload:   q.Workload,
+		Sweep:      []workloads.Point{{Label: alone, Workload: q.Workload}, {Label: shared, Workload: together}},
+		Rounds:     min(q.Rounds, 3),
+	}, true
+}
+
+// What the experiment with paused holders is made of.
+const (
+	pauseTTL     = 300 * time.Millisecond
+	pauseHold    = 5 * time.Millisecond
+	pauseWindow  = 1500 * time.Millisecond
+	pauseClients = 10
+	pauseRounds  = 2
+)
+
+// pause has holders pause for twice their TTL, with a counter that checks the tokens
+// of those that have some, where correctness is asked for.
+func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
+	plain, err := strategies.NewVariant("spin", nil)
+	if err != nil || q.For != Correctness {
+		return lockbench.Plan{}, false
+	}
+	w := q.Workload
+	w.Clients = min(w.Clients, pauseClients)
+	w.Instances = min(w.Instances, w.Clients)
+	w.Keys, w.KeyDist, w.Rate, w.Timeout, w.Think, w.Pool = 1, workloads.KeyDist{}, 0, nil, workloads.Dist{}, 0
+	w.Work, w.Fence, w.Hold, w.TTL = workloads.WorkCounter, workloads.FenceAll, workloads.Fixed(pauseHold), workloads.Duration(pauseTTL)
+	w.Duration, w.Iterations = workloads.Duration(pauseWindow), 0
+	var fault workloads.Fault
+	if err := fault.UnmarshalText([]byte("holder-pause:at=300ms,for=600ms")); err != nil {
+		return lockbench.Plan{}, false
+	}
+	w.Faults = []workloads.Fault{fault}
+	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds)}, true
+}
+
+// Plans are those that will be carried out, as far as it is known before any figure
+// is: the candidates stand for the one of them that will be chosen.
+func (q Question) Plans() []lockbench.Plan {
+	plans := []lockbench.Plan{q.locks()}
+	if len(plans[0].Strategies) == 0 {
+		return plans
+	}
+	return append(plans, q.after(plans[0].Strategies[0])...)
+}
+
+// after are the plans about the chosen lock.
+func (q Question) after(lock strategies.Variant) []lockbench.Plan {
+	var plans []lockbench.Plan
+	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.pause, q.update, q.share} {
+		if plan, ok := maker(lock); ok {
+			plans = append(plans, plan)
+		}
+	}
+	return plans
+}
+
+// Expected is about how long it all takes.
+func (q Question) Expected() time.Duration {
+	var total time.Duration
+	for _, plan := range q.Plans() {
+		total += plan.Expected()
+	}
+	return total
+}
+
+// Commands are the command lines that carry a plan out again, one for each of its
+// points.
+func Commands(p lockbench.Plan) []string {
+	points := p.Sweep
+	if len(points) == 0 {
+		points = []workloads.Point{{Workload: p.Workload}}
+	}
+	var all []string
+	for _, point := range points {
+		words := append([]string{"lockbench", "--strategy", names(p.Strategies)}, workloads.Arguments([]workloads.Point{point})...)
+		all = append(all, strings.Join(append(words, "--runs", strconv.Itoa(p.Rounds), "--no-floors"), " "))
+	}
+	return all
+}

@@ -1,0 +1,170 @@
+// Package advise turns what somebody says of his contention into a short matrix of
+// runs, and their figures into advice: one lock, or none, with what speaks for it.
+// Figures go in and advice comes out; only bench.go has anything carried out.
+package advise
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Question is what somebody wants a lock for.
+type Question struct {
+	For Purpose
+	// Workload is the contention. With a counter as its work the resource is a value
+	// in Redis; what is not workloads.FenceAll of its Fence cannot check tokens.
+	Workload workloads.Spec
+	Rounds   int                  // of each run
+	Named    []strategies.Variant // to compare; nil is the short list
+}
+
+// Validate returns every fault at once, joined.
+func (q Question) Validate() error {
+	var faults []error
+	if q.For != Efficiency && q.For != Correctness {
+		faults = append(faults, fmt.Errorf("--for must be %s or %s, not %q", Efficiency, Correctness, q.For))
+	}
+	faults = append(faults, q.Workload.Validate(), q.Workload.Load())
+	if q.Rounds < 1 {
+		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", q.Rounds))
+	}
+	if candidates, out := q.candidates(); len(candidates) == 0 {
+		for _, left := range out {
+			if slices.ContainsFunc(q.Named, func(v strategies.Variant) bool { return v.Name() == left.Strategy }) {
+				faults = append(faults, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
+			}
+		}
+		faults = append(faults, errors.New("--strategy: there is no lock to compare"))
+	}
+	return errors.Join(faults...)
+}
+
+// crowded says whether clients of one instance wait for each other.
+func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
+
+// entry is a strategy of the short list.
+type entry struct {
+	name     string
+	purposes []Purpose
+	when     func(Question) bool
+}
+
+var (
+	either    = []Purpose{Efficiency, Correctness}
+	efficient = []Purpose{Efficiency}
+	correct   = []Purpose{Correctness}
+
+	always      = func(Question) bool { return true }
+	oneInstance = func(q Question) bool { return q.Workload.Instances == 1 }
+)
+
+// shortlist is what is measured unless something else is named: one strategy of each
+// kind, the simplest first. Those without tokens show what tokens cost.
+var shortlist = []entry{
+	{"local", efficient, oneInstance},
+	{"spin", either, always},
+	{"gated:spin", efficient, Question.crowded},
+	{"pubsub", efficient, always},
+	{"blpop", efficient, always},
+	{"fenced", correct, always},
+	{"gated:fenced", correct, Question.crowded},
+	{"handoff", either, always},
+	{"cohort", either, Question.crowded},
+}
+
+// candidates are the strategies to measure, and why the others are not.
+func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
+	var chosen []strategies.Variant
+	var out []results.LeftOut
+	for _, v := range q.wanted() {
+		if why := q.unsafe(v.Info()); why != "" {
+			out = append(out, results.LeftOut{Strategy: v.Name(), Why: why})
+			continue
+		}
+		chosen = append(chosen, v)
+	}
+	for _, s := range strategies.All() {
+		name := s.Info.Name
+		named := slices.ContainsFunc(chosen, func(v strategies.Variant) bool { return v.Strategy.Info.Name == name }) ||
+			slices.ContainsFunc(out, func(l results.LeftOut) bool { return l.Strategy == name })
+		if named {
+			continue
+		}
+		why := q.unsafe(s.Info)
+		if why == "" {
+			why = covered(s.Info, chosen)
+		}
+		out = append(out, results.LeftOut{Strategy: name, Why: why})
+	}
+	return chosen, out
+}
+
+// wanted are the strategies named, or as many of the short list as this program has.
+func (q Question) wanted() []strategies.Variant {
+	if q.Named != nil {
+		return q.Named
+	}
+	var all []strategies.Variant
+	for _, e := range shortlist {
+		if !slices.Contains(e.purposes, q.For) || !e.when(q) {
+			continue
+		}
+		if v, err := strategies.NewVariant(e.name, nil); err == nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// unsafe is why a strategy must not be recommended by what it says of itself; "" if
+// it may.
+func (q Question) unsafe(info strategies.Info) string {
+	switch {
+	case info.Caveat != "":
+		return "unsafe: " + info.Caveat
+	case info.Capacity != 1 || !info.Claims.Exclusion:
+		return "no lock: it claims " + info.Claims.String() + ", and admits " + admitted(info.Capacity)
+	case info.MaxInstances > 0 && q.Workload.Instances > info.MaxInstances:
+		return fmt.Sprintf("it claims %s across %d instance, there are %d", info.Claims, info.MaxInstances, q.Workload.Instances)
+	case !info.Claims.Recovery && info.Nodes > 0:
+		return "a dead holder keeps it for ever: it claims " + info.Claims.String()
+	}
+	return ""
+}
+
+func admitted(capacity int) string {
+	if capacity == 0 {
+		return "everybody"
+	}
+	return fmt.Sprintf("%d at a time", capacity)
+}
+
+// covered is why a lock is not on the short list: by its claims.
+func covered(info strategies.Info, measured []strategies.Variant) string {
+	needs := ""
+	if info.Nodes > 1 {
+		needs = fmt.Sprintf("it needs %d independent nodes and ", info.Nodes)
+	}
+	for _, v := range measured {
+		has := v.Info().Claims.List()
+		if !slices.ContainsFunc(info.Claims.List(), func(c string) bool { return !slices.Contains(has, c) }) {
+			return fmt.Sprintf("%sclaims %s, as %s does, which was measured; --strategy %s measures it", needs, info.Claims, v.Name(), info.Name)
+		}
+	}
+	return fmt.Sprintf("%sclaims %s; --strategy %s measures it", needs, info.Claims, info.Name)
+}
+
+// names lists strategies as --strategy takes them.
+func names(all []strategies.Variant) string {
+	var parts []string
+	for _, v := range all {
+		parts = append(parts, v.Name())
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,100 @@
+package claims
+
+import (
+	"io"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/results"
+)
+
+// schema names the version of the document.
+const schema = "lockbench/claims/1"
+
+// Document is what became of what is said of Redis locks on one machine.
+type Document struct {
+	Schema      string              `json:"schema"`
+	Tool        results.Tool        `json:"tool"`
+	Started     time.Time           `json:"started"`
+	Finished    time.Time           `json:"finished"`
+	Environment results.Environment `json:"environment"` // of the first run
+	Redis       results.Redis       `json:"redis"`       // likewise
+	Claims      []Result            `json:"claims"`
+	Interrupted bool                `json:"interrupted,omitempty"` // stopped by the user: claims are missing
+}
+
+// Result is what became of a claim.
+type Result struct {
+	Name    string  `json:"name"` // its number, or its file's name
+	Says    string  `json:"says"`
+	Verdict Verdict `json:"verdict"`
+	// Qualified says how it is to be understood, of a qualified one that says so.
+	Qualified string         `json:"qualified,omitempty"`
+	Why       []string       `json:"why,omitempty"` // nothing can be concluded
+	Runs      []RunResult    `json:"runs"`
+	Figures   []FigureResult `json:"figures"`
+	Tests     []string       `json:"tests,omitempty"` // that show it too
+}
+
+// RunResult is what became of one of a claim's runs.
+type RunResult struct {
+	Name    string `json:"name"`
+	Command string `json:"command"`
+	Invalid bool   `json:"invalid,omitempty"` // some of its figures cannot be trusted
+}
+
+// FigureResult is what was expected of a figure and what it came to.
+type FigureResult struct {
+	What     string            `json:"what"`
+	Figure   string            `json:"figure"` // how it is made
+	Unit     results.Unit      `json:"unit"`
+	Values   []*results.Figure `json:"values"` // of each round; nil where it could not be had
+	Is       string            `json:"is"`
+	Opposite string            `json:"opposite,omitempty"`
+	Total    bool              `json:"total,omitempty"` // it is about the sum of the rounds
+	Outcome  Outcome           `json:"outcome"`
+}
+
+// Outcome is what the values of a figure say of what was expected.
+type Outcome string
+
+// The outcomes. Partly is between what was expected and its opposite; Unclear are
+// rounds that disagree, and figures that could not be had.
+const (
+	Held         Outcome = "held"
+	Contradicted Outcome = "contradicted"
+	Partly       Outcome = "partly"
+	Unclear      Outcome = "unclear"
+)
+
+// Verdict is what became of a claim.
+type Verdict string
+
+// The verdicts.
+const (
+	Confirmed    Verdict = "confirmed"
+	Refuted      Verdict = "refuted"
+	Qualified    Verdict = "qualified"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// Invalid names the claims with runs whose figures cannot be trusted.
+func (d *Document) Invalid() []string {
+	var names []string
+	for _, claim := range d.Claims {
+		for _, run := range claim.Runs {
+			if run.Invalid {
+				names = append(names, claim.Name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// WriteJSON writes it as an indented JSON document.
+func WriteJSON(w io.Writer, d *Document) error {
+	document := *d
+	document.Schema = schema
+	return jsonio.Write(w, "claims", document)
+}

@@ -1,0 +1,110 @@
+package claims
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/results"
+)
+
+// expression is a figure of a run, or the ratio or difference of two:
+//
+//	many.commands_per_acq / few.commands_per_acq
+//	both[spin].handoff_p50 - both[pubsub].handoff_p50
+//
+// What stands in brackets is which one of a run's strategies and points is meant,
+// by the name it has in the report, where there are several.
+type expression struct {
+	Text     string
+	operands []operand
+	divided  bool // else the second is subtracted
+	unit     results.Unit
+}
+
+type operand struct {
+	run, title string
+	metric     results.Metric
+}
+
+// parseExpression reads one and names every fault.
+func parseExpression(text string) (expression, error) {
+	e := expression{Text: strings.TrimSpace(text)}
+	parts := []string{e.Text}
+	for _, operator := range []string{" / ", " - "} {
+		if strings.Contains(e.Text, operator) {
+			parts = strings.Split(e.Text, operator)
+			e.divided = operator == " / "
+			break
+		}
+	}
+	if len(parts) > 2 || len(parts) == 2 && strings.Contains(parts[1], " - ") {
+		return e, fmt.Errorf("%q has more than two figures", e.Text)
+	}
+	var faults []error
+	for _, part := range parts {
+		o, err := parseOperand(strings.TrimSpace(part))
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		e.operands = append(e.operands, o)
+	}
+	if len(faults) > 0 {
+		return e, errors.Join(faults...)
+	}
+	e.unit = e.operands[0].metric.Unit
+	if len(parts) == 2 {
+		if other := e.operands[1].metric.Unit; other != e.unit {
+			return e, fmt.Errorf("%q: %s and %s have different units", e.Text, e.operands[0].metric.Name, e.operands[1].metric.Name)
+		}
+		if e.divided {
+			e.unit = results.Number
+		}
+	}
+	return e, nil
+}
+
+func parseOperand(text string) (operand, error) {
+	at := strings.LastIndex(text, ".")
+	if at <= 0 {
+		return operand{}, fmt.Errorf("%q is not of the form RUN.METRIC or RUN[STRATEGY].METRIC", text)
+	}
+	o := operand{run: text[:at]}
+	if before, inside, there := strings.Cut(o.run, "["); there {
+		title, closed := strings.CutSuffix(inside, "]")
+		if !closed || title == "" {
+			return operand{}, fmt.Errorf("%q is not of the form RUN[STRATEGY].METRIC", text)
+		}
+		o.run, o.title = before, title
+	}
+	metric, known := results.FindMetric(text[at+1:])
+	if !known {
+		var names []string
+		for _, m := range results.Metrics() {
+			names = append(names, m.Name)
+		}
+		return operand{}, fmt.Errorf("%q: no metric %q%s", text, text[at+1:], nearest.Question("%q", text[at+1:], names))
+	}
+	o.metric = metric
+	return o, nil
+}
+
+// in is its value in one round, of which look tells the figures; nil where it cannot
+// be had.
+func (e expression) in(look func(operand) *results.Figure) *results.Figure {
+	first := look(e.operands[0])
+	if first == nil || len(e.operands) == 1 {
+		return first
+	}
+	second := look(e.operands[1])
+	// With only a lower bound of what is divided by or subtracted nothing is known.
+	if second == nil || second.AtLeast || e.divided && second.Value == 0 {
+		return nil
+	}
+	if e.divided {
+		return &results.Figure{Value: first.Value / second.Value, AtLeast: first.AtLeast}
+	}
+	return &results.Figure{Value: first.Value - second.Value, AtLeast: first.AtLeast}
+}

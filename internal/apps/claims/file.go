@@ -1,0 +1,208 @@
+package claims
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Parse reads a claim's file and names every fault in it, each with file and
+// line. Whether its command lines can be carried out is for Check to say.
+func Parse(name string, text []byte) (Claim, error) {
+	p := &parser{claim: Claim{File: name, Rounds: 3}}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return p.claim, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
+		return p.claim, fmt.Errorf("%s:1: it is to be lines of the form \"says: …\"", name)
+	}
+	p.top(document.Content[0])
+	return p.claim, errors.Join(p.faults...)
+}
+
+type parser struct {
+	claim    Claim
+	expected bool // something, be it wrong
+	faults   []error
+}
+
+func (p *parser) fault(line int, format string, args ...any) {
+	p.faults = append(p.faults, fmt.Errorf("%s:%d: %w", p.claim.File, max(line, 1), fmt.Errorf(format, args...)))
+}
+
+// lines goes through a mapping, each key once and one of the known ones.
+func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
+	var names []string
+	for name := range take {
+		names = append(names, name)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(of.Content); i += 2 {
+		key, value := of.Content[i], of.Content[i+1]
+		reader, known := take[key.Value]
+		switch {
+		case !known:
+			p.fault(key.Line, "there is no %q in a claim%s", key.Value, nearest.Question("%q", key.Value, names))
+		case seen[key.Value]:
+			p.fault(key.Line, "%s is there twice", key.Value)
+		default:
+			seen[key.Value] = true
+			reader(value)
+		}
+	}
+}
+
+// word takes a single value.
+func (p *parser) word(into *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
+			p.fault(n.Line, "there is to be a text")
+			return
+		}
+		*into = strings.Join(strings.Fields(n.Value), " ")
+	}
+}
+
+func (p *parser) whole(into *int) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if err := workloads.ParseWhole(n.Value, into); err != nil {
+			p.fault(n.Line, "%w", err)
+		} else if *into < 1 {
+			p.fault(n.Line, "it is to be at least 1, not %d", *into)
+		}
+	}
+}
+
+func (p *parser) top(n *yaml.Node) {
+	c := &p.claim
+	p.lines(n, map[string]func(*yaml.Node){
+		"number":    p.whole(&c.Number),
+		"says":      p.word(&c.Says),
+		"rounds":    p.whole(&c.Rounds),
+		"runs":      p.runs,
+		"expect":    p.expectations,
+		"qualified": p.word(&c.Qualified),
+		"tests":     p.tests,
+	})
+	if c.Says == "" {
+		p.fault(n.Line, "it does not say what is claimed (says)")
+	}
+	if len(c.Runs) == 0 {
+		p.fault(n.Line, "it has no runs")
+	}
+	if !p.expected {
+		p.fault(n.Line, "it expects nothing (expect)")
+	}
+	for _, e := range c.expect {
+		for _, o := range e.Figure.operands {
+			if _, there := c.run(o.run); !there {
+				p.fault(e.line, "%s: there is no run %q", e.Figure.Text, o.run)
+			}
+		}
+	}
+}
+
+func (c Claim) run(name string) (Run, bool) {
+	for _, r := range c.Runs {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Run{}, false
+}
+
+func (p *parser) runs(n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		p.fault(n.Line, "runs are lines of the form \"name: --strategy spin --clients 10\"")
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		run := Run{Name: n.Content[i].Value, line: n.Content[i+1].Line}
+		if _, twice := p.claim.run(run.Name); twice {
+			p.fault(n.Content[i].Line, "there are two runs %q", run.Name)
+			continue
+		}
+		if strings.ContainsAny(run.Name, "[]. ") {
+			p.fault(n.Content[i].Line, "a run's name %q is to have no brackets, dots and blanks", run.Name)
+		}
+		p.word(&run.Line)(n.Content[i+1])
+		if strings.ContainsAny(run.Line, `'"\`) {
+			p.fault(run.line, "a command line here needs no quotes")
+		}
+		for _, word := range strings.Fields(run.Line) {
+			flag, _, _ := strings.Cut(word, "=")
+			switch flag {
+			case "--runs", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u":
+				p.fault(run.line, "%s is not for the claim to say", flag)
+			}
+		}
+		p.claim.Runs = append(p.claim.Runs, run)
+	}
+}
+
+// items are a list's; what is none is a fault.
+func (p *parser) items(n *yaml.Node, wanted string) []*yaml.Node {
+	if n.Kind != yaml.SequenceNode {
+		p.fault(n.Line, "%s", wanted)
+		return nil
+	}
+	return n.Content
+}
+
+func (p *parser) tests(n *yaml.Node) {
+	for _, item := range p.items(n, "tests are a list") {
+		var name string
+		p.word(&name)(item)
+		p.claim.Tests = append(p.claim.Tests, name)
+	}
+}
+
+func (p *parser) expectations(n *yaml.Node) {
+	for _, item := range p.items(n, "expect is a list of figures") {
+		p.expected = true
+		if item.Kind != yaml.MappingNode {
+			p.fault(item.Line, "an expectation is lines of what, figure, is and opposite")
+			continue
+		}
+		p.expectation(item)
+	}
+}
+
+func (p *parser) expectation(n *yaml.Node) {
+	e := expectation{line: n.Line}
+	var figure, is, opposite, total string
+	p.lines(n, map[string]func(*yaml.Node){
+		"what": p.word(&e.What), "figure": p.word(&figure), "is": p.word(&is), "opposite": p.word(&opposite), "total": p.word(&total),
+	})
+	if e.What == "" || figure == "" || is == "" {
+		p.fault(n.Line, "an expectation needs what, figure and is")
+		return
+	}
+	e.Total = total == "true"
+	if total != "" && total != "true" && total != "false" {
+		p.fault(n.Line, "total is true or false, not %q", total)
+	}
+	var err error
+	if e.Figure, err = parseExpression(figure); err != nil {
+		p.fault(n.Line, "figure: %w", err)
+		return
+	}
+	if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
+		p.fault(n.Line, "is: %w", err)
+	}
+	if opposite != "" {
+		limit, err := results.ParseLimit(opposite, e.Figure.unit)
+		if err != nil {
+			p.fault(n.Line, "opposite: %w", err)
+		}
+		e.Opposite = &limit
+	}
+	p.claim.expect = append(p.claim.expect, e)
+}

@@ -1,0 +1,152 @@
+package claims
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// judge gives the verdict on a claim by what its runs came to.
+func (c Claim) judge(runs map[string]*measured) Result {
+	judged := Result{Name: c.Name(), Says: c.Says, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
+	for _, run := range c.Runs {
+		why, invalid := c.wrong(run, runs[run.Name])
+		judged.Why = append(judged.Why, why...)
+		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: "lockbench " + strings.Join(c.Words(run), " "), Invalid: invalid})
+	}
+	var outcomes []Outcome
+	for _, e := range c.expect {
+		values := make([]*results.Figure, c.Rounds)
+		for i := range values {
+			values[i] = e.Figure.in(func(o operand) *results.Figure { return o.of(runs[o.run], i+1) })
+		}
+		f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
+		if e.Opposite != nil {
+			f.Opposite = e.Opposite.Text
+		}
+		outcomes = append(outcomes, f.Outcome)
+		judged.Figures = append(judged.Figures, f)
+	}
+	judged.Verdict = conclude(outcomes)
+	if len(judged.Why) > 0 {
+		judged.Verdict = Inconclusive
+	}
+	if judged.Verdict == Qualified {
+		judged.Qualified = c.Qualified
+	}
+	return judged
+}
+
+// wrong is why nothing can be concluded from a run, as far as this claim looks at it,
+// and whether it is because of figures that cannot be trusted.
+func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
+	add := func(format string, args ...any) {
+		if why := run.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(all, why) {
+			all = append(all, why)
+		}
+	}
+	if m == nil {
+		add("it was not measured")
+		return all, false
+	}
+	used, missing := c.used(run, m)
+	if missing && m.err != nil {
+		add("%s", strings.Join(strings.Fields(m.err.Error()), " "))
+	}
+	if m.report == nil {
+		return all, false
+	}
+	if missing {
+		for _, left := range m.report.LeftOut {
+			add("%s was left out: %s", left.Strategy, left.Why)
+		}
+	}
+	for _, r := range m.report.Runs {
+		if !slices.Contains(used, title(r.Strategy, r.Point)) {
+			continue
+		}
+		for _, why := range r.Invalid {
+			invalid = true
+			add("%s is INVALID in round %d: %s", title(r.Strategy, r.Point), r.Round, why)
+		}
+	}
+	return all, invalid
+}
+
+// used are the titles in a run's report that the claim looks at, and whether one of
+// them is missing in some round.
+func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
+	for _, e := range c.expect {
+		for _, o := range e.Figure.operands {
+			if o.run != run.Name {
+				continue
+			}
+			found, err := o.titled(m.titles())
+			titles = append(titles, found)
+			missing = missing || err != nil || len(m.runs(found)) < c.Rounds
+		}
+	}
+	return titles, missing
+}
+
+// titles are those in the report.
+func (m *measured) titles() []string {
+	if m == nil || m.report == nil {
+		return nil
+	}
+	var all []string
+	for _, run := range m.report.Runs {
+		all = append(all, title(run.Strategy, run.Point))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// runs are those of a title, round by round.
+func (m *measured) runs(of string) []results.Run {
+	var all []results.Run
+	for _, run := range m.report.Runs {
+		if title(run.Strategy, run.Point) == of {
+			all = append(all, run)
+		}
+	}
+	return all
+}
+
+// of is the operand's figure in a round.
+func (o operand) of(m *measured, round int) *results.Figure {
+	wanted, err := o.titled(m.titles())
+	if err != nil {
+		return nil
+	}
+	for _, run := range m.runs(wanted) {
+		if run.Round == round {
+			return o.metric.Of(run)
+		}
+	}
+	return nil
+}
+
+// titled finds which of a run's strategies and points is meant: the one of that
+// name, or whose name has all its words, or the only one.
+func (o operand) titled(all []string) (string, error) {
+	if slices.Contains(all, o.title) {
+		return o.title, nil
+	}
+	var fits []string
+	for _, t := range all {
+		words := strings.Fields(t)
+		if !slices.ContainsFunc(strings.Fields(o.title), func(w string) bool { return !slices.Contains(words, w) }) {
+			fits = append(fits, t)
+		}
+	}
+	if len(fits) == 1 {
+		return fits[0], nil
+	}
+	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), o.title, strings.Join(all, "; "))
+}
+
+// title is what a run is called in the report.
+func title(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }

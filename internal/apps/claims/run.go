@@ -1,0 +1,152 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Bench carries command lines out.
+type Bench struct {
+	// Plan reads the words behind the program's name, as its command line does.
+	Plan func(words []string) (lockbench.Plan, error)
+	// Redis is where to measure: its Address, CAFile and Image. A claim that needs
+	// other servers than these is inconclusive.
+	Redis lockbench.RedisOptions
+	// Run measures a plan; lockbench.Run.
+	Run func(context.Context, lockbench.Plan) (*results.Report, error)
+	// Say tells what is being done; may be nil.
+	Say func(format string, args ...any)
+
+	done map[string]*measured // by command line
+}
+
+// measured is what a command line came to.
+type measured struct {
+	report *results.Report
+	err    error
+}
+
+// Check names every fault in the claims' command lines, and in what is expected
+// of them, with file and line.
+func (b *Bench) Check(all []Claim) error {
+	var faults []error
+	for _, c := range all {
+		for _, run := range c.Runs {
+			plan, err := b.Plan(c.Words(run))
+			if err != nil {
+				for line := range strings.Lines(err.Error()) {
+					faults = append(faults, fmt.Errorf("%s:%d: %s: %s", c.File, run.line, run.Name, strings.TrimSpace(line)))
+				}
+				continue
+			}
+			for _, e := range c.expect {
+				for _, o := range e.Figure.operands {
+					if o.run != run.Name {
+						continue
+					}
+					if _, err := o.titled(plan.Titles()); err != nil {
+						faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+					}
+				}
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Expected is about how long the claims will take, runs that they share once.
+func (b *Bench) Expected(all []Claim) time.Duration {
+	var total time.Duration
+	seen := map[string]bool{}
+	for _, c := range all {
+		for _, run := range c.Runs {
+			words := c.Words(run)
+			if plan, err := b.Plan(words); err == nil && !seen[strings.Join(words, " ")] {
+				seen[strings.Join(words, " ")] = true
+				total += plan.Expected()
+			}
+		}
+	}
+	return total
+}
+
+// Test measures what each claim needs, and gives the verdicts. Command lines that
+// claims share are carried out once. When ctx ends the claims not yet judged are
+// left out and the document says Interrupted. The error is of having no Redis;
+// the document then ends with the claim that met it.
+func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
+	document := &Document{Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now(), Claims: []Result{}}
+	b.done = map[string]*measured{}
+	var failure error
+	for i, c := range all {
+		b.say("[%d/%d] %s: %s", i+1, len(all), c.Name(), c.Says)
+		reports := map[string]*measured{}
+		for _, run := range c.Runs {
+			reports[run.Name] = b.measure(ctx, c.Words(run))
+			if document.Redis.Source == "" && reports[run.Name].report != nil {
+				document.Redis, document.Environment = reports[run.Name].report.Redis, reports[run.Name].report.Environment
+			}
+			if err := reports[run.Name].err; errors.Is(err, lockbench.ErrUnreachable) {
+				failure = err
+			}
+			if failure != nil || ctx.Err() != nil {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			document.Interrupted = true
+			break
+		}
+		document.Claims = append(document.Claims, c.judge(reports))
+		if failure != nil {
+			break
+		}
+	}
+	document.Finished = time.Now()
+	return document, failure
+}
+
+func (b *Bench) measure(ctx context.Context, words []string) *measured {
+	line := strings.Join(words, " ")
+	if before, there := b.done[line]; there {
+		return before
+	}
+	m := b.once(ctx, words)
+	// What cannot be trusted is so because of the machine, whatever the figures are:
+	// a second attempt favours no verdict.
+	if m.invalid() && m.err == nil && ctx.Err() == nil {
+		b.say("figures that cannot be trusted, once more: %s", line)
+		m = b.once(ctx, words)
+	}
+	b.done[line] = m
+	return m
+}
+
+func (b *Bench) once(ctx context.Context, words []string) *measured {
+	m := &measured{}
+	plan, err := b.Plan(words)
+	if err == nil {
+		plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
+		m.report, err = b.Run(ctx, plan)
+	}
+	m.err = err
+	return m
+}
+
+// invalid says whether some of its figures cannot be trusted.
+func (m *measured) invalid() bool {
+	return m.report != nil && slices.ContainsFunc(m.report.Runs, func(r results.Run) bool { return !r.Valid() })
+}
+
+func (b *Bench) say(format string, args ...any) {
+	if b.Say != nil {
+		b.Say(format, args...)
+	}
+}

@@ -1,0 +1,196 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all"
+)
+
+// pretended carries every command line out as two rounds of as many acquisitions
+// a second as there are letters in it.
+type pretended struct {
+	bench *Bench
+	lines []string
+	// change has the report be something else; err ends the measuring.
+	change func(*results.Report)
+	err    error
+}
+
+func pretend() *pretended {
+	p := &pretended{change: func(*results.Report) {}}
+	p.bench = &Bench{
+		Plan: func(words []string) (lockbench.Plan, error) {
+			variants, err := strategies.ParseVariants(words[1])
+			return lockbench.Plan{Strategies: variants, Session: strings.Join(words, " ")}, err
+		},
+		Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
+			p.lines = append(p.lines, plan.Session)
+			report := &results.Report{Redis: results.Redis{Source: "process"}}
+			for round := 1; round <= 2; round++ {
+				for _, v := range plan.Strategies {
+					run := results.Run{Strategy: v.Name(), Round: round}
+					run.Speed.PerSecond = float64(len(v.Name()))
+					report.Runs = append(report.Runs, run)
+				}
+			}
+			p.change(report)
+			return report, p.err
+		},
+	}
+	return p
+}
+
+func claim(t *testing.T, text string) Claim {
+	t.Helper()
+	c, err := Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const faster = `
+number: %d
+says: pubsub is longer than spin
+rounds: 2
+runs: {both: "--strategy spin,pubsub"}
+expect: [{what: lengths, figure: "both[pubsub].acq_per_s / both[spin].acq_per_s", is: ">= 1.4", opposite: "<= 1"}]
+`
+
+func TestClaimsShareTheirRuns(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, fmt.Sprintf(faster, 2))})
+	if err != nil || len(p.lines) != 1 {
+		t.Fatalf("%v, it measured %q", err, p.lines)
+	}
+	if document.Redis.Source != "process" || len(document.Claims) != 2 {
+		t.Fatalf("%+v", document)
+	}
+	for _, c := range document.Claims {
+		if c.Verdict != Confirmed || c.Runs[0].Command != "lockbench --strategy spin,pubsub --runs 2 --no-floors" {
+			t.Errorf("%+v", c)
+		}
+		if values := c.Figures[0].Values; len(values) != 2 || values[0].Value != 1.5 || values[1].Value != 1.5 {
+			t.Errorf("values %v", values)
+		}
+	}
+}
+
+func TestNothingIsConcludedFromWhatCannotBeTrusted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(*results.Report)
+		err     error
+		invalid bool
+		why     string
+	}{
+		"an invalid run": {func(r *results.Report) { r.Runs[3].Invalid = []string{"generator saturated"} }, nil, true, "both: pubsub is INVALID in round 2: generator saturated"},
+		"a strategy left out": {func(r *results.Report) {
+			r.Runs = slices.DeleteFunc(r.Runs, func(r results.Run) bool { return r.Strategy == "pubsub" })
+			r.LeftOut = []results.LeftOut{{Strategy: "pubsub", Why: "no time"}}
+		}, nil, false, "both: pubsub was left out: no time"},
+		"an error":  {func(r *results.Report) { r.Runs = r.Runs[:3] }, errors.New("bad\nluck"), false, "both: bad luck"},
+		"no report": {func(r *results.Report) { r.Runs = nil }, errors.New("bad luck"), false, "both: bad luck"},
+	} {
+		p := pretend()
+		p.change, p.err = test.change, test.err
+		document, err := p.bench.Test(t.Context(), []Claim{claim(t, fmt.Sprintf(faster, 1))})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		c := document.Claims[0]
+		if c.Verdict != Inconclusive || !slices.Contains(c.Why, test.why) || (len(document.Invalid()) > 0) != test.invalid {
+			t.Errorf("%s: %s, %q, invalid %v", name, c.Verdict, c.Why, document.Invalid())
+		}
+	}
+}
+
+func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	p.err = errors.New("blpop failed")
+	p.change = func(r *results.Report) {
+		r.LeftOut = []results.LeftOut{{Strategy: "blpop", Why: "it failed"}}
+		for i := range r.Runs {
+			if r.Runs[i].Strategy == "fair" {
+				r.Runs[i].Invalid = []string{"generator saturated"}
+			}
+		}
+		r.Runs = slices.DeleteFunc(r.Runs, func(r results.Run) bool { return r.Strategy == "blpop" })
+	}
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, strings.Replace(fmt.Sprintf(faster, 1), "spin,pubsub", "spin,pubsub,fair,blpop", 1))})
+	if c := document.Claims[0]; err != nil || c.Verdict != Confirmed || len(c.Why) > 0 || len(document.Invalid()) > 0 {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	p.change = func(r *results.Report) {
+		if len(p.lines) == 1 {
+			r.Runs[0].Invalid = []string{"generator saturated"}
+		}
+	}
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, fmt.Sprintf(faster, 2))})
+	if err != nil || len(p.lines) != 2 || document.Claims[0].Verdict != Confirmed || document.Claims[1].Verdict != Confirmed {
+		t.Errorf("%v, measured %q, %+v", err, p.lines, document.Claims)
+	}
+}
+
+func TestWithoutRedisItEnds(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	p.err = fmt.Errorf("%w: gone", lockbench.ErrUnreachable)
+	other := strings.Replace(fmt.Sprintf(faster, 2), "spin,pubsub", "pubsub,spin", 1)
+	two := strings.Replace(fmt.Sprintf(faster, 1), "spin,pubsub\"", "spin,pubsub\", other: \"--strategy fair\"", 1)
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, two), claim(t, other)})
+	if !errors.Is(err, lockbench.ErrUnreachable) || len(document.Claims) != 1 || len(p.lines) != 1 {
+		t.Errorf("%v, %d claims, measured %q", err, len(document.Claims), p.lines)
+	}
+}
+
+func TestInterruptedItKeepsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	ctx, cancel := context.WithCancel(t.Context())
+	other := strings.Replace(fmt.Sprintf(faster, 2), "spin,pubsub", "pubsub,spin", 1)
+	p.change = func(*results.Report) {
+		if len(p.lines) == 2 {
+			cancel()
+		}
+	}
+	document, err := p.bench.Test(ctx, []Claim{claim(t, fmt.Sprintf(faster, 1)), claim(t, other)})
+	if err != nil || !document.Interrupted || len(document.Claims) != 1 {
+		t.Errorf("%v, %+v", err, document)
+	}
+}
+
+func TestCheckNamesWhatCannotBeMeasured(t *testing.T) {
+	t.Parallel()
+	p := pretend()
+	err := p.bench.Check([]Claim{
+		claim(t, strings.Replace(fmt.Sprintf(faster, 1), "spin,pubsub", "spin,nonsense", 1)),
+		claim(t, strings.Replace(fmt.Sprintf(faster, 1), "both[spin]", "both", 1)),
+	})
+	if err == nil {
+		t.Fatal("nothing was wrong")
+	}
+	for _, want := range []string{
+		`test.yaml:5: both: unknown strategy "nonsense"`,
+		`test.yaml:6: both[pubsub].acq_per_s / both.acq_per_s: both has 2 that fit [], there are: spin; pubsub`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %s:\n%v", want, err)
+		}
+	}
+}

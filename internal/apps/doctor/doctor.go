@@ -1,0 +1,83 @@
+// Package doctor looks at a server and at this machine before anything is measured: one
+// file a part, each a function that finds a symptom.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Validate returns every fault of the address that can be told without a look at the
+// server, joined.
+func Validate(redis lockbench.RedisOptions) error {
+	switch {
+	case redis.Address == "":
+		return errors.New("--redis: give the address of the server to look at")
+	case (servers.Options{Address: redis.Address}).Started():
+		return errors.New("--redis must be the address of a server: one that lockbench starts itself is well")
+	}
+	return redis.Validate()
+}
+
+// Run looks at the server at an address, and at this machine, in a few seconds: whether a
+// run would work there, and what would spoil its figures. The document comes also with an
+// error, which is that of a server that cannot be used, or of ctx.
+func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
+	d := &Document{
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Started: time.Now(), Environment: measure.Environment(), Redis: results.Redis{Source: "address"},
+	}
+	err := examine(ctx, redis, d)
+	d.Finished = time.Now()
+	return d, errors.Join(ctx.Err(), err)
+}
+
+func examine(ctx context.Context, redis lockbench.RedisOptions, d *Document) error {
+	id := servers.NewRunID()
+	server, err := servers.Open(ctx, servers.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile, RunID: id})
+	if err != nil {
+		d.Symptoms = append(d.Symptoms, unreached(err), machine(ctx))
+		return err
+	}
+	d.Redis = server.Describe()
+	e := examination{server, id}
+	for _, look := range []func(context.Context) Symptom{
+		e.reachable, e.software, e.topology, e.rights, e.limits, e.memory, e.info, e.clock, e.persistence,
+	} {
+		if ctx.Err() == nil {
+			d.Symptoms = append(d.Symptoms, look(ctx))
+		}
+	}
+	d.Symptoms = append(d.Symptoms, machine(ctx))
+	return server.Close(context.WithoutCancel(ctx))
+}
+
+// examination is one under way.
+type examination struct {
+	server *servers.Server
+	id     string // of the session
+}
+
+// unreached is what to say of a server that cannot be used.
+func unreached(err error) Symptom {
+	s := Symptom{Name: "reachable", State: Trouble, Says: []string{oneLine(err)}}
+	if next := servers.NextStep(err.Error()); next != "" {
+		s.Next = []string{next}
+	}
+	return s
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// symptom makes one of one sentence.
+func symptom(name string, state State, format string, args ...any) Symptom {
+	return Symptom{Name: name, State: state, Says: []string{fmt.Sprintf(format, args...)}}
+}

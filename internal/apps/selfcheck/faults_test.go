@@ -1,0 +1,239 @@
+package selfcheck
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/results"
+	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func TestMain(m *testing.M) {
+	// After a server has died go-redis looks once a second whether it is back, and
+	// notices only then that its pool has been closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// quick is enough to see a fault.
+func quick(check string) Effort {
+	e := Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond, Reference: 2000, Neighbour: time.Second}
+	if check == "starvation" { // needs 20 turns a client
+		e.Window = 1500 * time.Millisecond
+	}
+	return e
+}
+
+// only carries one check out, on a server of its own unless there is one.
+func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
+	t.Helper()
+	found, err := Run(t.Context(), Options{
+		Redis: lockbench.RedisOptions{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Checks) != 1 || found.Checks[0].Name != name {
+		t.Fatalf("%s: checks %+v", name, found.Checks)
+	}
+	return found.Checks[0]
+}
+
+// failed are the figures of a check that are at fault; all of them have a value.
+func failed(c Check) []string {
+	var names []string
+	for _, m := range c.Measured {
+		if m.Verdict == Fail {
+			names = append(names, fmt.Sprintf("%s: %v, not %s", m.Name, *m.Value, m.Wanted))
+		}
+	}
+	return names
+}
+
+// Each check finds what it is there to find. What an honest harness comes to on a
+// busy machine is not a test's business, but it must not be found at fault where
+// only counting is done.
+func TestEachCheckFindsItsFault(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault func(engine.Job) engine.Job
+		found string // in the name of a figure that fails
+		calm  bool   // an honest harness passes on a busy machine too
+	}{
+		{"omission", func(j engine.Job) engine.Job { // it waits for the server before it asks again
+			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, workloads.Dist{}
+			return j
+		}, "p99", false},
+		{"starvation", func(j engine.Job) engine.Job { // it does not see who starves
+			j.Strategy = queueWith(false)
+			return j
+		}, "starved clients", false},
+		{"fairround", func(j engine.Job) engine.Job { // it does not see who starves
+			j.Strategy = queueWith(false)
+			return j
+		}, "long: starved clients", false},
+		{"neighbour", func(j engine.Job) engine.Job { // it takes all that anybody burns for Redis's
+			j.Target = greedy{j.Target, time.Now()}
+			return j
+		}, "beside them: foreign CPU", true},
+		{"lateness", func(j engine.Job) engine.Job { // its clients are busy when a start is due
+			j.Workload.Clients, j.Workload.Hold = 1, workloads.Fixed(2*time.Millisecond)
+			return j
+		}, "p50 of the waits", true},
+		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
+			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
+			return j
+		}, "per client: p50", false},
+		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
+			j.Workload.Hold = workloads.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
+			return j
+		}, "hold p50", true},
+		{"audit", func(j engine.Job) engine.Job { // it takes every lease for one that has run out
+			j.Workload.TTL = workloads.Duration(time.Nanosecond)
+			return j
+		}, "found by the audit", true},
+		{"outside", func(j engine.Job) engine.Job { // it leaves out a hundred commands
+			stranger(t, j, 100)
+			return j
+		}, "commands told otherwise", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := only(t, test.name, servers.Quickest(), test.fault)
+			// Where the fault hides stalls, those of the machine itself may be so many that they show.
+			for try := 1; try < 3 && !test.calm && len(failed(c)) == 0; try++ {
+				t.Logf("it is %s on a machine that may be too restless, once more: %+v", c.Verdict, c.Measured)
+				c = only(t, test.name, servers.Quickest(), test.fault)
+			}
+			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
+				t.Errorf("with a fault it is %s: %q failed, %q, want %q among them", c.Verdict, failed(c), c.Why, test.found)
+			}
+			if !test.calm {
+				return
+			}
+			if c := only(t, test.name, servers.Quickest(), nil); c.Verdict == Fail {
+				t.Errorf("without a fault %q failed", failed(c))
+			}
+		})
+	}
+}
+
+// greedy is a Redis that says it had every core all the time, so that nothing is left to
+// be somebody else's.
+type greedy struct {
+	store.Target
+	since time.Time
+}
+
+func (g greedy) Read(ctx context.Context) (results.Reading, error) {
+	r, err := g.Target.Read(ctx)
+	if r.CPU != nil {
+		*r.CPU += time.Since(g.since).Seconds() * float64(runtime.NumCPU())
+	}
+	return r, err
+}
+
+// A lock that starves nobody must not be said to, however short the window is; the figure
+// of starving is then not known, and a check that finds it known fails.
+func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
+	t.Parallel()
+	c := only(t, "fairround", servers.Quickest(), func(j engine.Job) engine.Job {
+		if j.Workload.Hold.Mean() == lineHold {
+			j.Workload.Clients, j.Workload.Instances = 1, 1 // who has a turn in any window
+		}
+		return j
+	})
+	if got := strings.Join(failed(c), ", "); !strings.Contains(got, "short: starving is told of") || !strings.Contains(got, "short: the window is called too short") {
+		t.Errorf("%s: %q failed", c.Verdict, got)
+	}
+	if c := only(t, "fairround", servers.Quickest(), nil); c.Verdict != Pass {
+		t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
+	}
+}
+
+// stranger sends commands that the run knows nothing of.
+func stranger(t *testing.T, job engine.Job, commands int) {
+	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer connected.Close()
+	client := connected.Nodes()[0].(goredis.Node).Client
+	for range commands {
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A generator that keeps its clients from asking is not efficient, whatever else the
+// machine does.
+func TestASlowGeneratorIsNotEfficient(t *testing.T) {
+	t.Parallel()
+	c := only(t, "efficiency", servers.Quickest(), func(j engine.Job) engine.Job {
+		j.Workload.Hold = workloads.Fixed(200 * time.Millisecond)
+		return j
+	})
+	_, err := exec.LookPath(reference)
+	if c.Verdict != Inconclusive || err == nil && len(c.Why) > 0 {
+		t.Errorf("%s, %q: %+v", c.Verdict, c.Why, c.Measured)
+	}
+}
+
+func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	if c := only(t, "omission", server.URL(), nil); c.Verdict != Inconclusive || len(c.Why) != 1 {
+		t.Errorf("omission: %s, %q", c.Verdict, c.Why)
+	}
+	disturbed := func(j engine.Job) engine.Job {
+		stranger(t, j, 100)
+		return j
+	}
+	if c := only(t, "outside", server.URL(), disturbed); c.Verdict != Inconclusive {
+		t.Errorf("outside, with a stranger: %s", c.Verdict)
+	}
+}
+
+func TestAStallShowsInTheOpenLoop(t *testing.T) {
+	t.Parallel()
+	c := only(t, "omission", servers.Quickest(), nil)
+	for _, m := range c.Measured {
+		if m.Verdict == Fail && !strings.Contains(m.Name, "not stalled") { // a busy machine may be slow all the time
+			t.Errorf("%s is %v, want %s", m.Name, *m.Value, m.Wanted)
+		}
+	}
+}
+
+func TestAnInterruptLeavesTheRestOut(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	found, err := Run(ctx, Options{
+		Redis: lockbench.RedisOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
+		Progress: func(what string) {
+			if strings.HasPrefix(what, "outside") {
+				cancel()
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found.Interrupted || len(found.Checks) != 1 {
+		t.Errorf("interrupted %v, checks %+v", found.Interrupted, found.Checks)
+	}
+}

@@ -1,0 +1,199 @@
+// Package selfcheck has the harness prove itself on this machine: each check runs
+// the real engine on a case whose answer is known from elsewhere.
+package selfcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Options say what to check and where.
+type Options struct {
+	Redis    lockbench.RedisOptions // its Address, CAFile and Image; it is one node
+	Only     []string               // names of checks; empty is all
+	Effort   Effort
+	Progress func(what string) // may be nil
+
+	// Change alters every job before it runs; nil but in a test, which plants
+	// faults with it.
+	Change func(engine.Job) engine.Job
+}
+
+// Effort is how long the checks go on.
+type Effort struct {
+	Queues    []string      // the first-come-first-served locks to queue at, those that there are
+	Customers int           // of each queue
+	Loads     []float64     // utilisations of the queues
+	Stalled   time.Duration // window of the runs in which the server is stalled for a tenth
+	Window    time.Duration // of the runs for fairness, audit and counters
+	Reference int           // commands of either kind that redis-benchmark sends at a time
+	Rounds    int           // of A/A
+	Round     time.Duration // window of one of its runs
+	Neighbour time.Duration // window of the runs alone and beside processes that burn CPU
+}
+
+// Full is what a user runs, about two minutes.
+func Full() Effort {
+	return Effort{
+		Queues: []string{"local", "fair", "handoff"}, Customers: 2000, Loads: []float64{0.5, 0.7, 0.9}, Stalled: 10 * time.Second,
+		Window: 2 * time.Second, Reference: 100_000, Rounds: 12, Round: 500 * time.Millisecond, Neighbour: 2 * time.Second,
+	}
+}
+
+// checks are all there are, in order.
+var checks = []struct {
+	name, shows string
+	run         func(*session, context.Context, *Check) error
+}{
+	{"queueing", "recorded starts, holds and handoffs explain the recorded waits, and holds keep the server's time", (*session).queueing},
+	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
+	{"lateness", "what the generator does late in an open loop is its own figure, and no wait", (*session).lateness},
+	{"percentiles", "waits that are known have their percentiles, after a warm-up too, per acquisition and per client", (*session).percentiles},
+	{"holds", "holds are what was asked for, and recorded as they were", (*session).holds},
+	{"efficiency", "how much of what redis-benchmark gets out of Redis is left with a client library and all measuring", (*session).efficiency},
+	{"starvation", "one client in ten that never gets the lock shows in every figure of fairness", (*session).starvation},
+	{"fairround", "nobody is said to starve in a window too short for everybody's turn, and one who does in a longer one is", (*session).fairRound},
+	{"audit", "locks that let in two are found out, each time", (*session).audit},
+	{"outside", "what is reported of Redis is what somebody else's INFO shows", (*session).outside},
+	{"neighbour", "CPU that processes beside the run burn is told of, and labels it", (*session).neighbour},
+	{"aa", "the same strategy twice is found equivalent to itself", (*session).twice},
+}
+
+// Names are those of the checks, in order.
+func Names() []string {
+	var names []string
+	for _, c := range checks {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// Validate returns every fault that can be told beforehand, joined.
+func (o Options) Validate() error {
+	faults := []error{o.Redis.Validate()}
+	for _, name := range o.Only {
+		if !slices.Contains(Names(), name) {
+			faults = append(faults, fmt.Errorf("--only: no check %q, there are %s", name, strings.Join(Names(), ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// session is a selfcheck under way.
+type session struct {
+	Options
+	id     string
+	server *servers.Server
+	runs   int
+}
+
+// Run carries the checks out one after the other. A check that cannot be carried
+// out is inconclusive, not an error; the error is of having no Redis. When ctx
+// ends the rest is left out.
+func Run(ctx context.Context, options Options) (*Document, error) {
+	s := &session{Options: options, id: servers.NewRunID()}
+	d := &Document{
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Started: time.Now(), Checks: []Check{},
+	}
+	s.say("start")
+	server, err := servers.Open(ctx, servers.Options{Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image, RunID: s.id})
+	if err != nil {
+		return nil, err
+	}
+	s.server = server
+	d.Redis, d.Environment = server.Describe(), measure.Environment()
+	for _, c := range checks {
+		if len(s.Only) > 0 && !slices.Contains(s.Only, c.name) {
+			continue
+		}
+		under := &Check{Name: c.name, Shows: c.shows}
+		began := time.Now()
+		err := c.run(s, ctx, under)
+		if ctx.Err() != nil {
+			d.Interrupted = true
+			break
+		}
+		if err != nil {
+			under.unsure("%v", err)
+		}
+		under.Seconds = time.Since(began).Seconds()
+		under.conclude()
+		d.Checks = append(d.Checks, *under)
+	}
+	d.Finished = time.Now()
+	return d, server.Close(context.WithoutCancel(ctx))
+}
+
+func (s *session) say(format string, args ...any) {
+	if s.Progress != nil {
+		s.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// workload is the plain one that the checks change.
+func workload(clients, instances int, window time.Duration) workloads.Spec {
+	w := workloads.Default()
+	w.Clients, w.Instances = clients, instances
+	w.Warmup, w.Duration = 0, workloads.Duration(window)
+	return w
+}
+
+// job is a run of a strategy, of which nothing has happened yet.
+func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
+	s.runs++
+	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
+}
+
+// do runs it.
+func (s *session) do(ctx context.Context, job engine.Job) (*results.Run, error) {
+	if s.Change != nil {
+		job = s.Change(job)
+	}
+	run, err := job.Run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", job.Strategy.Name(), err)
+	}
+	return run, nil
+}
+
+// registered are the strategies of these names that this program has.
+func registered(names ...string) []strategies.Variant {
+	var found []strategies.Variant
+	for _, name := range names {
+		if v, err := strategies.NewVariant(name, nil); err == nil {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// contender is some lock of Redis's, the same in every check.
+func contender() (strategies.Variant, error) {
+	for _, s := range append(registered("pubsub", "fair", "spin"), anyOf(strategies.All())...) {
+		return s, nil
+	}
+	return strategies.Variant{}, errors.New("this program has no lock on one Redis that claims exclusion")
+}
+
+func anyOf(all []strategies.Strategy) []strategies.Variant {
+	var found []strategies.Variant
+	for _, s := range all {
+		if s.Info.Nodes == 1 && s.Info.Claims.Exclusion && s.Info.Capacity == 1 && s.Info.Caveat == "" {
+			found = append(found, registered(s.Info.Name)...)
+		}
+	}
+	return found
+}

@@ -1,0 +1,100 @@
+package selfcheck
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// twice runs one strategy under two names in interleaved rounds, like any two
+// strategies that are compared, and tests that they are equivalent: what A/A
+// finds different, A/B would find too where there is nothing.
+func (s *session) twice(ctx context.Context, c *Check) error {
+	v, err := contender()
+	if err != nil {
+		return err
+	}
+	w := workload(20, 5, s.Effort.Round)
+	w.Warmup = workloads.Duration(100 * time.Millisecond)
+	w.Hold = workloads.Fixed(time.Millisecond)
+	metrics := []struct {
+		name   string
+		margin float64 // the largest ratio that counts as the same
+		of     func(*results.Run) float64
+		ratios []float64 // of the rounds, logarithms
+	}{
+		{name: "acquisitions/s", margin: 1.1, of: func(r *results.Run) float64 { return r.Speed.PerSecond }},
+		{name: "commands per acquisition", margin: 1.05, of: func(r *results.Run) float64 {
+			if r.Server.Window == nil {
+				return math.NaN()
+			}
+			return value(r.Server.Window.PerAcquisition(r.Server.Window.Calls))
+		}},
+	}
+	shuffle := rand.New(rand.NewPCG(1, uint64(s.Effort.Rounds)))
+	for round := range s.Effort.Rounds {
+		s.say("aa: %s against itself, round %d of %d", v.Name(), round+1, s.Effort.Rounds)
+		var pair [2]*results.Run
+		first := shuffle.IntN(2)
+		for order := range 2 {
+			job := s.job(v, w)
+			job.Round, job.Order = round+1, order+1
+			if pair[(first+order)%2], err = s.do(ctx, job); err != nil {
+				return err
+			}
+		}
+		for i := range metrics {
+			m := &metrics[i]
+			if ratio := math.Log(m.of(pair[0]) / m.of(pair[1])); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+				m.ratios = append(m.ratios, ratio)
+			}
+		}
+	}
+	for _, m := range metrics {
+		if len(m.ratios) < 4 {
+			c.unsure("%s: %d rounds have the figure, too few", m.name, len(m.ratios))
+			continue
+		}
+		c.same(m.name, m.ratios, m.margin)
+	}
+	return nil
+}
+
+// same tests by two one-sided t-tests at 5 % whether the mean of log ratios lies
+// within a margin (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): it
+// does if its 90 % interval does, it does not if that lies wholly outside, and
+// otherwise the rounds were too few, or too restless, to tell.
+func (c *Check) same(name string, ratios []float64, margin float64) {
+	low, mean, high := interval(ratios)
+	percent := func(log float64) float64 { return (math.Exp(log) - 1) * 100 }
+	limit := math.Log(margin)
+	c.inform(fmt.Sprintf("%s, %d rounds: A off A", name, len(ratios)), percent(mean), results.Percent)
+	farthest := low
+	if high > -low {
+		farthest = high
+	}
+	verdict := Inconclusive
+	switch {
+	case -limit < low && high < limit:
+		verdict = Pass
+	case low > limit || high < -limit:
+		verdict = Fail
+	}
+	c.judge(verdict, name+": farther end of the 90 % interval", percent(farthest), results.Percent, "within ×%v", margin)
+}
+
+// interval is a mean with the 90 % confidence interval of Student's t.
+func interval(sample []float64) (low, mean, high float64) {
+	n := float64(len(sample))
+	mean = stats.Mean(sample)
+	t := stats.InvCDF(stats.TDist{V: n - 1})(0.95)
+	half := t * stats.StdDev(sample) / math.Sqrt(n)
+	return mean - half, mean, mean + half
+}

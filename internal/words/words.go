@@ -1,0 +1,24 @@
+// Package words puts figures and names into sentences.
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Count is a number with its noun: 1 run, 2 runs.
+func Count(n int, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }
+
+// Noun is the noun behind a number, in the plural but for 1; its plural ends in s.
+func Noun(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// Dotted puts a dot between those parts that are not empty.
+func Dotted(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), " · ")
+}
