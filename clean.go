@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/store/redis"
 )
 
 // Clean removes what lockbenches that were killed have left: containers and
 // redis-server processes on this machine, and keys on the server at the address,
 // if one is given. It says what it removed and what it could not look at. What
 // belongs to a lockbench that still runs is left alone.
-func Clean(ctx context.Context, redis RedisOptions) ([]string, error) {
-	swept, err := servers.Sweep(ctx, redis.options())
+func Clean(ctx context.Context, at RedisOptions) ([]string, error) {
+	swept, err := redis.Sweep(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)

@@ -5,14 +5,10 @@ package lockbench
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/runner"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -21,11 +17,11 @@ import (
 var (
 	// ErrUnreachable is returned by Run when no Redis could be reached or started,
 	// or it went away.
-	ErrUnreachable = servers.ErrUnreachable
+	ErrUnreachable = store.ErrUnreachable
 	// ErrConfig is returned by Run when the plan cannot work here: a server or
 	// process limit is too small, a file is missing. Plan.Validate finds the
 	// faults that need no look at the machine.
-	ErrConfig = servers.ErrConfig
+	ErrConfig = store.ErrConfig
 )
 
 // Plan says what to measure.
@@ -43,7 +39,7 @@ type Plan struct {
 	// share keys. "" is a session of this one alone.
 	Session string
 	// Start is when the first run's warm-up begins; the others follow at fixed times,
-	// see Plan.slot. Zero is as soon as each of them can.
+	// by warm-up, window and number of clients. Zero is as soon as each of them can.
 	Start time.Time
 }
 
@@ -65,105 +61,45 @@ type RedisOptions struct {
 	AllowFaults bool
 }
 
-func (r RedisOptions) options() servers.Options {
-	return servers.Options{Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image, Pin: r.Pin}
-}
+func (r RedisOptions) options() store.Options { return store.Options(r) }
 
 // Progress tells what a run is doing.
 type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify, or workloads.PhaseGone
+	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
 	Remaining time.Duration // expected until the end of all runs
 }
 
 // Validate returns every fault of the plan at once, joined.
-func (p Plan) Validate() error {
-	var faults []error
-	said := map[string]bool{}
-	for _, point := range p.points() {
-		// What is wrong with all points of a sweep is said once.
-		for _, fault := range []error{point.Workload.Validate(), point.Workload.Load()} {
-			if fault != nil && !said[fault.Error()] {
-				said[fault.Error()] = true
-				faults = append(faults, fault)
-			}
-		}
-	}
-	if len(p.Strategies) == 0 {
-		faults = append(faults, errors.New("--strategy names no strategy"))
-	}
-	if p.Rounds < 1 {
-		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
-	}
-	faults = append(faults, p.Redis.options().Validate())
-	faults = append(faults, p.together()...)
-	if topology, err := servers.ParseTopology(p.Redis.Topology); err == nil {
-		options := p.Redis.options()
-		if options.Started() && topology.Kind == "" {
-			topology.Kind = servers.Single
-		}
-		faults = append(faults, disturb.Check(p.points()[0].Workload.Faults, topology, options.Started(), p.Redis.AllowFaults)...)
-	}
-	return errors.Join(faults...)
-}
+func (p Plan) Validate() error { return p.runner().Validate() }
 
-// points are the workloads to measure.
-func (p Plan) points() []workloads.Point {
-	if len(p.Sweep) > 0 {
-		return p.Sweep
-	}
-	return []workloads.Point{{Workload: p.Workload}}
-}
+// Feasible says why the plan cannot be carried out on the servers that it asks for, as
+// far as that can be told without a look at them; the error wraps ErrConfig. What only
+// they or a strategy at work can tell comes out in Run.
+func (p Plan) Feasible() error { return p.runner().Feasible() }
 
 // Titles are the names by which its strategies, of a sweep with their points, stand in
 // the report.
-func (p Plan) Titles() []string {
-	var all []string
-	for _, v := range p.Strategies {
-		for _, point := range p.points() {
-			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
-		}
-	}
-	return all
-}
+func (p Plan) Titles() []string { return p.runner().Titles() }
 
 // Warnings names what is allowed but rarely meant.
-func (p Plan) Warnings() []string {
-	var warnings []string
-	for _, point := range p.points() {
-		for _, warning := range append(point.Workload.Warnings(), p.fairRound(point.Workload)) {
-			if warning != "" && !slices.Contains(warnings, warning) {
-				warnings = append(warnings, warning)
-			}
-		}
-	}
-	return warnings
-}
-
-// overhead is about what a run takes beside warm-up and window.
-const overhead = time.Second
+func (p Plan) Warnings() []string { return p.runner().Warnings() }
 
 // Expected is about how long Run will take, Redis already running. A window that
 // ends after a number of iterations counts as nothing.
-func (p Plan) Expected() time.Duration {
-	var total time.Duration
-	for _, point := range p.points() {
-		total += point.Workload.Expected() + overhead
+func (p Plan) Expected() time.Duration { return p.runner().Expected() }
+
+func (p Plan) runner() runner.Plan {
+	plan := runner.Plan{
+		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds, Store: p.Redis.options(),
+		Floors: p.Floors, Session: p.Session, Start: p.Start,
 	}
-	total *= time.Duration(len(p.Strategies) * p.Rounds)
-	if !p.Start.IsZero() {
-		total = max(0, time.Until(p.Start))
-		for _, point := range p.points() {
-			total += time.Duration(len(p.Strategies)*p.Rounds) * slot(point.Workload)
-		}
-		return total
+	if p.Progress != nil {
+		plan.Progress = func(progress runner.Progress) { p.Progress(Progress(progress)) }
 	}
-	if p.Floors {
-		total += 2 * time.Second
-	}
-	return total
+	return plan
 }
 
 // Run carries the plan out: open Redis, measure the floors, run every strategy
@@ -174,30 +110,9 @@ func (p Plan) Expected() time.Duration {
 // seed gets one, which the report has. When ctx ends the run under way is cut
 // short, the rest is left out and the report says Interrupted, without an error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
-	if err := plan.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	if err := plan.Feasible(); err != nil {
-		return nil, err
-	}
-	s, err := open(ctx, plan.seeded())
-	if err != nil {
-		return nil, err
-	}
-	if err := s.preflight(ctx); err != nil {
-		_, _ = s.finish(context.WithoutCancel(ctx), err) // it tells of nothing that was measured
-		return nil, err
-	}
-	if plan.Floors {
-		err = s.measureFloors(ctx)
-	}
-	if err == nil {
-		err = s.measureRounds(ctx)
-	}
-	s.report.Interrupted = ctx.Err() != nil
-	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
-		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", ErrConfig, s.report.LeftOut[0].Why)
-	}
-	// The servers are closed also after Ctrl-C.
-	return s.finish(context.WithoutCancel(ctx), err)
+	return runner.Run(ctx, plan.runner())
 }
+
+// Version is that of the module as built: a tag, or the commit for a build from
+// a work tree.
+func Version() string { return runner.Version() }

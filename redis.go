@@ -4,27 +4,26 @@ import (
 	"context"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/results"
 )
 
 // Validate returns every fault that can be told without a look at the servers,
 // joined, each naming its flag.
-func (r RedisOptions) Validate() error { return r.options().Validate() }
+func (r RedisOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
 // Redis is a Redis that several calls of Run, in processes of their own too, are
 // to share.
 type Redis struct {
-	server  *servers.Server
+	server  store.Server
 	options RedisOptions
 }
 
 // OpenRedis starts the Redis that the options ask for, or makes sure that the one
 // they name is there. The caller closes it.
 func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
-	from := options.options()
-	from.RunID = servers.NewRunID()
-	server, err := servers.Open(ctx, from)
+	server, err := redis.Store{}.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	underWay(t, redis)
 	redis.Pause()
 	stopped := time.Now()
-	p.await("Redis has stopped answering")
+	p.await("the servers have stopped answering")
 	t.Logf("noticed after %v", time.Since(stopped))
 	if code := p.code(); code != "113" {
 		t.Errorf("exit code %s, said:\n%s", code, &p.said)

@@ -21,7 +21,7 @@ import (
 
 var (
 	// ErrServerGone is returned by Job.Run when the servers stopped answering.
-	ErrServerGone = errors.New("Redis stopped answering")
+	ErrServerGone = errors.New("the servers stopped answering")
 	// ErrUnsupported is returned by Job.Run when the strategy cannot do what the
 	// workload asks for, such as a try-lock.
 	ErrUnsupported = errors.New("not supported by the strategy")
@@ -29,7 +29,7 @@ var (
 
 // PhaseGone is told to Job.Phase once the servers do not answer any more: the clients,
 // which may have to wait for what is in doubt, are called back.
-const PhaseGone = "Redis has stopped answering"
+const PhaseGone = "the servers have stopped answering"
 
 // Prefix begins every key of a run and every connection's CLIENT name.
 const Prefix = "lockbench:"

@@ -19,6 +19,7 @@ func Environment() results.Environment {
 		CPUs:            runtime.NumCPU(),
 		GoMaxProcs:      runtime.GOMAXPROCS(0),
 		Go:              runtime.Version(),
+		AllowedCPUs:     Affinity(0),
 		TimerOvershoot:  timerOvershoot(),
 		ClockResolution: clockResolution(),
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 )
@@ -41,7 +42,7 @@ func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
 }
 
 func examine(ctx context.Context, redis lockbench.RedisOptions, d *Document) error {
-	id := servers.NewRunID()
+	id := store.NewRunID()
 	server, err := servers.Open(ctx, servers.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile, RunID: id})
 	if err != nil {
 		d.Symptoms = append(d.Symptoms, unreached(err), machine(ctx))

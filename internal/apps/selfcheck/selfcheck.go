@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -103,7 +104,7 @@ type session struct {
 // out is inconclusive, not an error; the error is of having no Redis. When ctx
 // ends the rest is left out.
 func Run(ctx context.Context, options Options) (*Document, error) {
-	s := &session{Options: options, id: servers.NewRunID()}
+	s := &session{Options: options, id: store.NewRunID()}
 	d := &Document{
 		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
 		Started: time.Now(), Checks: []Check{},

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 func TestPasswordAndUser(t *testing.T) {
@@ -51,7 +53,7 @@ func TestWithoutInfo(t *testing.T) {
 	if r.RoundTrips == 0 || r.ClientBytesOut == 0 || r.ClientBytesIn == 0 {
 		t.Errorf("our own counts are there all the same, got %+v", r)
 	}
-	if limits, err := s.Limits(ctx); err != nil || limits != (Limits{}) {
+	if limits, err := s.Limits(ctx); err != nil || limits != (store.Limits{}) {
 		t.Errorf("limits = %+v, %v", limits, err)
 	}
 	if n := s.Subscriptions(ctx); n != nil {

@@ -2,17 +2,20 @@ package servers
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 var (
 	// ErrUnreachable says that no Redis could be reached or started.
-	ErrUnreachable = errors.New("Redis unreachable")
+	ErrUnreachable = fmt.Errorf("Redis %w", store.ErrUnreachable)
 	// ErrConfig says that what was asked for cannot work on this machine or with
 	// this server.
-	ErrConfig = errors.New("bad configuration")
+	ErrConfig = store.ErrConfig
 )
 
 // refused says that a server answered a command with an error: it is there, but

@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Limits are what the tightest node allows.
-type Limits struct {
-	MaxClients int64 // connections; 0 where the server does not tell
-	Connected  int64 // now, ours included
-}
-
 // Limits asks for the limits, for a check before a run. It never changes them.
-func (s *Server) Limits(ctx context.Context) (Limits, error) {
+func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var mu sync.Mutex
-	var tightest *Limits
+	var tightest *store.Limits
 	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		limits, err := n.limits(ctx)
 		if err != nil {
@@ -24,34 +20,34 @@ func (s *Server) Limits(ctx context.Context) (Limits, error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if tightest == nil || limits.tighter(*tightest) {
+		if tightest == nil || tighter(limits, *tightest) {
 			tightest = &limits
 		}
 		return nil
 	})
 	if err != nil {
-		return Limits{}, err
+		return store.Limits{}, err
 	}
 	return *tightest, nil
 }
 
-func (n *node) limits(ctx context.Context) (Limits, error) {
+func (n *node) limits(ctx context.Context) (store.Limits, error) {
 	fields, err := readInfo(ctx, n.observer, "clients")
 	if err != nil {
-		return Limits{}, err
+		return store.Limits{}, err
 	}
-	limits := Limits{value(fields.Integer("maxclients")), value(fields.Integer("connected_clients"))}
+	limits := store.Limits{MaxClients: value(fields.Integer("maxclients")), Connected: value(fields.Integer("connected_clients"))}
 	if limits.MaxClients == 0 { // before Redis 7, or without INFO
 		config, err := n.observer.ConfigGet(ctx, "maxclients").Result()
 		if err != nil && !refused(err) {
-			return Limits{}, err
+			return store.Limits{}, err
 		}
 		limits.MaxClients, _ = strconv.ParseInt(config["maxclients"], 10, 64)
 	}
 	return limits, nil
 }
 
-func (l Limits) tighter(than Limits) bool {
+func tighter(l, than store.Limits) bool {
 	if l.MaxClients == 0 || than.MaxClients == 0 {
 		return l.MaxClients != 0
 	}

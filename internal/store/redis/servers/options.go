@@ -2,8 +2,6 @@ package servers
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"os"
 	"strings"
@@ -31,13 +29,6 @@ type Options struct {
 	Env []string
 	// Logf is told what happens beside the run; nil is silence.
 	Logf func(format string, args ...any)
-}
-
-// NewRunID is a RunID that is unlikely to be anybody else's.
-func NewRunID() string {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
-	return hex.EncodeToString(id)
 }
 
 // Validate returns every fault that can be told without a look at the servers,

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+
+	"github.com/lockbench/lockbench/internal/measure"
 )
 
 // pinning puts a server of our own on the last CPU we may use and the generator
@@ -59,4 +61,13 @@ func (p *pinning) unpin() error {
 	restore := p.restore
 	p.restore = nil
 	return restore()
+}
+
+// allowedCPUs are those this process may run on, in order.
+func allowedCPUs() ([]int, error) {
+	cpus := measure.Affinity(0)
+	if cpus == nil {
+		return nil, errors.New("pinning to CPUs works on Linux only")
+	}
+	return cpus, nil
 }

@@ -10,15 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedCPUs are those this process may run on, in order.
-func allowedCPUs() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("ask for the CPUs we may use: %w", err)
-	}
-	return listed(&set), nil
-}
-
 // setAffinity moves all threads of a process, 0 being our own, to those CPUs.
 // A thread inherits from the one that makes it; a second pass catches those
 // made during the first by one not yet moved.

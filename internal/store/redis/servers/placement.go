@@ -4,16 +4,9 @@ import (
 	"context"
 	"slices"
 	"strconv"
-)
 
-// CPUs are those that this process may run on; nil where the system does not say.
-func CPUs() []int {
-	cpus, err := allowedCPUs()
-	if err != nil {
-		return nil
-	}
-	return cpus
-}
+	"github.com/lockbench/lockbench/internal/measure"
+)
 
 // Local says whether all nodes are on this machine, so that the CPU time they use is
 // among the machine's. What a tunnel brings to a loopback address is taken for one of
@@ -46,7 +39,7 @@ func (n *node) cpus(ctx context.Context) []int {
 	if pid == 0 {
 		return nil
 	}
-	return affinityOf(pid)
+	return measure.Affinity(pid)
 }
 
 // pid is the number of the node's process among this machine's; 0 where it is not known.

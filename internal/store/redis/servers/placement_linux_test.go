@@ -4,13 +4,15 @@ import (
 	"context"
 	"slices"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/measure"
 )
 
 // The CPUs on which both may run decide what is measured: they are told of a process of
 // our own, and of one that is given by its address.
 func TestThePlacementIsTold(t *testing.T) {
 	t.Parallel()
-	here := CPUs()
+	here := measure.Affinity(0)
 	if len(here) == 0 {
 		t.Fatal("not even this process's CPUs are known")
 	}

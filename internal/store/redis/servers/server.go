@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Server is the Redis of a run: one node or several, see Topology. It is safe
@@ -119,6 +120,9 @@ func (s *Server) describe() {
 
 // Describe says which Redis it is and why, without any secret.
 func (s *Server) Describe() results.Redis { return s.redis }
+
+// Unfit is why a strategy cannot run there; "" if it can.
+func (s *Server) Unfit(info strategies.Info) string { return s.topology.Unfit(info) }
 
 // Topology says how many nodes of what kind there are.
 func (s *Server) Topology() Topology { return s.topology }

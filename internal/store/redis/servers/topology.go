@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Kind says how the nodes of a run belong together.
@@ -110,6 +112,25 @@ func (t Topology) Servers() int {
 	default:
 		return 1
 	}
+}
+
+// Unfit is why a strategy cannot run there; "" if it can, or the topology is not known.
+func (t Topology) Unfit(info strategies.Info) string {
+	if t.Kind == "" {
+		return ""
+	}
+	if t.Kind == Clustered && info.Nodes > 0 && info.NoCluster != "" {
+		return info.NoCluster
+	}
+	nodes := t.Independent()
+	if info.Nodes <= nodes {
+		return ""
+	}
+	there := "there is 1"
+	if nodes > 1 {
+		there = fmt.Sprintf("there are %d", nodes)
+	}
+	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there, max(info.Nodes, 5))
 }
 
 // admits says whether what was asked for is what was found.

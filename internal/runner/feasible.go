@@ -1,24 +1,21 @@
-package lockbench
+package runner
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Feasible says why the plan cannot be carried out on the servers that it asks for, as
-// far as that can be told without a look at them; the error wraps ErrConfig. What only
+// far as that can be told without a look at them; the error wraps store.ErrConfig. What only
 // they or a strategy at work can tell comes out in Run.
 func (p Plan) Feasible() error {
-	topology, err := servers.ParseTopology(p.Redis.Topology)
-	if err != nil {
+	if p.kind().Validate(p.Store) != nil {
 		return nil // Validate says it
 	}
-	if p.Redis.options().Started() && topology.Kind == "" {
-		topology.Kind = servers.Single
-	}
+	layout := p.kind().Layout(p.Store)
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
@@ -26,18 +23,18 @@ func (p Plan) Feasible() error {
 	var faults []error
 	why, fit := "", 0
 	for _, v := range p.Strategies {
-		if w := unfit(v.Info(), p.points()[0].Workload, topology); w != "" {
+		if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
 			why = w
 			continue
 		}
 		fit++
-		faults = append(faults, p.tooManyFiles(v, topology.Primaries(), files))
+		faults = append(faults, p.tooManyFiles(v, layout.Primaries(), files))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return limited{err}
 	}
 	if fit == 0 && why != "" {
-		return fmt.Errorf("%w: nothing that --strategy names can run here: %s", ErrConfig, why)
+		return fmt.Errorf("%w: nothing that --strategy names can run here: %s", store.ErrConfig, why)
 	}
 	return nil
 }

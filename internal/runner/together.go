@@ -1,4 +1,4 @@
-package lockbench
+package runner
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func (p Plan) together() []error {
 	if !sessionName.MatchString(p.Session) {
 		faults = append(faults, fmt.Errorf("--session must be up to 32 letters, digits, - and _, not %q", p.Session))
 	}
-	if slices.Contains([]string{"", "auto", "container", "process"}, p.Redis.Address) {
+	if slices.Contains([]string{"", "auto", "container", "process"}, p.Store.Address) {
 		faults = append(faults, errors.New("--session needs --redis with the address of a server that all generators reach"))
 	}
 	for _, v := range p.Strategies {

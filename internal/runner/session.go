@@ -1,18 +1,15 @@
-package lockbench
+package runner
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -21,9 +18,9 @@ import (
 type session struct {
 	plan       Plan
 	id         string
-	generator  string          // among those that share the session; "" if it is alone
-	start      time.Time       // of the next run's warm-up; zero is at once
-	server     *servers.Server // nil if no strategy talks to Redis
+	generator  string       // among those that share the session; "" if it is alone
+	start      time.Time    // of the next run's warm-up; zero is at once
+	server     store.Server // nil if no strategy talks to Redis
 	strategies []strategies.Variant
 	report     *results.Report
 	before     *results.Reading
@@ -34,7 +31,7 @@ type session struct {
 
 // open gets a Redis, if any strategy needs one.
 func open(ctx context.Context, plan Plan) (*session, error) {
-	s := &session{plan: plan, id: servers.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
+	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
 	if plan.Session != "" {
 		s.id, s.generator = plan.Session, s.id
 	}
@@ -51,9 +48,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	}
 	s.progress("", 0, "start", 0)
 	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsRedis(v.Info(), s.report.Workload) }) {
-		options := plan.Redis.options()
-		options.RunID = s.id
-		server, err := servers.Open(ctx, options)
+		server, err := plan.kind().Open(ctx, s.id, plan.Store)
 		if err != nil {
 			return nil, err
 		}
@@ -62,14 +57,13 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		if s.generator != "" {
 			s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator, RedisRuns: server.RunIDs()}
 		}
-		if wrong := disturb.Check(s.report.Workload.Faults, server.Topology(), server.Started(), plan.Redis.AllowFaults); len(wrong) > 0 {
-			return nil, errors.Join(fmt.Errorf("%w: %w", ErrConfig, errors.Join(wrong...)), server.Close(context.WithoutCancel(ctx)))
+		if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
+			return nil, errors.Join(fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...)), server.Close(context.WithoutCancel(ctx)))
 		}
 		s.before = s.read(ctx)
 	}
 	// After the server is open: pinning has been done by then.
 	s.report.Environment = measure.Environment()
-	s.report.Environment.AllowedCPUs = servers.CPUs()
 	if s.server != nil {
 		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
 	}
@@ -86,7 +80,7 @@ func (s *session) read(ctx context.Context) *results.Reading {
 
 // last is the reading at the end. Servers that have stopped answering are not waited for.
 func (s *session) last(ctx context.Context, err error) *results.Reading {
-	if errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, store.ErrUnreachable) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
@@ -127,36 +121,8 @@ func (s *session) finish(ctx context.Context, err error) (*results.Report, error
 	}
 	if err != nil {
 		s.report.Error = err.Error()
-		s.report.Unreachable = errors.Is(err, ErrUnreachable)
+		s.report.Unreachable = errors.Is(err, store.ErrUnreachable)
 	}
 	s.report.Finished = time.Now()
 	return s.report, err
-}
-
-// Version is that of the module as built: a tag, or the commit for a build from
-// a work tree.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version := info.Main.Version
-	if commit := buildSetting("vcs.revision"); commit != "" && (version == "" || version == "(devel)") {
-		version = "devel-" + commit[:min(len(commit), 12)]
-	}
-	return version
-}
-
-// buildSetting is what the build noted under a key; "" without it.
-func buildSetting(key string) string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == key {
-			return setting.Value
-		}
-	}
-	return ""
 }

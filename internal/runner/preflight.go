@@ -1,4 +1,4 @@
-package lockbench
+package runner
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -87,10 +88,10 @@ func (s *session) try(ctx context.Context) []error {
 	return faults
 }
 
-// limited is an ErrConfig that says one limit a line and no more.
+// limited is an store.ErrConfig that says one limit a line and no more.
 type limited struct{ error }
 
-func (l limited) Is(target error) bool { return target == ErrConfig }
+func (l limited) Is(target error) bool { return target == store.ErrConfig }
 
 // Unwrap gives the limits one by one.
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }

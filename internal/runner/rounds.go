@@ -1,4 +1,4 @@
-package lockbench
+package runner
 
 import (
 	"context"
@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -82,37 +81,23 @@ func (s *session) chooseStrategies() {
 
 // unfit is why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(info strategies.Info) string {
-	topology := servers.Topology{}
-	if s.server != nil {
-		topology = s.server.Topology()
+	if s.server == nil {
+		return unfit(info, s.report.Workload, nil)
 	}
-	return unfit(info, s.report.Workload, topology)
+	return unfit(info, s.report.Workload, s.server)
 }
 
-// unfit is why a strategy cannot run on servers of a topology, of which the zero one is
-// not known.
-func unfit(info strategies.Info, w workloads.Spec, topology servers.Topology) string {
-	if len(w.Faults) > 0 && info.Nodes == 0 {
+// unfit is why a strategy cannot run on servers of a layout; nil is that of no servers.
+func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
+	switch {
+	case len(w.Faults) > 0 && info.Nodes == 0:
 		return "it lives in the process, and faults are of Redis and its clients"
-	}
-	if info.OnlyCounter && w.Work != workloads.WorkCounter {
+	case info.OnlyCounter && w.Work != workloads.WorkCounter:
 		return "it is no lock, and runs only with --work counter"
-	}
-	if topology.Kind == "" {
+	case layout == nil:
 		return ""
 	}
-	if topology.Kind == servers.Clustered && info.Nodes > 0 && info.NoCluster != "" {
-		return info.NoCluster
-	}
-	nodes := topology.Independent()
-	if info.Nodes <= nodes {
-		return ""
-	}
-	there := "there is 1"
-	if nodes > 1 {
-		there = fmt.Sprintf("there are %d", nodes)
-	}
-	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there, max(info.Nodes, 5))
+	return layout.Unfit(info)
 }
 
 // leaveOut says that a strategy is not run, or not any more.
@@ -141,7 +126,7 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
 	}
 	if s.server != nil && len(v.point.Workload.Faults) > 0 {
-		injector := disturb.New(s.server, v.point.Workload.Faults)
+		injector := s.server.Faults(v.point.Workload.Faults)
 		defer injector.Close()
 		job.Faults = injector
 	}
@@ -157,10 +142,10 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 	case err == nil, ctx.Err() != nil:
 		return nil
 	case errors.Is(err, engine.ErrServerGone) || s.server != nil && s.server.Ping(ctx) != nil:
-		if errors.Is(err, ErrUnreachable) {
+		if errors.Is(err, store.ErrUnreachable) {
 			return fmt.Errorf("during %s: %w", v.Name(), err)
 		}
-		return fmt.Errorf("%w during %s: %w", ErrUnreachable, v.Name(), err)
+		return fmt.Errorf("%w during %s: %w", store.ErrUnreachable, v.Name(), err)
 	}
 	if !errors.Is(err, engine.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package measure
+
+// Affinity is not known: no other system tells.
+func Affinity(int) []int { return nil }

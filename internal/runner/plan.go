@@ -1,0 +1,168 @@
+// Package runner carries a plan out: it opens the servers, looks whether the plan can work
+// there, measures the floors, runs every strategy in every round, and cleans up.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Plan says what to measure, see lockbench.Plan.
+type Plan struct {
+	Strategies []strategies.Variant
+	Workload   workloads.Spec
+	Sweep      []workloads.Point
+	Rounds     int
+	Store      store.Options
+	Floors     bool
+	Progress   func(Progress)
+	Session    string
+	Start      time.Time
+
+	// Kind is that of the store; nil is Redis.
+	Kind store.Store
+}
+
+func (p Plan) kind() store.Store {
+	if p.Kind != nil {
+		return p.Kind
+	}
+	return redis.Store{}
+}
+
+// Progress tells what a run is doing, see lockbench.Progress.
+type Progress struct {
+	Run, Runs int
+	Strategy  string
+	Round     int
+	Phase     string
+	Remaining time.Duration
+}
+
+// Validate returns every fault of the plan at once, joined.
+func (p Plan) Validate() error {
+	var faults []error
+	said := map[string]bool{}
+	for _, point := range p.points() {
+		// What is wrong with all points of a sweep is said once.
+		for _, fault := range []error{point.Workload.Validate(), point.Workload.Load()} {
+			if fault != nil && !said[fault.Error()] {
+				said[fault.Error()] = true
+				faults = append(faults, fault)
+			}
+		}
+	}
+	if len(p.Strategies) == 0 {
+		faults = append(faults, errors.New("--strategy names no strategy"))
+	}
+	if p.Rounds < 1 {
+		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
+	}
+	faults = append(faults, p.kind().Validate(p.Store))
+	faults = append(faults, p.together()...)
+	faults = append(faults, p.kind().Layout(p.Store).Impossible(p.points()[0].Workload.Faults)...)
+	return errors.Join(faults...)
+}
+
+// points are the workloads to measure.
+func (p Plan) points() []workloads.Point {
+	if len(p.Sweep) > 0 {
+		return p.Sweep
+	}
+	return []workloads.Point{{Workload: p.Workload}}
+}
+
+// Titles are the names by which its strategies, of a sweep with their points, stand in
+// the report.
+func (p Plan) Titles() []string {
+	var all []string
+	for _, v := range p.Strategies {
+		for _, point := range p.points() {
+			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
+		}
+	}
+	return all
+}
+
+// Warnings names what is allowed but rarely meant.
+func (p Plan) Warnings() []string {
+	var warnings []string
+	for _, point := range p.points() {
+		for _, warning := range append(point.Workload.Warnings(), p.fairRound(point.Workload)) {
+			if warning != "" && !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
+		}
+	}
+	return warnings
+}
+
+// overhead is about what a run takes beside warm-up and window.
+const overhead = time.Second
+
+// Expected is about how long Run will take, Redis already running. A window that
+// ends after a number of iterations counts as nothing.
+func (p Plan) Expected() time.Duration {
+	var total time.Duration
+	for _, point := range p.points() {
+		total += point.Workload.Expected() + overhead
+	}
+	total *= time.Duration(len(p.Strategies) * p.Rounds)
+	if !p.Start.IsZero() {
+		total = max(0, time.Until(p.Start))
+		for _, point := range p.points() {
+			total += time.Duration(len(p.Strategies)*p.Rounds) * slot(point.Workload)
+		}
+		return total
+	}
+	if p.Floors {
+		total += 2 * time.Second
+	}
+	return total
+}
+
+// Run carries the plan out: open Redis, measure the floors, run every strategy
+// in every round, clean up.
+//
+// The report comes also with an error and holds what was measured before it; it
+// is nil when no Redis could be had, or its limits are too small. A plan without a
+// seed gets one, which the report has. When ctx ends the run under way is cut
+// short, the rest is left out and the report says Interrupted, without an error.
+func Run(ctx context.Context, plan Plan) (*results.Report, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	if err := plan.Feasible(); err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, plan.seeded())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.preflight(ctx); err != nil {
+		_, _ = s.finish(context.WithoutCancel(ctx), err) // it tells of nothing that was measured
+		return nil, err
+	}
+	if plan.Floors {
+		err = s.measureFloors(ctx)
+	}
+	if err == nil {
+		err = s.measureRounds(ctx)
+	}
+	s.report.Interrupted = ctx.Err() != nil
+	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
+		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", store.ErrConfig, s.report.LeftOut[0].Why)
+	}
+	// The servers are closed also after Ctrl-C.
+	return s.finish(context.WithoutCancel(ctx), err)
+}

@@ -1,0 +1,70 @@
+// Package redis is Redis as a store: servers has its servers, found or started, and
+// disturb what goes wrong with them on purpose.
+package redis
+
+import (
+	"context"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Store is Redis, and what speaks its protocol.
+type Store struct{}
+
+func options(o store.Options) servers.Options {
+	return servers.Options{Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin}
+}
+
+// Validate returns every fault of the options, see store.Store.
+func (Store) Validate(o store.Options) error { return options(o).Validate() }
+
+// Layout is the topology that is asked for. Without one it is a single node where
+// lockbench starts it, and not known of a user's servers.
+func (Store) Layout(o store.Options) store.Layout {
+	topology, err := servers.ParseTopology(o.Topology)
+	started := options(o).Started()
+	if err == nil && started && topology.Kind == "" {
+		topology.Kind = servers.Single
+	}
+	return layout{topology, started, o.AllowFaults}
+}
+
+// layout is a topology, and who started it.
+type layout struct {
+	servers.Topology
+	started, allowed bool
+}
+
+// Impossible names every fault that cannot come about, see disturb.Check.
+func (l layout) Impossible(all []workloads.Fault) []error {
+	return disturb.Check(all, l.Topology, l.started, l.allowed)
+}
+
+// Open finds or starts the Redis that the options name, see servers.Open.
+func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	with := options(o)
+	with.RunID = runID
+	s, err := servers.Open(ctx, with)
+	if err != nil {
+		return nil, err
+	}
+	return server{s, layout{s.Topology(), s.Started(), o.AllowFaults}}, nil
+}
+
+// server is one that can be disturbed.
+type server struct {
+	*servers.Server
+	layout layout
+}
+
+func (s server) Impossible(all []workloads.Fault) []error { return s.layout.Impossible(all) }
+
+func (s server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
+
+// Sweep removes what a lockbench that was killed left behind, see servers.Sweep.
+func Sweep(ctx context.Context, o store.Options) (servers.Swept, error) {
+	return servers.Sweep(ctx, options(o))
+}

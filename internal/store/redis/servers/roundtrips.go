@@ -1,0 +1,63 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// roundTrips is enough for a median, and few enough not to show beside a run.
+const roundTrips = 300
+
+// RoundTrips times PING and a script that reads a key, one after the other on one
+// connection of that name.
+func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
+	var times store.RoundTrips
+	nodes, err := s.Clients(ctx, name, 1, nil)
+	if err != nil {
+		return times, fmt.Errorf("connect for the floors: %w", err)
+	}
+	defer func() { _ = instance(nodes).Close() }()
+	client := nodes[0].Client
+	if times.PingP50, times.PingP99, err = roundTrip(ctx, func() error { return client.Ping(ctx).Err() }); err != nil {
+		return times, err
+	}
+	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
+	if err := script.Load(ctx, client).Err(); err != nil {
+		if Refused(err) != "" { // no right to it: the figure is not known
+			return times, nil
+		}
+		return times, fmt.Errorf("load the floor's script: %w", err)
+	}
+	key := name + ":{floor}"
+	times.ScriptP50, times.ScriptP99, err = roundTrip(ctx, func() error {
+		if err := script.EvalSha(ctx, client, []string{key}).Err(); !errors.Is(err, redis.Nil) {
+			return err
+		}
+		return nil
+	})
+	return times, err
+}
+
+// roundTrip times what is done; nil where the server refuses it.
+func roundTrip(ctx context.Context, do func() error) (p50, p99 *int64, err error) {
+	times := make([]int64, 0, roundTrips)
+	for range roundTrips {
+		start := time.Now()
+		if err := do(); err != nil {
+			if Refused(err) != "" {
+				return nil, nil, nil
+			}
+			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
+		}
+		times = append(times, int64(time.Since(start)))
+	}
+	slices.Sort(times)
+	return &times[len(times)/2], &times[len(times)*99/100], nil
+}

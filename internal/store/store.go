@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+var (
+	// ErrUnreachable says that no server could be reached or started, or that it went
+	// away. A store's own errors wrap it.
+	ErrUnreachable = errors.New("unreachable")
+	// ErrConfig says that what was asked for cannot work on this machine or with these
+	// servers.
+	ErrConfig = errors.New("bad configuration")
+)
+
+// Options say where the servers of a run come from. What an address and a topology are
+// like is the store's own.
+type Options struct {
+	Address  string // "" or auto is one that lockbench starts
+	Topology string // what to start, or what there must be at the addresses
+	CAFile   string // PEM, to trust for encrypted addresses
+	Image    string // of containers
+	Pin      bool   // put servers and generator on disjoint CPUs
+	// AllowFaults lets faults disturb servers that lockbench did not start.
+	AllowFaults bool
+}
+
+// Store is a kind of store: how its servers are found or started.
+type Store interface {
+	// Validate returns every fault of the options that can be told without a look at the
+	// servers, joined, each naming its flag.
+	Validate(Options) error
+	// Layout is what the options ask for, as far as they say it.
+	Layout(Options) Layout
+	// Open finds or starts the servers, and waits until they are whole. runID marks what
+	// belongs to this run. The error wraps
+	// ErrUnreachable or ErrConfig.
+	Open(ctx context.Context, runID string, o Options) (Server, error)
+}
+
+// Layout is how many servers there are, and how they belong together.
+type Layout interface {
+	// Unfit is why a strategy cannot run there; "" if it can.
+	Unfit(strategies.Info) string
+	// Primaries is the number of servers that every instance connects to.
+	Primaries() int
+	// Impossible names every fault that cannot come about there, or must not.
+	Impossible([]workloads.Fault) []error
+}
+
+// Server is the store of a session: one server or several. It is safe for concurrent use.
+type Server interface {
+	Target
+	Layout
+	// Describe says what it is and why, without any secret.
+	Describe() results.Redis
+	// RunIDs are what tells its servers from others, and from themselves after a
+	// restart.
+	RunIDs() []string
+	// Limits asks for what the tightest server allows. It never changes them.
+	Limits(ctx context.Context) (Limits, error)
+	// RoundTrips times commands one after the other on a connection of that name.
+	// What the servers do not allow stays nil.
+	RoundTrips(ctx context.Context, name string) (RoundTrips, error)
+	// Faults bring those of a workload about. The caller closes them.
+	Faults([]workloads.Fault) Injector
+	// Settle waits until the servers are as they were when they were opened.
+	Settle(ctx context.Context) error
+	// GeneratorCPUs are the CPUs the generator was pinned to; nil without pinning.
+	GeneratorCPUs() []int
+	// Close disconnects, and removes the servers that Open started. It works with a
+	// context that has ended.
+	Close(ctx context.Context) error
+}
+
+// Limits are what the tightest server allows.
+type Limits struct {
+	MaxClients int64 // connections; 0 where the server does not tell
+	Connected  int64 // now, ours included
+}
+
+// RoundTrips are percentiles of the time that a command takes, in nanoseconds; nil where
+// they are not known.
+type RoundTrips struct {
+	PingP50, PingP99     *int64 // of the least command
+	ScriptP50, ScriptP99 *int64 // of the least script
+}
+
+// Injector is Faults of one run, to be closed.
+type Injector interface {
+	Faults
+	Close()
+}
