@@ -1,0 +1,214 @@
+package lockbench_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the rule of imports into .golangci.yml")
+
+// room is a set of packages with one place in the rule of imports.
+type room struct {
+	name     string
+	packages []string // patterns of path.Match, below the module
+	// sees are the rooms that it may import beside itself; nil is all those before it
+	// that are not hidden.
+	sees []string
+	// hidden is what not all that come after it may import, but only these rooms.
+	hidden []string
+}
+
+// house is the rule of imports: a package imports only what stands before it. The first
+// pattern that fits a package says where it belongs, so those with exact names come first.
+var house = []room{
+	{name: "helpers", packages: []string{"internal/jsonio", "internal/nearest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/golden"}},
+	{name: "workloads", packages: []string{"workloads", "workloads/presets"}},
+	{name: "strategies", packages: []string{"strategies", "strategies/goredis"}, sees: []string{}},
+	{
+		name: "test kit", packages: []string{"internal/redistest", "internal/virtual", "strategies/locktest", "strategies/internal/trial", "strategies/internal/audit", "strategies/internal/chaos"},
+		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "measure", "store", "engine", "stores"}, hidden: []string{"programs"},
+	},
+	{
+		name: "programs", packages: []string{"cmd/lockbench", "internal/gate", "internal/gate/lock", "internal/peercompare", "strategies/all", "strategies/all/internal/gendoc", "docker", "docs"},
+		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "leaves", "measure", "store", "engine", "stores", "runner", "lockbench", "apps", "command"}, hidden: []string{},
+	},
+	{
+		name: "locks", packages: []string{"strategies/*", "strategies/peers/*", "strategies/internal/*", "strategies/handoff/internal/model"},
+		sees: []string{"helpers", "strategies"}, hidden: []string{"runner", "apps"},
+	},
+	{name: "results", packages: []string{"results"}, sees: []string{"helpers", "workloads", "strategies"}},
+	{
+		name: "leaves", packages: []string{"results/*", "results/internal/sample"},
+		sees: []string{"helpers", "workloads", "strategies", "results"}, hidden: []string{"apps", "command"},
+	},
+	{name: "measure", packages: []string{"internal/measure"}},
+	{name: "store", packages: []string{"internal/store"}},
+	{name: "engine", packages: []string{"internal/engine"}},
+	{name: "stores", packages: []string{"internal/store/*", "internal/store/*/*"}, sees: []string{"helpers", "workloads", "strategies", "results", "measure", "store"}},
+	{name: "runner", packages: []string{"internal/runner"}},
+	{name: "lockbench", packages: []string{""}, sees: []string{"workloads", "strategies", "results", "store", "stores", "runner"}},
+	{name: "apps", packages: []string{"internal/apps/*"}},
+	{name: "command", packages: []string{"command"}},
+}
+
+const modulePath = "github.com/lockbench/lockbench"
+
+// roomOf is where a package belongs, by its place in the house; -1 is nowhere.
+func roomOf(pkg string) int {
+	return slices.IndexFunc(house, func(r room) bool {
+		return slices.ContainsFunc(r.packages, func(pattern string) bool {
+			fits, err := path.Match(pattern, pkg)
+			return err == nil && fits
+		})
+	})
+}
+
+// maySee says whether packages of one room may import those of another.
+func maySee(from, to room) bool {
+	if from.name == to.name || from.sees != nil {
+		return from.name == to.name || slices.Contains(from.sees, to.name)
+	}
+	place := func(name string) int { return slices.IndexFunc(house, func(r room) bool { return r.name == name }) }
+	return place(to.name) < place(from.name) && (to.hidden == nil || slices.Contains(to.hidden, from.name))
+}
+
+// against lists the imports that break the rule.
+func against(imports map[string][]string) []string {
+	var wrong []string
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		from := roomOf(pkg)
+		if from < 0 {
+			wrong = append(wrong, fmt.Sprintf("%s has no room", pkg))
+			continue
+		}
+		for _, imported := range imports[pkg] {
+			if to := roomOf(imported); to >= 0 && !maySee(house[from], house[to]) {
+				wrong = append(wrong, fmt.Sprintf("%s (%s) imports %s (%s)", pkg, house[from].name, imported, house[to].name))
+			}
+		}
+	}
+	return wrong
+}
+
+// below is a package's path below the module; false for somebody else's.
+func below(importPath string) (string, bool) {
+	if importPath == modulePath {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, modulePath+"/")
+}
+
+// imported are the imports of every package but those of its tests, as written.
+func imported(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		pkg, _ := below(words[0])
+		all[pkg] = nil
+		for _, word := range words[1:] {
+			if path, ours := below(word); ours {
+				all[pkg] = append(all[pkg], path)
+			}
+		}
+	}
+	return all
+}
+
+func TestPackagesImportWhatStandsBeforeThem(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range against(imported(t)) {
+		t.Error(wrong)
+	}
+}
+
+func TestImportsAgainstTheRuleAreFound(t *testing.T) {
+	t.Parallel()
+	for _, planted := range [][2]string{
+		{"internal/engine", "internal/store/redis/servers"},
+		{"internal/engine", "results/render"},
+		{"results", "internal/measure"},
+		{"results", "results/render"},
+		{"results/html", "internal/engine"},
+		{"internal/measure", "internal/store"},
+		{"internal/store/redis/servers", "internal/engine"},
+		{"strategies", "strategies/spin"},
+		{"strategies/spin", "internal/store/redis/servers"},
+		{"strategies/handoff", "results"},
+		{"internal/runner", "internal/redistest"},
+		{"internal/runner", ""},
+		{"", "internal/apps/claims"},
+		{"", "results/render"},
+		{"internal/apps/claims", "command"},
+		{"command", "strategies/all"},
+		{"workloads", "results"},
+		{"internal/unheard", ""},
+	} {
+		if len(against(map[string][]string{planted[0]: {planted[1]}})) == 0 {
+			t.Errorf("%q may import %q", planted[0], planted[1])
+		}
+	}
+}
+
+const (
+	guardBegins = "    # The rule of imports, written by go test . -run Linter -update\n"
+	guardEnds   = "    # end of the rule of imports\n"
+)
+
+// The linter's rule is the same one.
+func TestLinterHasTheRuleOfImports(t *testing.T) {
+	t.Parallel()
+	const file = ".golangci.yml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, begins := bytes.Cut(text, []byte(guardBegins))
+	_, tail, ends := bytes.Cut(rest, []byte(guardEnds))
+	if !begins || !ends {
+		t.Fatalf("%s does not say where the rule of imports stands", file)
+	}
+	want := slices.Concat(head, []byte(guardBegins+depguard(imported(t))+guardEnds), tail)
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(text, want) {
+		t.Errorf("%s has another rule of imports: go test . -run Linter -update writes it", file)
+	}
+}
+
+// depguard is the rule in golangci-lint's words: nothing of the module but what a room may
+// see, of which the longer path wins.
+func depguard(packages map[string][]string) string {
+	var b strings.Builder
+	b.WriteString("    depguard:\n      rules:\n")
+	for _, from := range house {
+		files, allow := []string{}, []string{}
+		for _, pkg := range slices.Sorted(maps.Keys(packages)) {
+			to := house[roomOf(pkg)]
+			if to.name == from.name {
+				files = append(files, `"`+path.Join("${base-path}", pkg, "*.go")+`"`)
+			}
+			if maySee(from, to) {
+				allow = append(allow, strings.TrimSuffix(modulePath+"/"+pkg, "/")+"$")
+			}
+		}
+		fmt.Fprintf(&b, "        %s:\n          list-mode: lax\n          files: [%s, \"!$test\"]\n          allow: [%s]\n",
+			strings.ReplaceAll(from.name, " ", "-"), strings.Join(files, ", "), strings.Join(allow, ", "))
+		fmt.Fprintf(&b, "          deny: [{pkg: %s, desc: \"see the rule of imports in docs/ARCHITECTURE.md\"}]\n", modulePath)
+	}
+	return b.String()
+}
