@@ -25,6 +25,9 @@ ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
+# Containers of tests are swept by lockbench itself.
+export TESTCONTAINERS_RYUK_DISABLED := true
+
 .PHONY: valkey packages queues unseen help build demo test bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets

@@ -21,7 +21,6 @@ type docker struct {
 
 // openDocker finds the engine as the docker command does, and asks it.
 func openDocker(ctx context.Context) (*docker, error) {
-	quiet()
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
 	probe, err := testcontainers.NewDockerClientWithOpts(ctx)

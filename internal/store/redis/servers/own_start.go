@@ -10,7 +10,6 @@ import (
 // StartOwn starts a Redis with extra arguments: a process, which is quickest, or
 // a container where there is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (Own, error) {
-	quiet()
 	sweepLocal(ctx).log(options) // a test binary that was killed leaves its Redis too
 	p := &Process{args: args, env: options.Env}
 	err := p.open(ctx, freePort, options.RunID)

@@ -44,7 +44,6 @@ type Server struct {
 // lockbench left behind, connects to it, and waits until it is whole: replicas
 // in sync, a cluster's slots served. The error wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
-	quiet()
 	asked, err := ParseTopology(options.Topology)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)

@@ -27,7 +27,6 @@ type Swept struct {
 // the options name a server, its keys there. It leaves alone what belongs to a
 // lockbench that still runs, or that cannot be told.
 func Sweep(ctx context.Context, options Options) (Swept, error) {
-	quiet()
 	swept := sweepLocal(ctx)
 	if d, err := openDocker(ctx); err != nil {
 		swept.Skipped = append(swept.Skipped, "containers: "+oneLine(err))

@@ -1,4 +1,4 @@
-package servers
+package command
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 // quiet keeps the libraries' own loggers off the terminal: what matters of it
 // comes back as errors. It also keeps testcontainers from starting its reaper, a
-// second container with an image of its own; Sweep does that work. All three are
-// settings of the process, so it is done once, before their first use.
+// second container with an image of its own; sweeping does that work. All three are
+// settings of the process, which are a command's to make and no library's.
 var quiet = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	redis.SetLogger(silence{})
