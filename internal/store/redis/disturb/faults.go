@@ -64,8 +64,8 @@ func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where sto
 // place is that of the node that is hit. The first one of a replicated topology is
 // whichever is the primary.
 func (i *Injector) place(fault workloads.Fault) int {
-	if fault.Node == 0 && i.server.Topology().Kind == servers.Replicated {
-		return i.server.Primary()
+	if fault.Node == 0 {
+		return i.server.FirstHit()
 	}
 	return fault.Node
 }

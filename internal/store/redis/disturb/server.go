@@ -64,7 +64,7 @@ func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) 
 
 // counts says whether the workload's counters are on the nodes at these places.
 func (i *Injector) counts(places []int) bool {
-	return i.server.Topology().Kind != servers.Independent || slices.Contains(places, 0)
+	return i.server.Independent() == 1 || slices.Contains(places, 0)
 }
 
 func (i *Injector) restartEmpty(places []int) (store.Blow, error) {

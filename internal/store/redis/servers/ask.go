@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,14 +25,15 @@ func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, re
 
 // CanSpare says whether locks can still be had without the nodes at these places.
 func (s *Server) CanSpare(places ...int) bool {
-	switch s.topology.Kind {
-	case Independent:
-		return len(places) <= (len(s.nodes)-1)/2
-	case Replicated:
-		return !slices.Contains(places, s.Primary())
-	case Clustered:
-		return !slices.ContainsFunc(places, func(place int) bool { return s.nodes[place].role != replica })
-	default:
-		return false
+	spares := s.topology.row().spares
+	return spares != nil && spares(s, places)
+}
+
+// FirstHit is the place of the node that is hit where a fault names the first: that of the
+// primary, whichever it is.
+func (s *Server) FirstHit() int {
+	if first := s.topology.row().firstHit; first != nil {
+		return first(s)
 	}
+	return 0
 }

@@ -36,30 +36,26 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	if detour == nil {
 		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
-	var at []*node
+	at, optionsOf := s.primaries(), func(n *node) *redis.UniversalOptions { return n.clientOptions(t, name, pool, s.slots) }
+	kind := s.topology.row()
+	if kind.whole {
+		at, optionsOf = at[:1], func(*node) *redis.UniversalOptions { return s.clusterOptions(t, name, pool) }
+	}
 	var nodes []goredis.Node
-	if s.topology.Kind == Clustered {
-		at = s.nodes[:1]
-		options := s.clusterOptions(t, name, pool)
+	for _, n := range at {
+		options := optionsOf(n)
 		options.Dialer = detour(options.Dialer)
-		nodes = append(nodes, dialed(options))
-	} else {
-		at = s.primaries()
-		for _, n := range at {
-			options := n.clientOptions(t, name, pool, s.slots)
-			options.Dialer = detour(options.Dialer)
-			if s.topology.Kind == Replicated {
-				options.Dialer = s.toPrimary(options.Dialer)
-			}
-			nodes = append(nodes, dialed(options))
+		if kind.dial != nil {
+			options.Dialer = kind.dial(s)(options.Dialer)
 		}
+		nodes = append(nodes, goredis.Node{Client: redis.NewUniversalClient(options), Options: options})
 	}
 	faults := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
 			if err := fill(ctx, n.Client, pool); err != nil {
-				faults[i] = fmt.Errorf("%w: connect to %s: %w", kind(err), at[i].addr(), err)
+				faults[i] = fmt.Errorf("%w: connect to %s: %w", sentinel(err), at[i].addr(), err)
 			}
 		})
 	}
@@ -71,10 +67,6 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 		return nil, err
 	}
 	return nodes, nil
-}
-
-func dialed(options *redis.UniversalOptions) goredis.Node {
-	return goredis.Node{Client: redis.NewUniversalClient(options), Options: options}
 }
 
 // clusterOptions are those of a client of the whole cluster. It follows no

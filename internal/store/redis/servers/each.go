@@ -34,16 +34,8 @@ func (s *Server) each(ctx context.Context, nodes []*node, do func(ctx context.Co
 // dispensable says whether the run may go on without the node, be it alone: a
 // minority of independent nodes, a replica.
 func (s *Server) dispensable(n *node) bool {
-	switch s.topology.Kind {
-	case Independent:
-		return len(s.nodes) > 2
-	case Replicated:
-		return n != s.primary.Load()
-	case Clustered:
-		return n.role == replica
-	default:
-		return false
-	}
+	dispensable := s.topology.row().dispensable
+	return dispensable != nil && dispensable(s, n)
 }
 
 // bearable is nil if the nodes without a fault are enough to go on with.
@@ -59,7 +51,7 @@ func (s *Server) bearable(nodes []*node, faults []error) error {
 			serious = append(serious, fault)
 		}
 	}
-	if s.topology.Kind == Independent && missing > (len(nodes)-1)/2 {
+	if enough := s.topology.row().enough; enough != nil && !enough(missing, len(nodes)) {
 		return errors.Join(faults...)
 	}
 	return errors.Join(serious...)

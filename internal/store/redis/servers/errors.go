@@ -25,9 +25,9 @@ func refused(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// kind is the sentinel a failed first contact belongs to. A server that answers
+// sentinel is the one that a failed first contact belongs to. A server that answers
 // and still will not have us was asked wrongly: password, user, database.
-func kind(err error) error {
+func sentinel(err error) error {
 	if errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
 		return ErrConfig
 	}

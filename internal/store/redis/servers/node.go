@@ -48,7 +48,7 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
 		err = n.mismatched(ctx, err)
-		return fmt.Errorf("%w: connect to %s: %w", kind(err), n.addr(), err)
+		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.mode == "sentinel" {
 		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig, n.addr())

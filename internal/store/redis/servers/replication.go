@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -30,6 +29,22 @@ func (m member) RestartWithData(ctx context.Context) error {
 		return err
 	}
 	return m.rejoin(ctx)
+}
+
+// newMember is a node that was started to be one of them.
+func (s *Server) newMember(n *node, started Own) Own {
+	return member{started, func(ctx context.Context) error { return s.rejoin(ctx, n) }}
+}
+
+// replicate makes the first node the primary of all others.
+func (s *Server) replicate(ctx context.Context) error {
+	s.primary.Store(s.nodes[0])
+	for _, n := range s.nodes[1:] {
+		if err := n.follow(ctx, s.nodes[0]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rejoin makes a node that came back a replica, unless it is the primary.
@@ -137,47 +152,10 @@ func (s *Server) Primary() int {
 }
 
 func (s *Server) member(i int) (*node, error) {
-	if s.topology.Kind != Replicated || i < 0 || i >= len(s.nodes) || s.nodes[i].own == nil {
+	if s.primary.Load() == nil || i < 0 || i >= len(s.nodes) || s.nodes[i].own == nil {
 		return nil, fmt.Errorf("%w: there is no node %d of our own in a primary with replicas", ErrConfig, i)
 	}
 	return s.nodes[i], nil
-}
-
-const (
-	// patience is how long a node that may be down is waited for.
-	patience = time.Second
-	// settleTimeout is how long replicas and clusters may take to come together.
-	settleTimeout = 20 * time.Second
-)
-
-// Settle waits until the nodes are together: every replica but the detached in sync
-// with what the primary had when it was asked, a cluster serving all its slots.
-func (s *Server) Settle(ctx context.Context) error {
-	var together func(context.Context) error
-	switch s.topology.Kind {
-	case Replicated:
-		if err := s.nudge(ctx); err != nil {
-			return err
-		}
-		together = s.inSync
-	case Clustered:
-		together = s.serving
-	default:
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	for {
-		err := together(ctx)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: wait for %s: %w", ErrUnreachable, s.topology, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // nudge gives the primary something to pass on. One that has just sent a replica

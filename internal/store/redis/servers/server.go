@@ -78,13 +78,15 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		}
 	}
 	if s.nodes[0].own != nil {
-		if err := s.arrange(ctx); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		if arrange := s.topology.row().arrange; arrange != nil {
+			if err := arrange(s, ctx); err != nil {
+				return fmt.Errorf("%w: %w", ErrUnreachable, err)
+			}
 		}
 	} else if err := s.recognise(ctx, options.RunID, asked); err != nil {
 		return err
 	}
-	if s.topology.Kind == Clustered {
+	if s.topology.row().whole {
 		s.cluster = redis.NewClusterClient(s.clusterOptions(&s.observed.traffic, observerName(options.RunID), 1).Cluster())
 		s.cluster.AddHook(&s.observed)
 	}
@@ -129,10 +131,7 @@ func (s *Server) Topology() Topology { return s.topology }
 // Independent is the number of nodes that know nothing of each other, which is
 // what a quorum can be made of.
 func (s *Server) Independent() int {
-	if s.topology.Kind == Independent {
-		return len(s.nodes)
-	}
-	return 1
+	return s.topology.row().independent(len(s.nodes))
 }
 
 // Primaries is the number of nodes that every instance connects to.

@@ -67,14 +67,14 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 	if err != nil {
 		return err
 	}
-	how := launch{pick: wanted.picker(), cpus: s.pin.serverCPUs(), args: wanted.settings()}
+	how := launch{pick: wanted.row().picker(), cpus: s.pin.serverCPUs(), args: wanted.row().settings}
 	first, err := d.runAnywhere(ctx, image, options, how)
 	if err != nil {
 		return err
 	}
 	s.own(wanted, first)
 	how.networking = first.network
-	if how.networking != "host" && (wanted.Kind == Replicated || wanted.Kind == Clustered) {
+	if how.networking != "host" && wanted.row().linked {
 		return errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
 	}
 	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return d.run(ctx, image, options, how) })
@@ -90,7 +90,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
 	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
-		return startProcessOn(ctx, wanted.picker(), options.RunID, s.pin.serverCPUs(), wanted.settings()...)
+		return startProcessOn(ctx, wanted.row().picker(), options.RunID, s.pin.serverCPUs(), wanted.row().settings...)
 	})
 	if err != nil {
 		return err
@@ -127,8 +127,8 @@ func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, e
 func (s *Server) own(topology Topology, started Own) {
 	s.topology = topology
 	n := &node{options: redis.UniversalOptions{Addrs: []string{started.Addr()}}, own: started}
-	if topology.Kind == Replicated {
-		n.own = member{started, func(ctx context.Context) error { return s.rejoin(ctx, n) }}
+	if member := topology.row().member; member != nil {
+		n.own = member(s, n, started)
 	}
 	s.nodes = append(s.nodes, n)
 }
@@ -141,29 +141,6 @@ func (s *Server) giveUp(ctx context.Context) error {
 	}
 	s.nodes = nil
 	return errors.Join(faults...)
-}
-
-// arrange makes what was started into the topology.
-func (s *Server) arrange(ctx context.Context) error {
-	switch s.topology.Kind {
-	case Replicated:
-		s.primary.Store(s.nodes[0])
-		for _, n := range s.nodes[1:] {
-			if err := n.follow(ctx, s.nodes[0]); err != nil {
-				return err
-			}
-		}
-	case Clustered:
-		return formCluster(ctx, s.nodes)
-	}
-	return nil
-}
-
-func (t Topology) picker() picker {
-	if t.Kind == Clustered {
-		return freeClusterPort
-	}
-	return freePort
 }
 
 // oneLine makes one line of an error of several.

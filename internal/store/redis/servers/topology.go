@@ -26,54 +26,38 @@ type Topology struct {
 	Count int // nodes, replicas or primaries; 0 is the usual number
 }
 
-// sizes are what a kind of topology may be of; usual is what its name alone
-// means. Redis refuses to make a cluster of fewer than three primaries: they
-// could not agree on the failure of one.
-var sizes = []struct {
-	kind               Kind
-	least, usual, most int
-}{
-	{Independent, 1, 5, 16},
-	{Replicated, 1, 2, 8},
-	{Clustered, 3, 3, 16},
-}
-
 // ParseTopology reads single, nodes:5, replicas:2 or cluster:3; without a number
 // it is the usual one, and "" is the zero Topology.
 func ParseTopology(text string) (Topology, error) {
-	switch text {
-	case "":
+	if text == "" {
 		return Topology{}, nil
-	case string(Single):
-		return Topology{Kind: Single}, nil
 	}
+	var known []string
 	name, number, numbered := strings.Cut(text, ":")
-	for _, size := range sizes {
-		if name != string(size.kind) {
+	for _, r := range kinds() {
+		if known = append(known, r.usage()); name != string(r.name) || numbered && r.usual == 0 {
 			continue
 		}
 		if !numbered {
-			return Topology{Kind: size.kind}, nil
+			return Topology{Kind: r.name}, nil
 		}
 		count, err := strconv.Atoi(number)
-		if err != nil || count < size.least || count > size.most {
+		if err != nil || count < r.least || count > r.most {
 			return Topology{}, fmt.Errorf("--topology %s takes a number from %d to %d, such as %s:%d, not %q",
-				size.kind, size.least, size.most, size.kind, size.usual, number)
+				r.name, r.least, r.most, r.name, r.usual, number)
 		}
-		return Topology{Kind: size.kind, Count: count}, nil
+		return Topology{Kind: r.name, Count: count}, nil
 	}
-	return Topology{}, fmt.Errorf("--topology must be single, nodes:N, replicas:N or cluster:N, not %q", text)
+	last := len(known) - 1
+	return Topology{}, fmt.Errorf("--topology must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], text)
 }
 
 // usual fills in what was left open.
 func (t Topology) usual() Topology {
-	if t.Kind == "" {
-		t.Kind = Single
-	}
-	for _, size := range sizes {
-		if t.Kind == size.kind && t.Count == 0 {
-			t.Count = size.usual
-		}
+	r := t.row()
+	t.Kind = r.name
+	if t.Count == 0 {
+		t.Count = r.usual
 	}
 	return t
 }
@@ -87,40 +71,21 @@ func (t Topology) String() string {
 }
 
 // Independent is the number of nodes that know nothing of each other.
-func (t Topology) Independent() int {
-	if t = t.usual(); t.Kind == Independent {
-		return t.Count
-	}
-	return 1
-}
+func (t Topology) Independent() int { return t.row().independent(t.usual().Count) }
 
 // Primaries is the number of nodes that take commands.
-func (t Topology) Primaries() int {
-	if t = t.usual(); t.Kind == Independent || t.Kind == Clustered {
-		return t.Count
-	}
-	return 1
-}
+func (t Topology) Primaries() int { return t.row().primaries(t.usual().Count) }
 
 // Servers is how many Redis servers it takes.
-func (t Topology) Servers() int {
-	switch t = t.usual(); t.Kind {
-	case Independent, Clustered:
-		return t.Count
-	case Replicated:
-		return 1 + t.Count
-	default:
-		return 1
-	}
-}
+func (t Topology) Servers() int { return t.row().servers(t.usual().Count) }
 
 // Unfit is why a strategy cannot run there; "" if it can, or the topology is not known.
 func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
 	}
-	if t.Kind == Clustered && info.Nodes > 0 && info.NoCluster != "" {
-		return info.NoCluster
+	if unfit := t.row().unfit; unfit != nil && info.Nodes > 0 && unfit(info) != "" {
+		return unfit(info)
 	}
 	nodes := t.Independent()
 	if info.Nodes <= nodes {
@@ -136,17 +101,4 @@ func (t Topology) Unfit(info strategies.Info) string {
 // admits says whether what was asked for is what was found.
 func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
-}
-
-// settings are what its servers need beside those of every server.
-func (t Topology) settings() []string {
-	switch t.Kind {
-	case Replicated:
-		// Replicas attach at once, and nothing is written to disk for it.
-		return []string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"}
-	case Clustered:
-		return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}
-	default:
-		return nil
-	}
 }

@@ -1,0 +1,41 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// patience is how long a node that may be down is waited for.
+	patience = time.Second
+	// settleTimeout is how long replicas and clusters may take to come together.
+	settleTimeout = 20 * time.Second
+)
+
+// Settle waits until the nodes are together: every replica but the detached in sync
+// with what the primary had when it was asked, a cluster serving all its slots.
+func (s *Server) Settle(ctx context.Context) error {
+	kind := s.topology.row()
+	if kind.settled == nil {
+		return nil
+	}
+	if kind.nudge != nil {
+		if err := kind.nudge(s, ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		err := kind.settled(s, ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: wait for %s: %w", ErrUnreachable, s.topology, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
