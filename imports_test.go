@@ -29,7 +29,7 @@ type room struct {
 // house is the rule of imports: a package imports only what stands before it. The first
 // pattern that fits a package says where it belongs, so those with exact names come first.
 var house = []room{
-	{name: "helpers", packages: []string{"internal/jsonio", "internal/nearest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/golden"}},
+	{name: "helpers", packages: []string{"internal/jsonio", "internal/nearest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/intercept", "internal/golden"}},
 	{name: "workloads", packages: []string{"workloads", "workloads/presets"}},
 	{name: "strategies", packages: []string{"strategies", "strategies/goredis"}, sees: []string{}},
 	{

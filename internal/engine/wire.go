@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -21,16 +22,16 @@ type wire struct {
 	mu     sync.Mutex
 	dead   bool
 	frozen bool
-	going  chan struct{} // closed unless it is frozen
-	conns  map[*wireConn]struct{}
-	fuse   *fuse // nil without
+	going  chan struct{}         // closed unless it is frozen
+	conns  map[net.Conn]struct{} // as they were dialled
+	fuse   *fuse                 // nil without
 
 	commands func(written []byte) []string
 }
 
 // newWire knows what goes over it by commands, see store.Protocol.
 func newWire(commands func(written []byte) []string) *wire {
-	w := &wire{commands: commands, going: make(chan struct{}), conns: map[*wireConn]struct{}{}}
+	w := &wire{commands: commands, going: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	close(w.going)
 	return w
 }
@@ -45,15 +46,14 @@ func (w *wire) through(dial store.Dialer) store.Dialer {
 		if err != nil {
 			return nil, err
 		}
-		c := &wireConn{Conn: conn, wire: w, closed: make(chan struct{})}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.dead {
 			_ = conn.Close()
 			return nil, errDead
 		}
-		w.conns[c] = struct{}{}
-		return c, nil
+		w.conns[conn] = struct{}{}
+		return w.conn(conn), nil
 	}
 }
 
@@ -111,46 +111,40 @@ func (w *wire) cut() {
 	conns := w.conns
 	w.conns = nil
 	w.mu.Unlock()
-	for c := range conns {
-		_ = c.Conn.Close()
+	for conn := range conns {
+		_ = conn.Close()
 	}
 }
 
-// wireConn is one of its connections.
-type wireConn struct {
-	net.Conn
-	wire *wire
-	once sync.Once
-	// closed by its owner.
-	closed chan struct{}
-}
-
-// Read gives what came, though a stopped process learns of it only later.
-func (c *wireConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if dead := c.wire.await(c.closed); dead != nil {
-		return 0, dead
-	}
-	return n, err
-}
-
-func (c *wireConn) Write(b []byte) (int, error) {
-	if err := c.wire.await(c.closed); err != nil {
-		return 0, err
-	}
-	if c.wire.blown(b) {
-		c.wire.cut()
-		return 0, errDead
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *wireConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	c.wire.mu.Lock()
-	delete(c.wire.conns, c)
-	c.wire.mu.Unlock()
-	return c.Conn.Close()
+// conn is one of its connections: what has come a stopped process learns only later.
+func (w *wire) conn(dialled net.Conn) net.Conn {
+	closed, once := make(chan struct{}), new(sync.Once) // by its owner
+	return intercept.Conn(dialled, intercept.Hooks{
+		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
+			n, err := read(b)
+			if dead := w.await(closed); dead != nil {
+				return 0, dead
+			}
+			return n, err
+		},
+		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+			if err := w.await(closed); err != nil {
+				return 0, err
+			}
+			if w.blown(b) {
+				w.cut()
+				return 0, errDead
+			}
+			return write(b)
+		},
+		Close: func(hangUp func() error) error {
+			once.Do(func() { close(closed) })
+			w.mu.Lock()
+			delete(w.conns, dialled)
+			w.mu.Unlock()
+			return hangUp()
+		},
+	})
 }
 
 // fuse blows before more different commands have been sent than it lets through.

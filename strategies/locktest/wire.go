@@ -4,10 +4,11 @@ import (
 	"context"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/intercept"
 )
 
 // wire is an instance's side of all connections that are made from its Nodes'
@@ -196,67 +197,54 @@ func (w *wire) connections() int {
 
 // conn is a connection on the wire.
 type conn struct {
-	net.Conn
-	wire   *wire
-	kept   []byte // what arrives late
-	broken bool   // for the client
-	closed bool   // by it
+	net.Conn        // as it was dialled
+	kept     []byte // what arrives late
+	broken   bool   // for the client
+	closed   bool   // by it
 }
 
-// socket is a conn that go-redis can ask whether it is dead.
-type socket struct {
-	*conn
-	syscall.Conn
-}
-
-func (w *wire) watch(c net.Conn) net.Conn {
-	one := &conn{Conn: c, wire: w}
-	if s, ok := c.(syscall.Conn); ok {
-		return &socket{one, s}
-	}
-	return one
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	if g := c.wire.toWrite(c); g != nil {
-		<-g.opened
-		if g.drops {
-			c.wire.breaks(c)
-			_ = c.Conn.Close()
-			return 0, errBroken
-		}
-	}
-	c.wire.note(true)
-	if kept, err := c.wire.keeps(c, b); kept {
-		return len(b), err
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *conn) Read(b []byte) (int, error) {
-	if c.wire.isBroken(c) {
-		return 0, errBroken
-	}
-	n, err := c.Conn.Read(b)
-	if g := c.wire.toRead(c, n); g != nil {
-		<-g.opened
-		if g.loses {
-			c.wire.breaks(c)
-			_ = c.Conn.Close()
-		}
-	}
-	c.wire.note(false)
-	if c.wire.isBroken(c) {
-		return 0, errBroken
-	}
-	return n, err
-}
-
-// Close is the client's. What is to arrive late still does.
-func (c *conn) Close() error {
-	if c.wire.closes(c) {
-		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
-		return nil
-	}
-	return c.Conn.Close()
+func (w *wire) watch(dialled net.Conn) net.Conn {
+	c := &conn{Conn: dialled}
+	return intercept.Conn(dialled, intercept.Hooks{
+		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+			if g := w.toWrite(c); g != nil {
+				<-g.opened
+				if g.drops {
+					w.breaks(c)
+					_ = dialled.Close()
+					return 0, errBroken
+				}
+			}
+			w.note(true)
+			if kept, err := w.keeps(c, b); kept {
+				return len(b), err
+			}
+			return write(b)
+		},
+		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
+			if w.isBroken(c) {
+				return 0, errBroken
+			}
+			n, err := read(b)
+			if g := w.toRead(c, n); g != nil {
+				<-g.opened
+				if g.loses {
+					w.breaks(c)
+					_ = dialled.Close()
+				}
+			}
+			w.note(false)
+			if w.isBroken(c) {
+				return 0, errBroken
+			}
+			return n, err
+		},
+		// What is to arrive late still does.
+		Close: func(hangUp func() error) error {
+			if w.closes(c) {
+				return dialled.SetReadDeadline(time.Unix(1, 0))
+			}
+			return hangUp()
+		},
+	})
 }

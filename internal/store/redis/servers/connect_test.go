@@ -47,7 +47,12 @@ func TestConnectFillsThePool(t *testing.T) {
 	if d := after.Since(before, 0); *d.Foreign != 0 {
 		t.Errorf("a client made of the node's options is not counted: %.1f %% foreign", *d.Foreign)
 	}
-	if _, ok := any(countedSocket{}).(syscall.Conn); !ok {
+	conn, err := node.Options.Dialer(t.Context(), "tcp", node.Options.Addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, ok := conn.(syscall.Conn); !ok {
 		t.Error("go-redis cannot see whether a connection is stale")
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/intercept"
 )
 
 // traffic counts what one application instance's connections exchange with
@@ -19,38 +20,21 @@ type traffic struct {
 }
 
 // counted is a connection that counts.
-type counted struct {
-	net.Conn
-	traffic *traffic
+func (t *traffic) counted(c net.Conn) net.Conn {
+	return intercept.Conn(c, intercept.Hooks{
+		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+			n, err := write(b)
+			t.requests.Add(1)
+			t.written.Add(int64(n))
+			return n, err
+		},
+		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
+			n, err := read(b)
+			t.read.Add(int64(n))
+			return n, err
+		},
+	})
 }
-
-func (c counted) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.traffic.requests.Add(1)
-	c.traffic.written.Add(int64(n))
-	return n, err
-}
-
-func (c counted) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.traffic.read.Add(int64(n))
-	return n, err
-}
-
-// countedSocket keeps the socket in sight: go-redis looks at it to find stale
-// connections.
-type countedSocket struct {
-	counted
-	syscall.Conn
-}
-
-// countedTLS shows what is below the encryption, as a tls.Conn does.
-type countedTLS struct {
-	counted
-	below net.Conn
-}
-
-func (c countedTLS) NetConn() net.Conn { return c.below }
 
 // dialer opens counted connections. slots bounds how many are being opened at a
 // time: thousands at once would overflow the server's backlog.
@@ -73,11 +57,8 @@ func dialer(t *traffic, config *tls.Config, slots chan struct{}) func(context.Co
 				_ = conn.Close()
 				return nil, err
 			}
-			return countedTLS{counted{encrypted, t}, conn}, nil
+			return t.counted(encrypted), nil
 		}
-		if socket, ok := conn.(syscall.Conn); ok {
-			return countedSocket{counted{conn, t}, socket}, nil
-		}
-		return counted{conn, t}, nil
+		return t.counted(conn), nil
 	}
 }

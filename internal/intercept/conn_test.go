@@ -1,0 +1,79 @@
+package intercept_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+)
+
+func TestHooksStandBeforeTheirMethods(t *testing.T) {
+	ours, theirs := net.Pipe()
+	var written, read, closed int
+	c := intercept.Conn(ours, intercept.Hooks{
+		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+			written += len(b)
+			if string(b) == "lost" {
+				return len(b), nil
+			}
+			return write(b)
+		},
+		Read: func(b []byte, next func([]byte) (int, error)) (int, error) {
+			n, err := next(b)
+			read += n
+			return n, err
+		},
+		Close: func(hangUp func() error) error { closed++; return hangUp() },
+	})
+	go func() {
+		_, _ = c.Write([]byte("lost"))
+		_, _ = c.Write([]byte("kept"))
+		_, _ = io.ReadFull(c, make([]byte, 3))
+		_ = c.Close()
+	}()
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(theirs, got); err != nil || string(got) != "kept" {
+		t.Errorf("the other side got %q, %v", got, err)
+	}
+	if _, err := theirs.Write([]byte("yes")); err != nil {
+		t.Error(err)
+	}
+	if _, err := theirs.Read(got); err != io.EOF { //nolint:errorlint // a pipe's, as it is
+		t.Errorf("it was not closed: %v", err)
+	}
+	if written != 8 || read != 3 || closed != 1 {
+		t.Errorf("%d bytes written, %d read, closed %d times", written, read, closed)
+	}
+}
+
+func TestWhatIsBelowStaysInSight(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	socket, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	hooked := intercept.Conn(socket, intercept.Hooks{})
+	if _, ok := hooked.(syscall.Conn); !ok {
+		t.Error("the socket is hidden")
+	}
+	if others := map[net.Conn]bool{hooked: true}; !others[hooked] {
+		t.Error("it is not the same as itself")
+	}
+	encrypted, ok := intercept.Conn(tls.Client(socket, &tls.Config{}), intercept.Hooks{}).(interface{ NetConn() net.Conn }) //nolint:gosec // nothing is sent
+	if !ok || encrypted.NetConn() != socket {
+		t.Error("what is below the encryption is hidden")
+	}
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	if _, ok := intercept.Conn(ours, intercept.Hooks{}).(syscall.Conn); ok {
+		t.Error("a pipe is no socket")
+	}
+}
