@@ -18,6 +18,8 @@ type Claims struct {
 	Finished    time.Time   `json:"finished"`
 	Environment Environment `json:"environment"` // of the first run
 	Redis       Redis       `json:"redis"`       // likewise
+	Title       string      `json:"title,omitempty"`
+	Libraries   []string    `json:"libraries,omitempty"` // that were measured: module and version
 	Claims      []Claim     `json:"claims"`
 	Interrupted bool        `json:"interrupted,omitempty"` // stopped by the user: claims are missing
 }
@@ -33,6 +35,7 @@ type Claim struct {
 	Runs      []ClaimRun    `json:"runs"`
 	Figures   []ClaimFigure `json:"figures"`
 	Tests     []string      `json:"tests,omitempty"` // that show it too
+	About     string        `json:"about,omitempty"` // what is to be known of the experiment
 }
 
 // ClaimRun is a command line of an experiment.
@@ -40,6 +43,8 @@ type ClaimRun struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
 	Invalid bool   `json:"invalid,omitempty"` // some of its figures cannot be trusted
+
+	Shown *ClaimShown `json:"shown,omitempty"` // nil unless the claim says what to show
 }
 
 // ClaimFigure is what was expected of a figure and what it came to.
@@ -52,18 +57,27 @@ type ClaimFigure struct {
 	Opposite string    `json:"opposite,omitempty"`
 	Total    bool      `json:"total,omitempty"` // it is about the sum of the rounds
 	Outcome  Outcome   `json:"outcome"`
+
+	// Judged is "interval" if that is to keep the limit, by its worse end, or "median";
+	// "" is each round, or their sum.
+	Judged   string         `json:"judged,omitempty"`
+	Interval *ClaimInterval `json:"interval,omitempty"` // if Judged, and any round is known
+	Best     []string       `json:"best,omitempty"`     // who was the best of each round, where one was looked for; "" where it is not known
 }
 
 // Outcome is what the values of a figure say of what was expected.
 type Outcome string
 
 // The outcomes. Partly is between what was expected and its opposite; Unclear are
-// rounds that disagree, and figures that could not be had.
+// rounds that disagree, and figures that could not be had. Missed is what an interval or a
+// median does not show to keep its limit; Reported is what has none.
 const (
 	Held         Outcome = "held"
 	Contradicted Outcome = "contradicted"
 	Partly       Outcome = "partly"
 	Unclear      Outcome = "unclear"
+	Missed       Outcome = "missed"
+	Reported     Outcome = "reported"
 )
 
 // ClaimVerdict is what became of a claim.

@@ -21,6 +21,9 @@ type Bench struct {
 	Redis lockbench.RedisOptions
 	// Run measures a plan; lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
+	// Together has so many processes carry a command line out on one Redis at the same
+	// time, and merges their reports.
+	Together func(ctx context.Context, words []string, processes int, redis lockbench.RedisOptions) (*results.Report, error)
 	// Say tells what is being done; may be nil.
 	Say func(format string, args ...any)
 
@@ -51,8 +54,10 @@ func (b *Bench) Check(all []Claim) error {
 					if o.run != run.Name {
 						continue
 					}
-					if _, err := o.titled(plan.Titles()); err != nil {
-						faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+					for _, title := range o.titles {
+						if _, err := o.titled(title, plan.Titles()); err != nil {
+							faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+						}
 					}
 				}
 			}
@@ -67,9 +72,12 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 	seen := map[string]bool{}
 	for _, c := range all {
 		for _, run := range c.Runs {
-			words := c.Words(run)
-			if plan, err := b.Plan(words); err == nil && !seen[strings.Join(words, " ")] {
-				seen[strings.Join(words, " ")] = true
+			command := c.Command(run)
+			if plan, err := b.Plan(c.Words(run)); err == nil && !seen[command] {
+				seen[command] = true
+				if run.Generators > 0 { // their runs begin at fixed times
+					plan.Start = time.Now()
+				}
 				total += plan.Expected()
 			}
 		}
@@ -89,7 +97,7 @@ func (b *Bench) Test(ctx context.Context, all []Claim) (*results.Claims, error) 
 		b.say("[%d/%d] %s: %s", i+1, len(all), c.Name(), c.Says)
 		reports := map[string]*measured{}
 		for _, run := range c.Runs {
-			reports[run.Name] = b.measure(ctx, c.Words(run))
+			reports[run.Name] = b.measure(ctx, c, run)
 			if document.Redis.Source == "" && reports[run.Name].report != nil {
 				document.Redis, document.Environment = reports[run.Name].report.Redis, reports[run.Name].report.Environment
 			}
@@ -113,28 +121,32 @@ func (b *Bench) Test(ctx context.Context, all []Claim) (*results.Claims, error) 
 	return document, failure
 }
 
-func (b *Bench) measure(ctx context.Context, words []string) *measured {
-	line := strings.Join(words, " ")
+func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
+	line := c.Command(run)
 	if before, there := b.done[line]; there {
 		return before
 	}
-	m := b.once(ctx, words)
+	m := b.once(ctx, c.Words(run), run.Generators)
 	// What cannot be trusted is so because of the machine, whatever the figures are:
 	// a second attempt favours no verdict.
-	if m.invalid() && m.err == nil && ctx.Err() == nil {
+	if m.invalid() && m.err == nil && ctx.Err() == nil && c.strict(run) {
 		b.say("figures that cannot be trusted, once more: %s", line)
-		m = b.once(ctx, words)
+		m = b.once(ctx, c.Words(run), run.Generators)
 	}
 	b.done[line] = m
 	return m
 }
 
-func (b *Bench) once(ctx context.Context, words []string) *measured {
+func (b *Bench) once(ctx context.Context, words []string, generators int) *measured {
 	m := &measured{}
 	plan, err := b.Plan(words)
 	if err == nil {
 		plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
-		m.report, err = b.Run(ctx, plan)
+		if generators > 0 {
+			m.report, err = b.Together(ctx, words, generators, plan.Redis)
+		} else {
+			m.report, err = b.Run(ctx, plan)
+		}
 	}
 	m.err = err
 	return m

@@ -75,6 +75,10 @@ func TestVerdicts(t *testing.T) {
 		{[]results.Outcome{results.Held, results.Partly}, results.Qualified},
 		{[]results.Outcome{results.Contradicted, results.Partly}, results.Qualified},
 		{[]results.Outcome{results.Held, results.Unclear}, results.ClaimInconclusive},
+		{[]results.Outcome{results.Missed, results.Contradicted}, results.Refuted},
+		{[]results.Outcome{results.Held, results.Missed}, results.Qualified},
+		{[]results.Outcome{results.Held, results.Reported}, results.Confirmed},
+		{[]results.Outcome{results.Reported}, results.ClaimInconclusive},
 		{[]results.Outcome{results.Contradicted, results.Unclear}, results.ClaimInconclusive},
 	} {
 		if got := conclude(test.outcomes); got != test.want {

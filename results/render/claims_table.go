@@ -18,15 +18,21 @@ func WriteClaimsTable(w io.Writer, c *results.Claims, opts TableOptions) error {
 	var text bytes.Buffer
 	paint := paint(opts.Color)
 	fmt.Fprintln(&text, conditions(c.Tool, c.Environment, c.Redis))
+	for _, how := range howJudged(c) {
+		fmt.Fprintln(&text, strings.Join(wrap(how, tableWidth, ""), "\n"))
+	}
 	for _, claim := range c.Claims {
 		says := strings.Join(wrap(claim.Says, tableWidth-18, ""), "\n    ")
 		fmt.Fprintf(&text, "\n%s  %s  %s\n", paint.bold(claim.Name), paint.claimed(claim.Verdict), says)
+		if claim.About != "" {
+			fmt.Fprintln(&text, hanging("", claim.About, ""))
+		}
 		for _, note := range claimNotes(claim) {
 			fmt.Fprintln(&text, hanging("! ", note, "  "))
 		}
 		columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 		for _, f := range claim.Figures {
-			fmt.Fprintf(columns, "  %s\t%s\t%s\t%s\n", f.What, cameTo(f), wanted(f), f.Outcome)
+			fmt.Fprintf(columns, "  %s\t%s\t%s\t%s\t%s\n", f.What, cameTo(f), wanted(f), f.Outcome, bestOf(f))
 		}
 		if err := columns.Flush(); err != nil {
 			return fmt.Errorf("draw claims: %w", err)
@@ -77,6 +83,9 @@ func claimNotes(c results.Claim) []string {
 // cameTo is the median of the rounds with their range, or their sum, and in how many
 // it is not known.
 func cameTo(f results.ClaimFigure) string {
+	if f.Judged != "" {
+		return within(f)
+	}
 	var known []results.Figure
 	for _, v := range f.Values {
 		if v != nil {
@@ -113,10 +122,15 @@ func writeClaimed(f results.ClaimFigure, v results.Figure) string {
 }
 
 func wanted(f results.ClaimFigure) string {
-	if f.Opposite == "" {
-		return f.Is
+	switch {
+	case f.Is == "":
+		return results.NotKnown
+	case f.Judged == "median":
+		return "median " + f.Is
+	case f.Opposite != "":
+		return f.Is + ", not " + f.Opposite
 	}
-	return f.Is + ", not " + f.Opposite
+	return f.Is
 }
 
 func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
