@@ -62,5 +62,9 @@ func inProcesses(ctx context.Context, words []string, processes int, options loc
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return merge.Merge(files)
+	if report, err = merge.Merge(files); err != nil {
+		return nil, fmt.Errorf("merge the processes' reports: %w", err)
+	}
+	report.Redis = redis.Describe() // to them it was an address
+	return report, nil
 }

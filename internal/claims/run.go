@@ -133,8 +133,23 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 		b.say("figures that cannot be trusted, once more: %s", line)
 		m = b.once(ctx, c.Words(run), run.Generators)
 	}
+	if !c.strict(run) {
+		b.sayLeftOut(run, m)
+	}
 	b.done[line] = m
 	return m
+}
+
+// sayLeftOut tells why no figure is made of some of a run, which the document only counts.
+func (b *Bench) sayLeftOut(run Run, m *measured) {
+	if m.report == nil {
+		return
+	}
+	for _, r := range m.report.Runs {
+		if !r.Valid() {
+			b.say("left out, %s: %s in round %d: %s", run.Name, title(r.Strategy, r.Point), r.Round, strings.Join(r.Invalid, "; "))
+		}
+	}
 }
 
 func (b *Bench) once(ctx context.Context, words []string, generators int) *measured {

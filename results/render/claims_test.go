@@ -48,9 +48,32 @@ func tested() *results.Claims {
 				Name: "9", Says: "It is false", Verdict: results.Refuted, Runs: []results.ClaimRun{{Name: "a", Command: "lockbench"}},
 				Figures: []results.ClaimFigure{{What: "share", Figure: "a.utilisation - b.utilisation", Unit: results.Percent, Values: values(-5, -5), Is: "> 3", Opposite: "<= 0", Outcome: results.Contradicted}},
 			},
+			{
+				Name: "peers", Says: "Mine is the fastest", About: "The others stand at their defaults.", Verdict: results.Qualified,
+				Runs: []results.ClaimRun{{
+					Name: "all", Command: "lockbench --strategy mine,a,b  # 20 processes in one --session, merged",
+					Shown: &results.ClaimShown{Runs: 24, LeftOut: 2, Hurried: 1, Strategies: []results.ClaimStrategy{
+						{Name: "mine", Figures: []results.ContenderFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 812}}, {Metric: "gap", Unit: results.Nanoseconds}}},
+						{Name: "a", Figures: []results.ContenderFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 640}}, {Metric: "gap", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e5, AtLeast: true}}}},
+					}},
+				}},
+				Figures: []results.ClaimFigure{
+					judged("speed ÷ best", "interval", ">= 1.2", results.Missed, values(1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9), "a", "a", "b", "b", "b", "b", "a", "b"),
+					judged("speed ÷ best, the middle", "median", ">= 1.2", results.Held, append(values(1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8), nil), "a", "a", "a", "a", "a", "a", "a", ""),
+					judged("wait", "interval", "<= 3", results.Missed, append(values(1, 1, 1, 1, 1, 1), &results.Figure{Value: 2, AtLeast: true})),
+					judged("turns", "interval", "", results.Reported, values(3, 4)),
+					judged("nothing", "interval", "> 1", results.Unclear, []*results.Figure{nil, nil}),
+				},
+			},
 		},
+		Libraries:   []string{"example.org/a v1.2.3", "example.org/b v0.1.0"},
 		Interrupted: true,
 	}
+}
+
+// judged is a figure of an interval or median; best is who was that, round by round.
+func judged(what, by, is string, outcome results.Outcome, values []*results.Figure, best ...string) results.ClaimFigure {
+	return results.ClaimFigure{What: what, Figure: "a.x", Is: is, Judged: by, Outcome: outcome, Values: values, Interval: results.NewClaimInterval(values), Best: best}
 }
 
 func TestClaimsAreWritten(t *testing.T) {
