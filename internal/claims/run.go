@@ -146,9 +146,14 @@ func (b *Bench) sayLeftOut(run Run, m *measured) {
 		return
 	}
 	for _, r := range m.report.Runs {
-		if !r.Valid() {
-			b.say("left out, %s: %s in round %d: %s", run.Name, title(r.Strategy, r.Point), r.Round, strings.Join(r.Invalid, "; "))
+		if r.Valid() {
+			continue
 		}
+		more := ""
+		if others := len(r.Invalid) - 1; others > 0 { // of other processes, most often
+			more = fmt.Sprintf("; and %d reasons more", others)
+		}
+		b.say("left out, %s: %s in round %d: %s%s", run.Name, title(r.Strategy, r.Point), r.Round, r.Invalid[0], more)
 	}
 }
 
