@@ -53,7 +53,7 @@ func howJudged(c *results.Claims) []string {
 	}
 	if anyFigure(c, func(f results.ClaimFigure) bool { return f.Judged != "" }) {
 		all = append(all, fmt.Sprintf("With its interval stands the median of the rounds. The interval has the true median in it with %s %% or more (order statistics): with 7 rounds it is from the smallest to the largest, "+
-			"from 11 on from the second on, from 14 on from the third. A limit is held if the interval's worse end keeps it, or where it says median, if that does; else it is missed. "+
+			"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held if the interval's worse end keeps it, or where it says median, if that does; else it is missed. "+
 			"Rounds that cannot be trusted are left out. What has no limit is reported.", results.Plain(results.ClaimConfidence*100)))
 	}
 	if anyFigure(c, func(f results.ClaimFigure) bool { return f.Best != nil }) {
