@@ -43,6 +43,9 @@ func (b *Bench) Check(all []Claim) error {
 	for _, c := range all {
 		for _, run := range c.Runs {
 			plan, err := b.Plan(c.Words(run))
+			if err == nil && run.Generators > 0 {
+				err = shareable(plan)
+			}
 			if err != nil {
 				for line := range strings.Lines(err.Error()) {
 					faults = append(faults, fmt.Errorf("%s:%d: %s: %s", c.File, run.line, run.Name, strings.TrimSpace(line)))
@@ -64,6 +67,12 @@ func (b *Bench) Check(all []Claim) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// shareable names what several processes cannot carry out together.
+func shareable(plan lockbench.Plan) error {
+	plan.Session, plan.Redis.Address = "together", "redis://localhost"
+	return plan.Validate()
 }
 
 // Expected is about how long the claims will take, runs that they share once.
