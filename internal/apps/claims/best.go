@@ -38,24 +38,24 @@ func (o operand) look(m *measured, round int) (*results.Figure, string) {
 	return of(o.titles[0]), ""
 }
 
-// wins is in how many rounds somebody was the best.
-type wins struct {
+// winner is who was the best in so many rounds.
+type winner struct {
 	name   string
 	rounds int
 }
 
-// wins counts the rounds of those who were the best, the most frequent first.
-func (f FigureResult) wins() []wins {
+// winners are those who were the best in some round, the most frequent first.
+func (f FigureResult) winners() []winner {
 	count := map[string]int{}
 	for _, name := range f.Best {
 		if name != "" {
 			count[name]++
 		}
 	}
-	var all []wins
+	var all []winner
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		all = append(all, wins{name, count[name]})
+		all = append(all, winner{name, count[name]})
 	}
-	slices.SortStableFunc(all, func(a, b wins) int { return cmp.Compare(b.rounds, a.rounds) })
+	slices.SortStableFunc(all, func(a, b winner) int { return cmp.Compare(b.rounds, a.rounds) })
 	return all
 }

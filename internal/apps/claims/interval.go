@@ -31,9 +31,20 @@ func newInterval(values []*results.Figure) *Interval {
 	return i
 }
 
-// judge fills in what the rounds' values come to together. Rounds that are not known
-// are left out; with too few others it is unclear.
-func (e expectation) judge(f *FigureResult) {
+// known are the values of the rounds in which there is one.
+func known(values []*results.Figure) []results.Figure {
+	var all []results.Figure
+	for _, v := range values {
+		if v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// settleTogether fills in what the rounds' values come to together, where settle says it
+// of each. Rounds that are not known are left out; with too few others it is unclear.
+func (e expectation) settleTogether(f *FigureResult) {
 	f.Judged, f.Interval = e.By, newInterval(f.Values)
 	switch {
 	case e.Is.Text == "":

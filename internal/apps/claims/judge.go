@@ -53,7 +53,7 @@ func (c Claim) figure(e expectation, runs map[string]*measured) FigureResult {
 		f.Opposite = e.Opposite.Text
 	}
 	if e.By != "" {
-		e.judge(&f)
+		e.settleTogether(&f)
 	} else {
 		f.Outcome = e.settle(f.Values)
 	}

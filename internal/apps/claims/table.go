@@ -81,8 +81,8 @@ func (c Result) notes() []string {
 // row.
 func (f FigureResult) cells() []string {
 	var best []string
-	for _, w := range f.wins() {
-		best = append(best, fmt.Sprintf("%s (%d)", w.name, w.rounds))
+	for _, one := range f.winners() {
+		best = append(best, fmt.Sprintf("%s (%d)", one.name, one.rounds))
 	}
 	return []string{f.What, f.cameTo(), f.wanted(), string(f.Outcome), strings.Join(best, ", ")}
 }
@@ -93,26 +93,26 @@ func (f FigureResult) cameTo() string {
 	if f.Judged != "" {
 		return f.within()
 	}
-	known := known(f.Values)
-	if len(known) == 0 {
+	all := known(f.Values)
+	if len(all) == 0 {
 		return results.NotKnown
 	}
 	missing := ""
-	if n := len(f.Values) - len(known); n > 0 {
+	if n := len(f.Values) - len(all); n > 0 {
 		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
 	}
 	if f.Total {
 		var sum results.Figure
-		for _, v := range known {
+		for _, v := range all {
 			sum.Value, sum.AtLeast = sum.Value+v.Value, sum.AtLeast || v.AtLeast
 		}
 		return f.text(sum) + " in all" + missing
 	}
-	least, most := f.text(slices.MinFunc(known, byValue)), f.text(slices.MaxFunc(known, byValue))
+	least, most := f.text(slices.MinFunc(all, byValue)), f.text(slices.MaxFunc(all, byValue))
 	if least == most {
 		return least + missing
 	}
-	return fmt.Sprintf("%s (%s … %s)%s", f.text(*results.MedianFigure(known)), least, most, missing)
+	return fmt.Sprintf("%s (%s … %s)%s", f.text(*results.MedianFigure(all)), least, most, missing)
 }
 
 // within is the median with its interval, and of how many rounds.
@@ -129,17 +129,6 @@ func (f FigureResult) within() string {
 		rounds += ", too few for an interval"
 	}
 	return fmt.Sprintf("%s (%s … %s), %s", f.text(i.Median), f.text(i.Low), f.text(i.High), rounds)
-}
-
-// known are the values of the rounds in which there is one.
-func known(values []*results.Figure) []results.Figure {
-	var all []results.Figure
-	for _, v := range values {
-		if v != nil {
-			all = append(all, *v)
-		}
-	}
-	return all
 }
 
 func (f FigureResult) text(v results.Figure) string {
