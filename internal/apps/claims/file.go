@@ -3,6 +3,7 @@ package claims
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -104,20 +105,16 @@ func (p *parser) top(n *yaml.Node) {
 	}
 	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
-			if _, there := c.run(o.run); !there {
+			if !c.has(o.run) {
 				p.fault(e.line, "%s: there is no run %q", e.Figure.Text, o.run)
 			}
 		}
 	}
 }
 
-func (c Claim) run(name string) (Run, bool) {
-	for _, r := range c.Runs {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Run{}, false
+// has says whether the claim has a run of that name.
+func (c Claim) has(run string) bool {
+	return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Name == run })
 }
 
 func (p *parser) runs(n *yaml.Node) {
@@ -127,7 +124,7 @@ func (p *parser) runs(n *yaml.Node) {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		run := Run{Name: n.Content[i].Value, line: n.Content[i+1].Line}
-		if _, twice := p.claim.run(run.Name); twice {
+		if p.claim.has(run.Name) {
 			p.fault(n.Content[i].Line, "there are two runs %q", run.Name)
 			continue
 		}
