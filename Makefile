@@ -68,8 +68,8 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 		if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi; \
 	fi
 
-peers: redis ## docs/PEERS.md: our locks beside other libraries', in 10 minutes; PEERS=-help says how to measure a part
-	$(GO) run ./internal/peercompare $(PEERS)
+peers: redis build ## docs/PEERS.md: our locks beside other libraries', in three quarters of an hour; PEERS='--rounds 7' in half an hour
+	bin/lockbench claims internal/apps/claims/data/peers/*.yaml $(PEERS) --title "Beside the peers" -o table -o json=bin/peers.json -o markdown=docs/PEERS.md
 
 conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all

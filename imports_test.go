@@ -37,7 +37,7 @@ var house = []room{
 		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "measure", "store", "engine", "stores"}, hidden: []string{"programs"},
 	},
 	{
-		name: "programs", packages: []string{"cmd/lockbench", "internal/gate", "internal/gate/lock", "internal/peercompare", "strategies/all", "strategies/all/internal/gendoc", "docker", "docs"},
+		name: "programs", packages: []string{"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all", "strategies/all/internal/gendoc", "docker", "docs"},
 		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "leaves", "measure", "store", "engine", "stores", "runner", "lockbench", "apps", "command"}, hidden: []string{},
 	},
 	{

@@ -23,6 +23,7 @@ type child struct {
 	redis   lockbench.RedisOptions
 	seed    int
 	report  string // the file it writes
+	alone   bool   // its flags count, and of the environment only where Redis is
 }
 
 // patience is how long a run may take to end after it was told to.
@@ -62,6 +63,10 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 // environment is ours, with where Redis is, and what a run of ab is unless the user
 // says otherwise. A password stands here, where ps does not show it.
 func (c child) environment() []string {
+	if c.alone {
+		others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
+		return append(others, "LOCKBENCH_REDIS="+c.redis.Address, "LOCKBENCH_CA_FILE="+c.redis.CAFile, "LOCKBENCH_TOPOLOGY="+c.redis.Topology)
+	}
 	ours := map[string]string{
 		"LOCKBENCH_REDIS": c.redis.Address, "LOCKBENCH_CA_FILE": c.redis.CAFile, "LOCKBENCH_TOPOLOGY": c.redis.Topology,
 		"LOCKBENCH_OUTPUT": "", "LOCKBENCH_DRY_RUN": "", "LOCKBENCH_IMAGE": "", "LOCKBENCH_PIN": "",

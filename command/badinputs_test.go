@@ -142,6 +142,7 @@ var badInputs = []struct {
 		{"lockbench advise --clients 5,50", 104},
 		{"lockbench advise -s noop", 104},
 		{"lockbench claims 99", 104},
+		{"lockbench claims 5 --rounds 0", 104},
 		{"lockbench claims none.yaml", 104},
 		{"lockbench claims words.txt", 104},
 		{"lockbench selfcheck --only everything", 104},

@@ -23,6 +23,8 @@ import (
 // claimsFlags are those of the command.
 type claimsFlags struct {
 	redis   lockbench.RedisOptions
+	rounds  int // in place of the claims' own; 0 is theirs
+	title   string
 	outputs []string
 	list    bool
 	dryRun  bool
@@ -50,6 +52,9 @@ func (a *app) claims() *cobra.Command {
 		given := source{set: flags}
 		a.readEnvironment(&given)
 		chosen, err := chooseClaims(args)
+		if flags.Changed("rounds") {
+			err = errors.Join(err, f.override(chosen))
+		}
 		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
 		bench := a.bench(f)
 		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
@@ -65,7 +70,7 @@ func (a *app) claims() *cobra.Command {
 		case f.dryRun:
 			return printed(showClaims(a.stdout, bench, chosen, outputs))
 		}
-		return a.test(cmd.Context(), bench, chosen, outputs)
+		return a.test(cmd.Context(), bench, chosen, f.title, outputs)
 	}
 	return cmd
 }
@@ -76,8 +81,21 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	registerRedis(set, &f.redis)
 	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
 	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(claimsFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
+	set.Var(intValue(&f.rounds), "rounds", "rounds of each run, in place of what the claims say: more of them where rounds disagreed")
+	set.Var(textValue("text", &f.title), "title", "heading of the Markdown page")
 	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 	addSwitch(set, &f.dryRun, "dry-run", "", "print the experiments and how long they will take, and touch no server")
+}
+
+// override gives claims other rounds than their own.
+func (f *claimsFlags) override(all []claims.Claim) error {
+	if f.rounds < 1 {
+		return fmt.Errorf("--rounds must be at least 1, not %d", f.rounds)
+	}
+	for i := range all {
+		all[i].Rounds = f.rounds
+	}
+	return nil
 }
 
 // reads are the files of claims, and those that their command lines name.
@@ -103,7 +121,7 @@ func claimsFormats() formats[*claims.Document] {
 // bench carries out the command lines of claims as this command would, but for
 // the environment: what others are to find again must not depend on it.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
-	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Redis: f.redis}
+	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Together: inProcesses, Redis: f.redis}
 	if !f.quiet {
 		b.Say = a.say
 	}
@@ -196,7 +214,7 @@ func showClaims(w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []
 	for _, c := range all {
 		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
 		for _, run := range c.Runs {
-			fmt.Fprintf(columns, "\tlockbench %s\n", strings.Join(c.Words(run), " "))
+			fmt.Fprintf(columns, "\t%s\n", c.Command(run))
 		}
 	}
 	for _, o := range outputs {
@@ -207,8 +225,9 @@ func showClaims(w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []
 }
 
 // test carries the claims out and writes what became of them.
-func (a *app) test(ctx context.Context, bench *claims.Bench, chosen []claims.Claim, outputs []output[*claims.Document]) error {
+func (a *app) test(ctx context.Context, bench *claims.Bench, chosen []claims.Claim, title string, outputs []output[*claims.Document]) error {
 	document, err := bench.Test(ctx, chosen)
+	document.Title, document.Libraries = title, libraries(chosen)
 	revision(&document.Tool)
 	if err := saveAll(a, outputs, document); err != nil {
 		return &exit{ExitFailure, err}

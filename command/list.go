@@ -126,6 +126,9 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("connections", connections(i.Connections))
 	line("keeps", strings.Join(i.Persistent, ", "))
 	rights(line, i)
+	if module := versions([]string{i.Library}); len(module) > 0 {
+		line("library", module[0])
+	}
 	if i.BlackBox {
 		line("black box", "its attempts and wake-ups cannot be seen")
 	}

@@ -44,15 +44,44 @@ func MedianFigure(values []Figure) *Figure {
 
 func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
 
+// usual is the confidence of intervals unless another is asked for.
+const usual = 0.95
+
 // interval is the narrowest pair of order statistics that holds the population's
-// median with at least 95 % confidence, whatever the shape of the data (W. R.
-// Thompson, Ann. Math. Stat. 7, 1936). That takes six values; of fewer it is the
-// smallest and the largest, and not sure.
-func interval(values []float64) (low, high float64, sure bool) {
+// median with at least this confidence, whatever the shape of the data (W. R.
+// Thompson, Ann. Math. Stat. 7, 1936). With 95 % that takes six values; of fewer it is
+// the smallest and the largest, and not sure.
+func interval(values []float64, confidence float64) (low, high float64, sure bool) {
 	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
-	s := benchmath.AssumeNothing.Summary(sample, 0.95)
+	s := benchmath.AssumeNothing.Summary(sample, confidence)
 	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
 		return sample.Values[0], sample.Values[len(sample.Values)-1], false
 	}
 	return s.Lo, s.Hi, true
+}
+
+// FigureInterval is between what the population's median lies with at least this
+// confidence, and beyond either end with at most half of the rest: the values as far in
+// from the smallest as from the largest. Of lower bounds, the low end takes each as it
+// stands, and the high end as endless. sure is false where there are too few values, at
+// 98 % fewer than seven: then it is the smallest and the largest. There is at least one.
+func FigureInterval(values []Figure, confidence float64) (low, high Figure, sure bool) {
+	ranks := make([]float64, len(values))
+	for i := range ranks {
+		ranks[i] = float64(i)
+	}
+	first, last, sure := interval(ranks, confidence)
+	in := min(int(first), len(values)-1-int(last))
+	ascending := slices.SortedFunc(slices.Values(values), byValue)
+	low = ascending[in]
+	slices.SortStableFunc(ascending, func(a, b Figure) int {
+		switch {
+		case a.AtLeast == b.AtLeast:
+			return byValue(a, b)
+		case a.AtLeast:
+			return 1
+		}
+		return -1
+	})
+	return low, ascending[len(ascending)-1-in], sure
 }

@@ -32,7 +32,7 @@ func TestAMediansIntervalIsOfOrderStatistics(t *testing.T) {
 		for i := range test.n {
 			values = append(values, float64(i+1))
 		}
-		if low, high, sure := interval(values); int(low) != test.low || int(high) != test.high || sure != (test.n >= 6) {
+		if low, high, sure := interval(values, usual); int(low) != test.low || int(high) != test.high || sure != (test.n >= 6) {
 			t.Errorf("of %d values: ranks %g to %g, %v; want %d to %d", test.n, low, high, sure, test.low, test.high)
 		}
 	}
@@ -55,6 +55,27 @@ func TestMedianOfLowerBounds(t *testing.T) {
 	} {
 		if got := MedianFigure(test.figures); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 			t.Errorf("%d: got %v, want %v", i, got, test.want)
+		}
+	}
+}
+
+// The ranks by which claims are judged: P(Bin(n, ½) < k) is at most 1 % beyond either end.
+func TestFigureIntervalsAreAsFarInOnBothSides(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{1: 0, 3: 0, 6: 0, 7: 1, 8: 1, 9: 1, 10: 1, 11: 2, 13: 2, 14: 3, 15: 3, 20: 5, 30: 9} {
+		var values []Figure
+		for i := range n {
+			values = append(values, Figure{Value: float64((i*7 + 3) % n)}) // in no order
+		}
+		if n%7 == 0 {
+			for i := range values {
+				values[i].Value = float64(n - 1 - i)
+			}
+		}
+		low, high, sure := FigureInterval(values, 0.98)
+		at := max(want, 1)
+		if low.Value != float64(at-1) || high.Value != float64(n-at) || sure != (want > 0) {
+			t.Errorf("of 0 to %d it is %v to %v, sure: %v; want the %d-th from both ends", n-1, low.Value, high.Value, sure, at)
 		}
 	}
 }

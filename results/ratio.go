@@ -72,7 +72,7 @@ func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
 	}
 	slices.Sort(all)
 	r.Median, r.Rounds = Median(all), len(all)
-	r.Low, r.High, r.Interval = interval(all)
+	r.Low, r.High, r.Interval = interval(all, usual)
 	return &r
 }
 

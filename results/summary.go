@@ -212,7 +212,7 @@ func (s Summary) Interval(m Metric) (low, high float64) {
 	if len(values) == 0 {
 		return math.NaN(), math.NaN()
 	}
-	low, high, _ = interval(values)
+	low, high, _ = interval(values, usual)
 	return low, high
 }
 

@@ -44,6 +44,9 @@ type Info struct {
 	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as
 	// somebody else's library; those figures then print as unknown.
 	BlackBox bool
+	// Library is the module that it is made with, if it is somebody else's lock:
+	// github.com/bsm/redislock.
+	Library string
 }
 
 // Limit is a check of the conformance suite, locktest, that a strategy does not pass.

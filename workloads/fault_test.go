@@ -56,6 +56,8 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 	}{
 		"too late":         {"holder-crash:at=6s", nil, "--fault holder-crash: it would be over 6s after the window opens"},
 		"too long":         {"holder-pause:at=1s,for=4s", nil, "--fault holder-pause: it would be over 5s after"},
+		"no end to see":    {"partition:at=0s,for=5s", nil, "over 5s after"},
+		"longer than all":  {"latency:at=1ms,for=5s", nil, "over 5.001s after"},
 		"twice the TTL":    {"holder-pause:at=1s", func(w *Spec) { w.TTL = Duration(2 * time.Second) }, "over 5s after"},
 		"too often":        {"holder-pause:for=2s,every=1s", nil, "it is to come every 1s but lasts 2s"},
 		"before the start": {"holder-crash:at=-1s", nil, "at must not be negative"},
@@ -78,8 +80,13 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	f, _ := ParseFault("holder-pause:for=1s")
+	f, _ := ParseFault("latency:at=0s,for=5s") // what only slows may last as long as the window
 	w := Default()
+	w.Faults = []Fault{f}
+	if err := w.Validate(); err != nil {
+		t.Error(err)
+	}
+	f, _ = ParseFault("holder-pause:for=1s")
 	w.TTL, w.Faults = Duration(30*time.Second), []Fault{f}
 	if warnings := w.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "the lease outlives the pause") {
 		t.Errorf("warnings %v", warnings)

@@ -38,7 +38,8 @@ func (s Spec) faultsWrong() []error {
 		if s.resolved(f) != f {
 			why = fmt.Sprintf("; how long it takes follows from --ttl %v unless it is said", s.TTL)
 		}
-		check(s.Iterations > 0 || time.Duration(f.At)+lasts < time.Duration(s.Duration),
+		check(s.Iterations > 0 || time.Duration(f.At)+lasts < time.Duration(s.Duration) ||
+			f.slows() && time.Duration(f.At)+lasts == time.Duration(s.Duration),
 			"%s: it would be over %v after the window opens, which is %v long (--duration)%s", name, time.Duration(f.At)+lasts, s.Duration, why)
 		check(f.Instances <= s.Instances, "%s: it cannot hit %d of %d instances", name, f.Instances, s.Instances)
 		check(f.Name != WaiterCrash || f.N <= maxWaiters, "%s: n must be at most %d, not %d", name, maxWaiters, f.N)
@@ -49,6 +50,10 @@ func (s Spec) faultsWrong() []error {
 	check(len(s.Faults) == 0 || s.Gather == 0, "--fault does not go with --gather, where everybody waits for everybody")
 	return wrong
 }
+
+// slows says that locks can be had all the same: there is no end of it to be seen, so
+// that it may last as long as the window.
+func (f Fault) slows() bool { return f.Name == Latency || f.Name == Bandwidth }
 
 // leastEvery is between two strikes of a fault: each is reported.
 const leastEvery = Duration(10 * time.Millisecond)

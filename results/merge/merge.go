@@ -40,6 +40,7 @@ func Merge(files []File) (*results.Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", title(run), err)
 		}
+		together.Speed.Gap = gap(merged, files[0].WorkloadOf(run), together)
 		together.Point = relabelled(run.Point, scaled(files[0].WorkloadOf(run), len(files)))
 		overlapping = overlapping || together.WindowNS > 0
 		merged.Runs = append(merged.Runs, together)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // part is one generator's run.
@@ -39,7 +40,7 @@ func end(p part) time.Time { return p.Started.Add(time.Duration(p.WindowNS)) }
 // join is the run of all generators' clients: what results.Combine makes of theirs, and
 // what that leaves empty. These stay so:
 //
-//   - handoffs, the gap, working set, return, overtakes and lost updates, for it takes
+//   - handoffs, working set, return, overtakes and lost updates, for it takes
 //     one process to see both sides;
 //   - Redis over the whole run, of which each generator saw another interval;
 //   - foreign traffic, which would be the other generators';
@@ -66,6 +67,18 @@ func join(parts []part) (results.Run, error) {
 	remarks(&run, parts)
 	doubts(&run, parts)
 	return run, turns(&run.Fairness, parts)
+}
+
+// gap is the time for which nobody held the lock, for each time that somebody did. No
+// generator sees who waits in another: it is only known where somebody always does, as
+// several clients do for one lock if none of them pauses. nil otherwise.
+func gap(of *results.Report, each workloads.Spec, run results.Run) *float64 {
+	hold, speed := run.Speed.Hold.MeanNS, run.Speed.PerSecond
+	one := slices.ContainsFunc(of.Strategies, func(s results.Strategy) bool { return s.Name == run.Strategy && s.Capacity == 1 })
+	if !one || each.Keys != 1 || each.Rate > 0 || len(each.Stages) > 0 || !each.Think.IsZero() || hold == nil || speed == 0 {
+		return nil
+	}
+	return new(1e9/speed - *hold)
 }
 
 // readings takes away what Redis counted where a generator could not read it. One that

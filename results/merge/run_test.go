@@ -3,10 +3,12 @@ package merge
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // TestCluster: every generator has read the same nodes, though it may have met them in
@@ -25,6 +27,28 @@ func TestCluster(t *testing.T) {
 	}
 	if diff := cmp.Diff([]results.NodeDelta{node(1, 11, 90), node(2, 31, 60)}, window.Nodes); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+}
+
+// TestGap is known of one lock for which somebody always waits.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	runs := merged(t, generatorFile(t, "a", 1), generatorFile(t, "b", 2)).Runs
+	one, four := runs[0], runs[1]
+	if want := 1e9/one.Speed.PerSecond - *one.Speed.Hold.MeanNS; one.Speed.Gap == nil || *one.Speed.Gap != want {
+		t.Errorf("the gap of one lock is %v, want %v", one.Speed.Gap, want)
+	}
+	if four.Speed.Gap != nil {
+		t.Errorf("with four locks somebody need not wait, and the gap is %v", *four.Speed.Gap)
+	}
+	a, b := generatorFile(t, "a", 1), generatorFile(t, "b", 2)
+	for _, f := range []File{a, b} {
+		for i := range f.Points {
+			f.Points[i].Workload.Think = workloads.Fixed(time.Millisecond)
+		}
+	}
+	if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {
+		t.Errorf("whose clients pause leave the lock free, and the gap is %v", *gap)
 	}
 }
 

@@ -27,23 +27,29 @@ type Claim struct {
 	// Qualified says how the claim is to be understood if some of it holds and some
 	// does not.
 	Qualified string
-	Tests     []string // that show it too, package and name
+	Tests     []string         // that show it too, package and name
+	About     string           // what is to be known of the experiment
+	Shows     []results.Metric // of all strategies of all runs, beside what is expected
 }
 
 // Run is a command line of lockbench by a name of the claim's own.
 type Run struct {
 	Name string
 	Line string // without the program's name, rounds and outputs
-	line int
+	// Generators is how many processes carry it out together, each the whole line, with
+	// their reports merged; 0 is this one alone.
+	Generators int
+	line       int
 }
 
 // expectation is what a figure must be.
 type expectation struct {
 	What     string // the figure is, in words
 	Figure   expression
-	Is       results.Limit  // the claim holds
+	Is       results.Limit  // the claim holds; with By its text may be "", then it is only reported
 	Opposite *results.Limit // it is contradicted; nil is wherever it does not hold
 	Total    bool           // the sum of all rounds counts, not each of them
+	By       string         // "interval" or "median" of the rounds; "" is each of them
 	line     int
 }
 
@@ -58,6 +64,15 @@ func (c Claim) Name() string {
 // Words are a run's arguments: the line, with what the experiment adds.
 func (c Claim) Words(r Run) []string {
 	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-floors")
+}
+
+// Command is a run as somebody would carry it out in a shell.
+func (c Claim) Command(r Run) string {
+	command := "lockbench " + strings.Join(c.Words(r), " ")
+	if r.Generators > 0 {
+		command += fmt.Sprintf("  # %d processes in one --session, merged", r.Generators)
+	}
+	return command
 }
 
 //go:embed data/*.yaml

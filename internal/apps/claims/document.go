@@ -19,6 +19,8 @@ type Document struct {
 	Finished    time.Time           `json:"finished"`
 	Environment results.Environment `json:"environment"` // of the first run
 	Redis       results.Redis       `json:"redis"`       // likewise
+	Title       string              `json:"title,omitempty"`
+	Libraries   []string            `json:"libraries,omitempty"` // that were measured: module and version
 	Claims      []Result            `json:"claims"`
 	Interrupted bool                `json:"interrupted,omitempty"` // stopped by the user: claims are missing
 }
@@ -34,6 +36,7 @@ type Result struct {
 	Runs      []RunResult    `json:"runs"`
 	Figures   []FigureResult `json:"figures"`
 	Tests     []string       `json:"tests,omitempty"` // that show it too
+	About     string         `json:"about,omitempty"` // what is to be known of the experiment
 }
 
 // RunResult is what became of one of a claim's runs.
@@ -41,6 +44,29 @@ type RunResult struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
 	Invalid bool   `json:"invalid,omitempty"` // some of its figures cannot be trusted
+	Shown   *Shown `json:"shown,omitempty"`   // nil unless the claim says what to show
+}
+
+// Shown is what a run came to beside what was expected of it.
+type Shown struct {
+	Runs    int `json:"runs"`     // of its strategies
+	LeftOut int `json:"left_out"` // of these: they cannot be trusted, and no figure is from them
+	Hurried int `json:"hurried"`  // in which the machine and not the lock set the pace, as their labels tell
+	// Strategies are the medians of their rounds.
+	Strategies []ShownStrategy `json:"strategies"`
+}
+
+// ShownStrategy is a strategy of a run, of a sweep with its point.
+type ShownStrategy struct {
+	Name    string        `json:"name"`
+	Figures []ShownFigure `json:"figures"`
+}
+
+// ShownFigure is a metric over all rounds.
+type ShownFigure struct {
+	Metric string          `json:"metric"`
+	Unit   results.Unit    `json:"unit"`
+	Value  *results.Figure `json:"value"` // nil where it is not known
 }
 
 // FigureResult is what was expected of a figure and what it came to.
@@ -53,18 +79,38 @@ type FigureResult struct {
 	Opposite string            `json:"opposite,omitempty"`
 	Total    bool              `json:"total,omitempty"` // it is about the sum of the rounds
 	Outcome  Outcome           `json:"outcome"`
+
+	// Judged is "interval" if that is to keep the limit, by its worse end, or "median";
+	// "" is each round, or their sum.
+	Judged   string    `json:"judged,omitempty"`
+	Interval *Interval `json:"interval,omitempty"` // if Judged, and any round is known
+	Best     []string  `json:"best,omitempty"`     // who was the best of each round, where one was looked for; "" where it is not known
+}
+
+// Interval is the median of a figure's rounds and between what the true one lies.
+type Interval struct {
+	Median results.Figure `json:"median"`
+	Low    results.Figure `json:"low"`
+	High   results.Figure `json:"high"`
+	Rounds int            `json:"rounds"` // that are known
+	// Confidence is 0 if there are too few rounds for any: then Low and High are the
+	// smallest and the largest.
+	Confidence float64 `json:"confidence"`
 }
 
 // Outcome is what the values of a figure say of what was expected.
 type Outcome string
 
 // The outcomes. Partly is between what was expected and its opposite; Unclear are
-// rounds that disagree, and figures that could not be had.
+// rounds that disagree, and figures that could not be had. Missed is what an interval or a
+// median does not show to keep its limit; Reported is what has none.
 const (
 	Held         Outcome = "held"
 	Contradicted Outcome = "contradicted"
 	Partly       Outcome = "partly"
 	Unclear      Outcome = "unclear"
+	Missed       Outcome = "missed"
+	Reported     Outcome = "reported"
 )
 
 // Verdict is what became of a claim.

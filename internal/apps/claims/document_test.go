@@ -49,9 +49,32 @@ func tested() *Document {
 				Name: "9", Says: "It is false", Verdict: Refuted, Runs: []RunResult{{Name: "a", Command: "lockbench"}},
 				Figures: []FigureResult{{What: "share", Figure: "a.utilisation - b.utilisation", Unit: results.Percent, Values: values(-5, -5), Is: "> 3", Opposite: "<= 0", Outcome: Contradicted}},
 			},
+			{
+				Name: "peers", Says: "Mine is the fastest", About: "The others stand at their defaults.", Verdict: Qualified,
+				Runs: []RunResult{{
+					Name: "all", Command: "lockbench --strategy mine,a,b  # 20 processes in one --session, merged",
+					Shown: &Shown{Runs: 24, LeftOut: 2, Hurried: 1, Strategies: []ShownStrategy{
+						{Name: "mine", Figures: []ShownFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 812}}, {Metric: "gap", Unit: results.Nanoseconds}}},
+						{Name: "a", Figures: []ShownFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 640}}, {Metric: "gap", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e5, AtLeast: true}}}},
+					}},
+				}},
+				Figures: []FigureResult{
+					judged("speed ÷ best", byInterval, ">= 1.2", Missed, values(1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9), "a", "a", "b", "b", "b", "b", "a", "b"),
+					judged("speed ÷ best, the middle", byMedian, ">= 1.2", Held, append(values(1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8), nil), "a", "a", "a", "a", "a", "a", "a", ""),
+					judged("wait", byInterval, "<= 3", Missed, append(values(1, 1, 1, 1, 1, 1), &results.Figure{Value: 2, AtLeast: true})),
+					judged("turns", byInterval, "", Reported, values(3, 4)),
+					judged("nothing", byInterval, "> 1", Unclear, []*results.Figure{nil, nil}),
+				},
+			},
 		},
+		Libraries:   []string{"example.org/a v1.2.3", "example.org/b v0.1.0"},
 		Interrupted: true,
 	}
+}
+
+// judged is a figure of an interval or median; best is who was that, round by round.
+func judged(what, by, is string, outcome Outcome, values []*results.Figure, best ...string) FigureResult {
+	return FigureResult{What: what, Figure: "a.x", Is: is, Judged: by, Outcome: outcome, Values: values, Interval: newInterval(values), Best: best}
 }
 
 func TestClaimsAreWritten(t *testing.T) {

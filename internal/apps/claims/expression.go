@@ -13,9 +13,11 @@ import (
 //
 //	many.commands_per_acq / few.commands_per_acq
 //	both[spin].handoff_p50 - both[pubsub].handoff_p50
+//	all[mine].acq_per_s / best(all[redislock, redsync, spin].acq_per_s)
 //
 // What stands in brackets is which one of a run's strategies and points is meant,
-// by the name it has in the report, where there are several.
+// by the name it has in the report, where there are several. best is the best of
+// several in the same round, see bestOf.
 type expression struct {
 	Text     string
 	operands []operand
@@ -24,8 +26,9 @@ type expression struct {
 }
 
 type operand struct {
-	run, title string
-	metric     results.Metric
+	run    string
+	titles []string // one, or those of which the best is meant
+	metric results.Metric
 }
 
 // parseExpression reads one and names every fault.
@@ -59,6 +62,9 @@ func parseExpression(text string) (expression, error) {
 		if other := e.operands[1].metric.Unit; other != e.unit {
 			return e, fmt.Errorf("%q: %s and %s have different units", e.Text, e.operands[0].metric.Name, e.operands[1].metric.Name)
 		}
+		if e.operands[0].best() && e.operands[1].best() {
+			return e, fmt.Errorf("%q looks for the best twice", e.Text)
+		}
 		if e.divided {
 			e.unit = results.Number
 		}
@@ -67,17 +73,39 @@ func parseExpression(text string) (expression, error) {
 }
 
 func parseOperand(text string) (operand, error) {
+	inside, best := strings.CutPrefix(text, "best(")
+	if best {
+		var closed bool
+		if inside, closed = strings.CutSuffix(inside, ")"); !closed {
+			return operand{}, fmt.Errorf("%q: the ( is not closed", text)
+		}
+	}
+	o, err := parseFigure(inside)
+	if err != nil || !best {
+		return o, err
+	}
+	o.titles = strings.Split(o.titles[0], ", ")
+	switch {
+	case len(o.titles) < 2:
+		return o, fmt.Errorf("%q is not of the form best(RUN[STRATEGY, STRATEGY].METRIC)", text)
+	case o.metric.Better == results.Neither:
+		return o, fmt.Errorf("%q: no %s is better than another", text, o.metric.Name)
+	}
+	return o, nil
+}
+
+func parseFigure(text string) (operand, error) {
 	at := strings.LastIndex(text, ".")
 	if at <= 0 {
 		return operand{}, fmt.Errorf("%q is not of the form RUN.METRIC or RUN[STRATEGY].METRIC", text)
 	}
-	o := operand{run: text[:at]}
+	o := operand{run: text[:at], titles: []string{""}}
 	if before, inside, there := strings.Cut(o.run, "["); there {
 		title, closed := strings.CutSuffix(inside, "]")
 		if !closed || title == "" {
 			return operand{}, fmt.Errorf("%q is not of the form RUN[STRATEGY].METRIC", text)
 		}
-		o.run, o.title = before, title
+		o.run, o.titles = before, []string{title}
 	}
 	metric, known := results.FindMetric(text[at+1:])
 	if !known {

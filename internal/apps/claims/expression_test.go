@@ -51,6 +51,8 @@ func TestExpressionsTellTheirUnit(t *testing.T) {
 		"a[spin clients=10].utilisation":             results.Percent,
 		"a[x].wait_p50 - a[y].wait_p99":              results.Nanoseconds,
 		"a[x].redis_cpu_per_acq / b.wait_p50":        results.Number,
+		"best(a[x, y].redis_cpu_per_acq)":            results.Nanoseconds,
+		"a[x].acq_per_s / best(a[y, z].acq_per_s)":   results.Number,
 		"a[x].commands_per_acq / b.attempts_per_acq": results.Number,
 	} {
 		if e, err := parseExpression(text); err != nil || e.unit != want {
@@ -71,6 +73,12 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		"a.wait_p50 / b.wait_p50 - c.wait_p50": "more than two figures",
 		"a.wait_p50 / b.acq_per_s":             "different units",
 		"a.nonsense_x / b.more_nonsense":       "more_nonsense",
+		"best(a[x, y].wait_p50":                "the ( is not closed",
+		"best(a[x,y].wait_p50)":                "not of the form best(RUN[STRATEGY, STRATEGY].METRIC)",
+		"best(a.wait_p50)":                     "not of the form best(RUN[STRATEGY, STRATEGY].METRIC)",
+		"best(a[x, y].hold_mean)":              "no hold_mean is better than another",
+		"best(a[x, y].wait_p5)":                `did you mean "wait_p50"?`,
+		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "looks for the best twice",
 	} {
 		if _, err := parseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -3,6 +3,7 @@ package claims
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -90,6 +91,8 @@ func (p *parser) top(n *yaml.Node) {
 		"expect":    p.expectations,
 		"qualified": p.word(&c.Qualified),
 		"tests":     p.tests,
+		"about":     p.word(&c.About),
+		"shows":     p.shows,
 	})
 	if c.Says == "" {
 		p.fault(n.Line, "it does not say what is claimed (says)")
@@ -102,20 +105,16 @@ func (p *parser) top(n *yaml.Node) {
 	}
 	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
-			if _, there := c.run(o.run); !there {
+			if !c.has(o.run) {
 				p.fault(e.line, "%s: there is no run %q", e.Figure.Text, o.run)
 			}
 		}
 	}
 }
 
-func (c Claim) run(name string) (Run, bool) {
-	for _, r := range c.Runs {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Run{}, false
+// has says whether the claim has a run of that name.
+func (c Claim) has(run string) bool {
+	return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Name == run })
 }
 
 func (p *parser) runs(n *yaml.Node) {
@@ -125,25 +124,52 @@ func (p *parser) runs(n *yaml.Node) {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		run := Run{Name: n.Content[i].Value, line: n.Content[i+1].Line}
-		if _, twice := p.claim.run(run.Name); twice {
+		if p.claim.has(run.Name) {
 			p.fault(n.Content[i].Line, "there are two runs %q", run.Name)
 			continue
 		}
 		if strings.ContainsAny(run.Name, "[]. ") {
 			p.fault(n.Content[i].Line, "a run's name %q is to have no brackets, dots and blanks", run.Name)
 		}
-		p.word(&run.Line)(n.Content[i+1])
+		p.run(n.Content[i+1], &run)
 		if strings.ContainsAny(run.Line, `'"\`) {
 			p.fault(run.line, "a command line here needs no quotes")
 		}
 		for _, word := range strings.Fields(run.Line) {
 			flag, _, _ := strings.Cut(word, "=")
 			switch flag {
-			case "--runs", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u":
+			case "--runs", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u", "--session", "--start-at":
 				p.fault(run.line, "%s is not for the claim to say", flag)
 			}
 		}
 		p.claim.Runs = append(p.claim.Runs, run)
+	}
+}
+
+// run takes a command line, or the lines that have one and say how it is carried out.
+func (p *parser) run(n *yaml.Node, into *Run) {
+	if n.Kind != yaml.MappingNode {
+		p.word(&into.Line)(n)
+		return
+	}
+	p.lines(n, map[string]func(*yaml.Node){"line": p.word(&into.Line), "generators": p.whole(&into.Generators)})
+	if into.Line == "" {
+		p.fault(n.Line, "run %s has no line", into.Name)
+	}
+	if into.Generators == 1 {
+		p.fault(n.Line, "generators are at least 2")
+	}
+}
+
+// shows takes the names of metrics.
+func (p *parser) shows(n *yaml.Node) {
+	for _, item := range p.items(n, "shows is a list of metrics") {
+		metric, known := results.FindMetric(item.Value)
+		if !known {
+			p.fault(item.Line, "no metric %q", item.Value)
+			continue
+		}
+		p.claim.Shows = append(p.claim.Shows, metric)
 	}
 }
 
@@ -177,11 +203,12 @@ func (p *parser) expectations(n *yaml.Node) {
 
 func (p *parser) expectation(n *yaml.Node) {
 	e := expectation{line: n.Line}
-	var figure, is, opposite, total string
+	var figure, is, opposite, total, by string
 	p.lines(n, map[string]func(*yaml.Node){
 		"what": p.word(&e.What), "figure": p.word(&figure), "is": p.word(&is), "opposite": p.word(&opposite), "total": p.word(&total),
+		"by": p.word(&by),
 	})
-	if e.What == "" || figure == "" || is == "" {
+	if e.What == "" || figure == "" || is == "" && by == "" {
 		p.fault(n.Line, "an expectation needs what, figure and is")
 		return
 	}
@@ -194,8 +221,10 @@ func (p *parser) expectation(n *yaml.Node) {
 		p.fault(n.Line, "figure: %w", err)
 		return
 	}
-	if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
-		p.fault(n.Line, "is: %w", err)
+	if is != "" {
+		if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
+			p.fault(n.Line, "is: %w", err)
+		}
 	}
 	if opposite != "" {
 		limit, err := results.ParseLimit(opposite, e.Figure.unit)
@@ -203,6 +232,11 @@ func (p *parser) expectation(n *yaml.Node) {
 			p.fault(n.Line, "opposite: %w", err)
 		}
 		e.Opposite = &limit
+	}
+	if e.By = by; by != "" {
+		if err := e.wrongBy(); err != nil {
+			p.fault(n.Line, "%w", err)
+		}
 	}
 	p.claim.expect = append(p.claim.expect, e)
 }

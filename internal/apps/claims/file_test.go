@@ -65,6 +65,12 @@ expect:
     is: around 10
     total: perhaps
   - words
+  - {what: odd, figure: one.acq_per_s, is: "> 1", by: rounds}
+  - {what: both, figure: one.acq_per_s, is: "> 1", by: median, opposite: "< 1"}
+  - {what: equal, figure: one.acq_per_s, is: "== 1", by: interval}
+  - {what: which, figure: "one.acq_per_s / best(one[a, b].acq_per_z)", by: interval}
+shows: [acq_per_s, colour]
+about: []
 `))
 	if err == nil {
 		t.Fatal("it was read")
@@ -83,13 +89,19 @@ expect:
 		`bad.yaml:14: is: "around 10" has no operator (=== <= >= == != < >)`,
 		`bad.yaml:14: total is true or false, not "perhaps"`,
 		`bad.yaml:18: an expectation is lines of what, figure, is and opposite`,
+		`bad.yaml:19: by is interval or median, not "rounds"`,
+		`bad.yaml:20: by median goes with neither opposite nor total`,
+		`bad.yaml:21: by interval takes <, <=, > or >=, not "== 1"`,
+		`bad.yaml:22: figure: "one[a, b].acq_per_z": no metric "acq_per_z", did you mean "acq_per_s"?`,
+		`bad.yaml:23: no metric "colour"`,
+		`bad.yaml:24: there is to be a text`,
 		`bad.yaml:1: it does not say what is claimed (says)`,
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("it does not say %s", want)
 		}
 	}
-	if len(lines) != 13 {
+	if len(lines) != 19 {
 		t.Errorf("%d faults:\n%v", len(lines), err)
 	}
 	for _, text := range []string{"", "- a list", "says: x\n  y: z"} {
@@ -134,6 +146,29 @@ func TestTheClaimsThatComeWithLockbench(t *testing.T) {
 			if e.Opposite != nil && keeps(e.Is, e.Opposite.Value) && keeps(*e.Opposite, e.Is.Value) {
 				t.Errorf("%s: %s can be both %s and %s", c.File, e.What, e.Is.Text, e.Opposite.Text)
 			}
+		}
+	}
+}
+
+func TestARunOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(sound, "one: --strategy spin --clients 2", "one: {line: --strategy spin --clients 2, generators: 20}", 1)
+	c, err := Parse("mine.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Runs[0]; r.Generators != 20 || c.Command(r) != "lockbench --strategy spin --clients 2 --runs 2 --no-floors  # 20 processes in one --session, merged" {
+		t.Errorf("%+v: %s", r, c.Command(r))
+	}
+	for wrong, want := range map[string]string{
+		"one: {line: --strategy spin, generators: 1}":   "mine.yaml:6: generators are at least 2",
+		"one: {line: --strategy spin, generators: few}": `mine.yaml:6: "few" is not a whole number`,
+		"one: {generators: 2}":                          "mine.yaml:6: run one has no line",
+		"one: {line: --strategy spin, processes: 2}":    `mine.yaml:6: there is no "processes"`,
+		"one: --strategy spin --session mine":           "mine.yaml:6: --session is not for the claim to say",
+	} {
+		if _, err := Parse("mine.yaml", []byte(strings.Replace(sound, "one: --strategy spin --clients 2", wrong, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", wrong, err, want)
 		}
 	}
 }

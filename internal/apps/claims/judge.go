@@ -10,22 +10,15 @@ import (
 
 // judge gives the verdict on a claim by what its runs came to.
 func (c Claim) judge(runs map[string]*measured) Result {
-	judged := Result{Name: c.Name(), Says: c.Says, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
+	judged := Result{Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
 	for _, run := range c.Runs {
 		why, invalid := c.wrong(run, runs[run.Name])
 		judged.Why = append(judged.Why, why...)
-		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: "lockbench " + strings.Join(c.Words(run), " "), Invalid: invalid})
+		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: c.shown(runs[run.Name])})
 	}
 	var outcomes []Outcome
 	for _, e := range c.expect {
-		values := make([]*results.Figure, c.Rounds)
-		for i := range values {
-			values[i] = e.Figure.in(func(o operand) *results.Figure { return o.of(runs[o.run], i+1) })
-		}
-		f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: values, Is: e.Is.Text, Total: e.Total, Outcome: e.settle(values)}
-		if e.Opposite != nil {
-			f.Opposite = e.Opposite.Text
-		}
+		f := c.figure(e, runs)
 		outcomes = append(outcomes, f.Outcome)
 		judged.Figures = append(judged.Figures, f)
 	}
@@ -37,6 +30,34 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		judged.Qualified = c.Qualified
 	}
 	return judged
+}
+
+// figure is what became of what was expected.
+func (c Claim) figure(e expectation, runs map[string]*measured) FigureResult {
+	f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: make([]*results.Figure, c.Rounds), Is: e.Is.Text, Total: e.Total}
+	if slices.ContainsFunc(e.Figure.operands, operand.best) {
+		f.Best = make([]string, c.Rounds)
+	}
+	for i := range f.Values {
+		whose := ""
+		f.Values[i] = e.Figure.in(func(o operand) *results.Figure {
+			value, best := o.look(runs[o.run], i+1)
+			whose += best
+			return value
+		})
+		if f.Best != nil && f.Values[i] != nil {
+			f.Best[i] = whose
+		}
+	}
+	if e.Opposite != nil {
+		f.Opposite = e.Opposite.Text
+	}
+	if e.By != "" {
+		e.settleTogether(&f)
+	} else {
+		f.Outcome = e.settle(f.Values)
+	}
+	return f
 }
 
 // wrong is why nothing can be concluded from a run, as far as this claim looks at it,
@@ -75,17 +96,21 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// used are the titles in a run's report that the claim looks at, and whether one of
-// them is missing in some round.
+// used are the titles in a run's report of which the claim looks at every round, and
+// whether one that it looks at is missing in some.
 func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
 	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
 			if o.run != run.Name {
 				continue
 			}
-			found, err := o.titled(m.titles())
-			titles = append(titles, found)
-			missing = missing || err != nil || len(m.runs(found)) < c.Rounds
+			for _, title := range o.titles {
+				found, err := o.titled(title, m.titles())
+				missing = missing || err != nil || len(m.runs(found)) < c.Rounds
+				if e.By == "" {
+					titles = append(titles, found)
+				}
+			}
 		}
 	}
 	return titles, missing
@@ -115,14 +140,15 @@ func (m *measured) runs(of string) []results.Run {
 	return all
 }
 
-// of is the operand's figure in a round.
-func (o operand) of(m *measured, round int) *results.Figure {
-	wanted, err := o.titled(m.titles())
+// of is the operand's figure in a round of one of its titles; nil of what cannot be
+// trusted.
+func (o operand) of(m *measured, title string, round int) *results.Figure {
+	wanted, err := o.titled(title, m.titles())
 	if err != nil {
 		return nil
 	}
 	for _, run := range m.runs(wanted) {
-		if run.Round == round {
+		if run.Round == round && run.Complete() {
 			return o.metric.Of(run)
 		}
 	}
@@ -131,21 +157,21 @@ func (o operand) of(m *measured, round int) *results.Figure {
 
 // titled finds which of a run's strategies and points is meant: the one of that
 // name, or whose name has all its words, or the only one.
-func (o operand) titled(all []string) (string, error) {
-	if slices.Contains(all, o.title) {
-		return o.title, nil
+func (o operand) titled(wanted string, all []string) (string, error) {
+	if slices.Contains(all, wanted) {
+		return wanted, nil
 	}
 	var fits []string
 	for _, t := range all {
 		words := strings.Fields(t)
-		if !slices.ContainsFunc(strings.Fields(o.title), func(w string) bool { return !slices.Contains(words, w) }) {
+		if !slices.ContainsFunc(strings.Fields(wanted), func(w string) bool { return !slices.Contains(words, w) }) {
 			fits = append(fits, t)
 		}
 	}
 	if len(fits) == 1 {
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), o.title, strings.Join(all, "; "))
+	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), wanted, strings.Join(all, "; "))
 }
 
 // title is what a run is called in the report.

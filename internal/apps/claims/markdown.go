@@ -1,42 +1,45 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // WriteMarkdown writes it as a page: an overview, then each claim with its figures and
 // commands.
 func WriteMarkdown(w io.Writer, d *Document) error {
 	p := &layout.Page{Markdown: true}
-	fmt.Fprintf(p, "# What is said of Redis locks, put to the test\n\n")
-	fmt.Fprintf(p, "Written by `lockbench claims -o markdown=docs/CLAIMS.md` on %s: %s.\n", d.Started.UTC().Format("2006-01-02"), p.Text(results.Setup(d.Tool, d.Environment, d.Redis)))
-	fmt.Fprintf(p, "%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
+	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "What is said of Redis locks, put to the test")))
+	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n- %s %s, %s\n- Machine: %s\n- Redis: %s\n",
+		d.Tool.Name, d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
+	for _, text := range d.method() {
+		p.Remark("", text)
+	}
+	fmt.Fprintf(p, "\n%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
 	for _, c := range d.Claims {
 		fmt.Fprintf(p, "| [%s](#claim-%s) | %s | %s |\n", c.Name, c.Name, p.Text(c.Says), c.Verdict)
 	}
 	for _, c := range d.Claims {
 		fmt.Fprintf(p, "\n<a id=\"claim-%s\"></a>\n\n## %s. %s\n\n**%s**\n", c.Name, c.Name, p.Text(c.Says), c.Verdict)
+		if c.About != "" {
+			p.Remark("", c.About)
+		}
 		for _, note := range c.notes() {
 			p.Remark("", note)
 		}
-		if len(c.Figures) > 0 {
-			fmt.Fprintf(p, "\n| figure | came to | is to be | |\n| --- | ---: | --- | --- |\n")
-		}
-		for _, f := range c.Figures {
-			cells := f.cells()
-			for i := range cells {
-				cells[i] = p.Text(cells[i])
-			}
-			fmt.Fprintf(p, "| %s |\n", strings.Join(cells, " | "))
-		}
+		writeFigures(p, c.Figures)
 		fmt.Fprintln(p)
 		for _, run := range c.Runs {
 			p.Command(run.Command)
+		}
+		for _, run := range c.Runs {
+			writeShown(p, run)
 		}
 		for i, test := range c.Tests {
 			if i == 0 {
@@ -49,4 +52,51 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 		return fmt.Errorf("write claims: %w", err)
 	}
 	return nil
+}
+
+// writeFigures writes a table of them, who was the best in a column of its own if that is
+// known of any.
+func writeFigures(p *layout.Page, all []FigureResult) {
+	if len(all) == 0 {
+		return
+	}
+	columns, head, rule := 4, "| figure | came to | is to be | |", "| --- | ---: | --- | --- |"
+	if slices.ContainsFunc(all, func(f FigureResult) bool { return f.Best != nil }) {
+		columns, head, rule = 5, head+" best (rounds) |", rule+" --- |"
+	}
+	fmt.Fprintf(p, "\n%s\n%s\n", head, rule)
+	for _, f := range all {
+		cells := f.cells()[:columns]
+		for i := range cells {
+			cells[i] = p.Text(cells[i])
+		}
+		fmt.Fprintf(p, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+// writeShown writes what a run came to beside what was expected of it.
+func writeShown(p *layout.Page, run RunResult) {
+	s := run.Shown
+	if s == nil || len(s.Strategies) == 0 {
+		return
+	}
+	fmt.Fprintf(p, "\n`%s`, medians of the rounds: %s", run.Name, words.Count(s.Runs, "run"))
+	if s.LeftOut > 0 {
+		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
+	}
+	if s.Hurried > 0 {
+		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.Hurried)
+	}
+	fmt.Fprint(p, "\n\n|  |")
+	for _, f := range s.Strategies[0].Figures {
+		fmt.Fprintf(p, " %s |", p.Text(f.Metric))
+	}
+	fmt.Fprintf(p, "\n| --- |%s\n", strings.Repeat(" ---: |", len(s.Strategies[0].Figures)))
+	for _, one := range s.Strategies {
+		fmt.Fprintf(p, "| `%s` |", one.Name)
+		for _, f := range one.Figures {
+			fmt.Fprintf(p, " %s |", f.Value.Text(f.Unit))
+		}
+		fmt.Fprintln(p)
+	}
 }

@@ -21,6 +21,9 @@ type Bench struct {
 	Redis lockbench.RedisOptions
 	// Run measures a plan; lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
+	// Together has so many processes carry a command line out on one Redis at the same
+	// time, and merges their reports.
+	Together func(ctx context.Context, words []string, processes int, redis lockbench.RedisOptions) (*results.Report, error)
 	// Say tells what is being done; may be nil.
 	Say func(format string, args ...any)
 
@@ -40,6 +43,9 @@ func (b *Bench) Check(all []Claim) error {
 	for _, c := range all {
 		for _, run := range c.Runs {
 			plan, err := b.Plan(c.Words(run))
+			if err == nil && run.Generators > 0 {
+				err = shareable(plan)
+			}
 			if err != nil {
 				for line := range strings.Lines(err.Error()) {
 					faults = append(faults, fmt.Errorf("%s:%d: %s: %s", c.File, run.line, run.Name, strings.TrimSpace(line)))
@@ -51,8 +57,10 @@ func (b *Bench) Check(all []Claim) error {
 					if o.run != run.Name {
 						continue
 					}
-					if _, err := o.titled(plan.Titles()); err != nil {
-						faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+					for _, title := range o.titles {
+						if _, err := o.titled(title, plan.Titles()); err != nil {
+							faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+						}
 					}
 				}
 			}
@@ -61,15 +69,24 @@ func (b *Bench) Check(all []Claim) error {
 	return errors.Join(faults...)
 }
 
+// shareable names what several processes cannot carry out together.
+func shareable(plan lockbench.Plan) error {
+	plan.Session, plan.Redis.Address = "together", "redis://localhost"
+	return plan.Validate()
+}
+
 // Expected is about how long the claims will take, runs that they share once.
 func (b *Bench) Expected(all []Claim) time.Duration {
 	var total time.Duration
 	seen := map[string]bool{}
 	for _, c := range all {
 		for _, run := range c.Runs {
-			words := c.Words(run)
-			if plan, err := b.Plan(words); err == nil && !seen[strings.Join(words, " ")] {
-				seen[strings.Join(words, " ")] = true
+			command := c.Command(run)
+			if plan, err := b.Plan(c.Words(run)); err == nil && !seen[command] {
+				seen[command] = true
+				if run.Generators > 0 { // their runs begin at fixed times
+					plan.Start = time.Now()
+				}
 				total += plan.Expected()
 			}
 		}
@@ -89,7 +106,7 @@ func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 		b.say("[%d/%d] %s: %s", i+1, len(all), c.Name(), c.Says)
 		reports := map[string]*measured{}
 		for _, run := range c.Runs {
-			reports[run.Name] = b.measure(ctx, c.Words(run))
+			reports[run.Name] = b.measure(ctx, c, run)
 			if document.Redis.Source == "" && reports[run.Name].report != nil {
 				document.Redis, document.Environment = reports[run.Name].report.Redis, reports[run.Name].report.Environment
 			}
@@ -113,28 +130,52 @@ func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 	return document, failure
 }
 
-func (b *Bench) measure(ctx context.Context, words []string) *measured {
-	line := strings.Join(words, " ")
+func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
+	line := c.Command(run)
 	if before, there := b.done[line]; there {
 		return before
 	}
-	m := b.once(ctx, words)
+	m := b.once(ctx, c.Words(run), run.Generators)
 	// What cannot be trusted is so because of the machine, whatever the figures are:
 	// a second attempt favours no verdict.
-	if m.invalid() && m.err == nil && ctx.Err() == nil {
+	if m.invalid() && m.err == nil && ctx.Err() == nil && c.strict(run) {
 		b.say("figures that cannot be trusted, once more: %s", line)
-		m = b.once(ctx, words)
+		m = b.once(ctx, c.Words(run), run.Generators)
+	}
+	if !c.strict(run) {
+		b.sayLeftOut(run, m)
 	}
 	b.done[line] = m
 	return m
 }
 
-func (b *Bench) once(ctx context.Context, words []string) *measured {
+// sayLeftOut tells why no figure is made of some of a run, which the document only counts.
+func (b *Bench) sayLeftOut(run Run, m *measured) {
+	if m.report == nil {
+		return
+	}
+	for _, r := range m.report.Runs {
+		if r.Valid() {
+			continue
+		}
+		more := ""
+		if others := len(r.Invalid) - 1; others > 0 { // of other processes, most often
+			more = fmt.Sprintf("; and %d reasons more", others)
+		}
+		b.say("left out, %s: %s in round %d: %s%s", run.Name, title(r.Strategy, r.Point), r.Round, r.Invalid[0], more)
+	}
+}
+
+func (b *Bench) once(ctx context.Context, words []string, generators int) *measured {
 	m := &measured{}
 	plan, err := b.Plan(words)
 	if err == nil {
 		plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
-		m.report, err = b.Run(ctx, plan)
+		if generators > 0 {
+			m.report, err = b.Together(ctx, words, generators, plan.Redis)
+		} else {
+			m.report, err = b.Run(ctx, plan)
+		}
 	}
 	m.err = err
 	return m

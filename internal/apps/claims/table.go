@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -16,9 +17,15 @@ import (
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	fmt.Fprintln(p, results.Setup(d.Tool, d.Environment, d.Redis))
+	for _, text := range d.method() {
+		fmt.Fprintln(p, strings.Join(layout.Wrap(text, layout.Width, ""), "\n"))
+	}
 	for _, c := range d.Claims {
 		says := strings.Join(layout.Wrap(c.Says, layout.Width-18, ""), "\n    ")
 		fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), says)
+		if c.About != "" {
+			p.Remark("", c.About)
+		}
 		for _, note := range c.notes() {
 			p.Remark("! ", note)
 		}
@@ -70,39 +77,58 @@ func (c Result) notes() []string {
 	return c.Why
 }
 
-// cells are what was expected of a figure and what became of it, as a row.
+// cells are what was expected of a figure, what became of it, and who was the best, as a
+// row.
 func (f FigureResult) cells() []string {
-	return []string{f.What, f.cameTo(), f.wanted(), string(f.Outcome)}
+	var best []string
+	for _, one := range f.winners() {
+		best = append(best, fmt.Sprintf("%s (%d)", one.name, one.rounds))
+	}
+	return []string{f.What, f.cameTo(), f.wanted(), string(f.Outcome), strings.Join(best, ", ")}
 }
 
 // cameTo is the median of the rounds with their range, or their sum, and in how many
 // it is not known.
 func (f FigureResult) cameTo() string {
-	var known []results.Figure
-	for _, v := range f.Values {
-		if v != nil {
-			known = append(known, *v)
-		}
+	if f.Judged != "" {
+		return f.within()
 	}
-	if len(known) == 0 {
+	all := known(f.Values)
+	if len(all) == 0 {
 		return results.NotKnown
 	}
 	missing := ""
-	if n := len(f.Values) - len(known); n > 0 {
+	if n := len(f.Values) - len(all); n > 0 {
 		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
 	}
 	if f.Total {
 		var sum results.Figure
-		for _, v := range known {
+		for _, v := range all {
 			sum.Value, sum.AtLeast = sum.Value+v.Value, sum.AtLeast || v.AtLeast
 		}
 		return f.text(sum) + " in all" + missing
 	}
-	least, most := f.text(slices.MinFunc(known, byValue)), f.text(slices.MaxFunc(known, byValue))
+	least, most := f.text(slices.MinFunc(all, byValue)), f.text(slices.MaxFunc(all, byValue))
 	if least == most {
 		return least + missing
 	}
-	return fmt.Sprintf("%s (%s … %s)%s", f.text(*results.MedianFigure(known)), least, most, missing)
+	return fmt.Sprintf("%s (%s … %s)%s", f.text(*results.MedianFigure(all)), least, most, missing)
+}
+
+// within is the median with its interval, and of how many rounds.
+func (f FigureResult) within() string {
+	i := f.Interval
+	if i == nil {
+		return results.NotKnown
+	}
+	rounds := words.Count(i.Rounds, "round")
+	if i.Rounds < len(f.Values) {
+		rounds = fmt.Sprintf("%d of %d rounds", i.Rounds, len(f.Values))
+	}
+	if i.Confidence == 0 {
+		rounds += ", too few for an interval"
+	}
+	return fmt.Sprintf("%s (%s … %s), %s", f.text(i.Median), f.text(i.Low), f.text(i.High), rounds)
 }
 
 func (f FigureResult) text(v results.Figure) string {
@@ -114,10 +140,15 @@ func (f FigureResult) text(v results.Figure) string {
 }
 
 func (f FigureResult) wanted() string {
-	if f.Opposite == "" {
-		return f.Is
+	switch {
+	case f.Is == "":
+		return results.NotKnown
+	case f.Judged == byMedian:
+		return "median " + f.Is
+	case f.Opposite != "":
+		return f.Is + ", not " + f.Opposite
 	}
-	return f.Is + ", not " + f.Opposite
+	return f.Is
 }
 
 func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }

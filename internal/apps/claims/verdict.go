@@ -1,6 +1,10 @@
 package claims
 
-import "github.com/lockbench/lockbench/results"
+import (
+	"slices"
+
+	"github.com/lockbench/lockbench/results"
+)
 
 // settle says what the values of an expectation's rounds come to.
 //
@@ -65,19 +69,20 @@ func sum(values []*results.Figure) *results.Figure {
 }
 
 // conclude makes a verdict of the outcomes: all held is confirmed, all
-// contradicted refuted, one that is unclear makes it inconclusive, and
-// everything else is a qualification.
+// contradicted or missed refuted, one that is unclear makes it inconclusive, and
+// everything else is a qualification. What is only reported does not count.
 func conclude(outcomes []Outcome) Verdict {
 	count := map[Outcome]int{}
 	for _, o := range outcomes {
 		count[o]++
 	}
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o == Reported })
 	switch {
 	case len(outcomes) == 0, count[Unclear] > 0:
 		return Inconclusive
 	case count[Held] == len(outcomes):
 		return Confirmed
-	case count[Contradicted] == len(outcomes):
+	case count[Contradicted]+count[Missed] == len(outcomes):
 		return Refuted
 	default:
 		return Qualified

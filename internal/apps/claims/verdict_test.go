@@ -75,6 +75,10 @@ func TestVerdicts(t *testing.T) {
 		{[]Outcome{Held, Partly}, Qualified},
 		{[]Outcome{Contradicted, Partly}, Qualified},
 		{[]Outcome{Held, Unclear}, Inconclusive},
+		{[]Outcome{Missed, Contradicted}, Refuted},
+		{[]Outcome{Held, Missed}, Qualified},
+		{[]Outcome{Held, Reported}, Confirmed},
+		{[]Outcome{Reported}, Inconclusive},
 		{[]Outcome{Contradicted, Unclear}, Inconclusive},
 	} {
 		if got := conclude(test.outcomes); got != test.want {

@@ -48,6 +48,7 @@ func Strategy() strategies.Strategy {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Library:  "github.com/bsm/redislock",
 		Limits: []strategies.Limit{
 			strategies.ByRedisClock(),
 			{Check: "slow answer", Because: "it does not look whether the lease had run out when the answer came"},

@@ -53,6 +53,7 @@ func Strategy() strategies.Strategy {
 		Capacity: 1,
 		Nodes:    1,
 		BlackBox: true,
+		Library:  "github.com/go-redsync/redsync/v4",
 		Limits:   []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},

@@ -49,6 +49,7 @@ func Strategy() strategies.Strategy {
 		Nodes:       1,
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
+		Library:     "github.com/redis/rueidis",
 		Limits: []strategies.Limit{
 			strategies.ByRedisClock(),
 			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},

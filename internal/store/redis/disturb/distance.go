@@ -1,38 +1,12 @@
 package disturb
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2/toxics"
 
 	"github.com/lockbench/lockbench/internal/pause"
 )
-
-// Distance makes a server seem far away: a proxy through which whatever is sent takes
-// longer, in each direction and from the first connection on. What is sent together
-// arrives together, so only latency is added.
-type Distance struct {
-	network *network
-	addr    string
-}
-
-// NewDistance puts that much before the server at an address. The caller closes it.
-func NewDistance(addr string, oneWay time.Duration) (*Distance, error) {
-	n := newNetwork()
-	n.toxics = []toxic{{name: "distance ", kind: distant, attributes: map[string]any{"one_way_ns": oneWay.Nanoseconds()}}}
-	proxy, err := n.proxy(route{0, addr})
-	if err != nil {
-		return nil, fmt.Errorf("put a distance before %s: %w", addr, err)
-	}
-	return &Distance{n, proxy.Listen}, nil
-}
-
-// Addr is where to dial instead of the server.
-func (d *Distance) Addr() string { return d.addr }
-
-// Close ends the proxy with whatever still goes through it.
-func (d *Distance) Close() { d.network.close() }
 
 // distance is a toxic that keeps each piece for a time. Toxiproxy's own latency has it of
 // the time package, which makes up to two milliseconds of one.
@@ -41,6 +15,9 @@ type distance struct {
 }
 
 const distant = "lockbench-distance"
+
+// coarse is what the time package may be late by: the end of a sleep is left to others.
+const coarse = 5 * time.Millisecond
 
 // travellers sleep for all proxies; their descriptors are kept for the next ones.
 var travellers pause.Sleepers
@@ -61,7 +38,12 @@ func (d *distance) Pipe(stub *toxics.ToxicStub) {
 				stub.Close()
 				return
 			}
-			travellers.Sleep(nil, time.Duration(d.OneWayNS)-time.Since(piece.Timestamp))
+			end := piece.Timestamp.Add(time.Duration(d.OneWayNS))
+			if left := time.Until(end); left > coarse && !pause.Plain(stub.Interrupt, left-coarse) {
+				stub.Output <- piece
+				return
+			}
+			travellers.Sleep(nil, time.Until(end))
 			stub.Output <- piece
 		}
 	}

@@ -2,26 +2,29 @@ package disturb_test
 
 import (
 	"io"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/redistest"
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Every trip takes the distance twice, and trips do not wait for each other.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100
-	far, err := disturb.NewDistance(redistest.Start(t).Addr, oneWay)
+	server := redistest.Start(t)
+	fault, injector, dial := detour(t, "latency:at=0s,delay=20ms")
+	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer far.Close()
-	client := redis.NewClient(&redis.Options{Addr: far.Addr(), PoolSize: 1, ReadTimeout: time.Minute})
+	if err := blow.Hit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: dial, PoolSize: 1, ReadTimeout: time.Minute})
 	defer client.Close()
 	for range 3 {
 		begin := time.Now()
@@ -33,7 +36,7 @@ func TestDistance(t *testing.T) {
 			t.Errorf("a PING took %v, and the way alone is %v", took, 2*oneWay)
 		}
 	}
-	conn, err := net.Dial("tcp", far.Addr())
+	conn, err := dial(t.Context(), "tcp", server.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

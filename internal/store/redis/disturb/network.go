@@ -193,6 +193,9 @@ func (n *network) prepare(f workloads.Fault) (store.Blow, error) {
 	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
 	case workloads.Latency:
+		if f.Jitter == 0 {
+			return n.blow(distant, f.Instances, map[string]any{"one_way_ns": time.Duration(f.Delay).Nanoseconds()}, store.NoOutage), nil
+		}
 		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
 	case workloads.Bandwidth:
 		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, store.NoOutage), nil

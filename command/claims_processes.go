@@ -1,0 +1,70 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/merge"
+)
+
+// getReady is how long so many processes have to start and to connect before they begin
+// together.
+func getReady(processes int) time.Duration {
+	return 3*time.Second + time.Duration(processes)*200*time.Millisecond
+}
+
+// inProcesses has so many processes of this program carry a command line out on one Redis
+// at the same time, each with a seed of its own, and merges their reports.
+func inProcesses(ctx context.Context, words []string, processes int, options lockbench.RedisOptions) (report *results.Report, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "lockbench-together-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the reports: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	redis, err := lockbench.OpenRedis(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, redis.Close(context.WithoutCancel(ctx))) }()
+
+	now := time.Now()
+	common := slices.Concat(words, []string{
+		"--session", "together" + strconv.FormatInt(now.UnixNano(), 36), "--start-at", now.Add(getReady(processes)).Format(time.RFC3339Nano),
+	})
+	files, faults := make([]merge.File, processes), make([]error, processes)
+	var all sync.WaitGroup
+	for i := range processes {
+		one := child{
+			program: program, flags: slices.Concat(common, []string{"--seed", strconv.Itoa(i + 1)}), redis: redis.Options(),
+			report: filepath.Join(folder, strconv.Itoa(i+1)+".json"), alone: true,
+		}
+		all.Go(func() {
+			files[i].Name = fmt.Sprintf("process %d", i+1)
+			if files[i].Report, faults[i] = one.run(ctx); faults[i] != nil {
+				faults[i] = fmt.Errorf("%s: %w", files[i].Name, faults[i])
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if report, err = merge.Merge(files); err != nil {
+		return nil, fmt.Errorf("merge the processes' reports: %w", err)
+	}
+	report.Redis = redis.Describe() // to them it was an address
+	return report, nil
+}

@@ -1,0 +1,30 @@
+package claims
+
+// shown is what the claim says to show of a run; nil of one that has no report, or if it
+// says nothing.
+func (c Claim) shown(m *measured) *Shown {
+	if len(c.Shows) == 0 || m == nil || m.report == nil {
+		return nil
+	}
+	s := &Shown{Runs: len(m.report.Runs), Strategies: []ShownStrategy{}}
+	for _, run := range m.report.Runs {
+		if !run.Complete() {
+			s.LeftOut++
+		}
+		if run.Hurried() {
+			s.Hurried++
+		}
+	}
+	for _, summary := range m.report.Summaries() {
+		one := ShownStrategy{Name: summary.Title()}
+		for _, metric := range c.Shows {
+			f := ShownFigure{Metric: metric.Name, Unit: metric.Unit}
+			if !summary.Suspect {
+				f.Value = summary.Figure(metric)
+			}
+			one.Figures = append(one.Figures, f)
+		}
+		s.Strategies = append(s.Strategies, one)
+	}
+	return s
+}
