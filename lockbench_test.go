@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,13 +15,14 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // as RedisOptions says
+	servers.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))

@@ -26,7 +26,7 @@ import (
 // the end of ctx. After the second Main returns at once, while its goroutines still
 // run: the caller is to end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	quiet()
+	servers.Quiet()
 	a := &app{args: append([]string{}, args...), stdin: stdin, stdout: stdout, stderr: &locked{to: stderr}}
 	return a.interruptible(ctx, a.execute)
 }

@@ -31,6 +31,7 @@ func Start(t testing.TB, args ...string) *Server {
 // StartWith is Start with more in the server's environment, such as NAME=value.
 func StartWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
+	servers.Quiet()
 	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env}, args...)
 	if err != nil {
 		t.Fatalf("this test needs a Redis: %v", err)

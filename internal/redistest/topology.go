@@ -22,6 +22,7 @@ type Topology struct {
 // the test ends. A cluster takes two seconds to serve: share it among subtests.
 func StartTopology(t testing.TB, topology string) *Topology {
 	t.Helper()
+	servers.Quiet()
 	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: topology, RunID: "test"})
 	if err != nil {
 		t.Fatalf("this test needs Redis in the topology %s: %v", topology, err)

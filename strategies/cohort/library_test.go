@@ -110,7 +110,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	if _, err := cohort.Open(goredis.Config{}, cohort.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "it needs 1 Redis nodes") || !strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
+		!strings.Contains(err.Error(), "it needs 1 nodes") || !strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
 		t.Errorf("Open said: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		change func(*redlock.Options)
 		want   string
 	}{
-		"two nodes":      {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 Redis nodes"},
+		"two nodes":      {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 nodes"},
 		"all is drift":   {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
 		"never so valid": {goredis.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
 	} {

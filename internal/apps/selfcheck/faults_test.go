@@ -23,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	servers.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))

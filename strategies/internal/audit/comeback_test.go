@@ -35,15 +35,16 @@ func TestManyComeBackInOrder(t *testing.T) {
 				for range processes {
 					lockers = append(lockers, open(t, name, server.Addr, nil, time.Hour))
 				}
-				// A process's batches are apart, so that it knows in which order they came.
+				// A batch comes when the one before it waits, so that its process knows the order.
 				for b := range batches {
 					var asking sync.WaitGroup
 					for p, locker := range lockers {
 						for range batch {
 							asking.Add(1)
 							all.Go(func() {
-								asking.Done()
+								ctx := &awaited{Context: ctx, begun: asking.Done}
 								lease, err := locker.Acquire(ctx, "key")
+								_ = ctx.Done() // where it has not waited
 								if err != nil {
 									t.Errorf("a waiter of process %d was told %v", p, err)
 									return
@@ -58,7 +59,6 @@ func TestManyComeBackInOrder(t *testing.T) {
 						}
 					}
 					asking.Wait()
-					time.Sleep(100 * time.Millisecond)
 				}
 				time.Sleep(200 * time.Millisecond)
 				if how == "subscriptions" {
@@ -83,6 +83,18 @@ func TestManyComeBackInOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// awaited is a context that tells when somebody begins to wait for its end.
+type awaited struct {
+	context.Context
+	once  sync.Once
+	begun func()
+}
+
+func (a *awaited) Done() <-chan struct{} {
+	a.once.Do(a.begun)
+	return a.Context.Done()
 }
 
 // runs tells a sequence shortly.

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // go-redis looks every second whether a dead server is back, and notices that
 // late that its pool has been closed.
 func TestMain(m *testing.M) {
-	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // its reaper is an image that not everybody can pull
+	Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

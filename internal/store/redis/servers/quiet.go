@@ -1,4 +1,4 @@
-package command
+package servers
 
 import (
 	"context"
@@ -9,10 +9,13 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// quiet keeps the libraries' own loggers off the terminal: what matters of it
+// Quiet keeps the libraries' own loggers off the terminal: what matters of it
 // comes back as errors. It also keeps testcontainers from starting its reaper, a
 // second container with an image of its own; sweeping does that work. All three are
-// settings of the process, which are a command's to make and no library's.
+// settings of the process, which a command or a test makes, before it opens anything, and
+// no library.
+func Quiet() { quiet() }
+
 var quiet = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	redis.SetLogger(silence{})
