@@ -162,6 +162,30 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 	}
 }
 
+// A program that measures compiles nothing that shows figures, and no locks but its own and
+// those that floors are measured with.
+func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	floors := []string{"strategies/noop", "strategies/local"}
+	for line := range strings.Lines(string(out)) {
+		dep := strings.TrimSpace(line)
+		pkg, ours := below(dep)
+		at := roomOf(pkg)
+		switch {
+		case !ours && (strings.Contains(dep, "tablewriter") || strings.Contains(dep, "gonum.org")):
+		case ours && slices.Contains([]string{"leaves", "apps", "command", "test kit"}, house[at].name):
+		case ours && house[at].name == "locks" && !slices.Contains(floors, pkg):
+		default:
+			continue
+		}
+		t.Errorf("importing lockbench compiles %s", dep)
+	}
+}
+
 const (
 	guardBegins = "    # The rule of imports, written by go test . -run Linter -update\n"
 	guardEnds   = "    # end of the rule of imports\n"

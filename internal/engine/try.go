@@ -113,9 +113,11 @@ func (r *run) firstRefusal(faults []error) error {
 func (r *run) missing(ctx context.Context, err error, unready bool) error {
 	code := r.Target.Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	unnamed := code == "" || r.Target.Unauthorised(code) && len(rights) == 0 // Redis names no command of a script
-	if first := r.instances[0].store; unnamed && first != nil {
-		rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())
+	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 { // of a script's commands Redis does not name the one
+		rights = nil
+		if first := r.instances[0].store; first != nil {
+			rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())
+		}
 	}
 	name := r.Strategy.Name()
 	switch {
