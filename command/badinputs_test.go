@@ -132,6 +132,8 @@ var badInputs = []struct {
 		{"lockbench trend h.jsonl h.jsonl", 104},
 		{"lockbench trend --last 0 h.jsonl", 104},
 		{"lockbench merge run.json -o merged.json", 104},
+		{"lockbench report run.json -o table=-", 104},
+		{"lockbench merge run.json run.json -o csv=merged.csv", 104},
 	}},
 	{"Other commands", []badInput{
 		{"lockbench ab true true", 104},

@@ -2,11 +2,13 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +87,9 @@ func destination(file, example string) error {
 		return fmt.Errorf("--output is needed: a file such as %s, or - for standard output", example)
 	case "-":
 		return nil
+	}
+	if format, rest, named := strings.Cut(file, "="); named && slices.Contains(append(reportFormats(nil).names(), "html"), format) {
+		return fmt.Errorf("--output is a file here and takes no format: write %s in place of %s, or ./%s if that is its name", cmp.Or(rest, "-"), file, file)
 	}
 	if err := writable(file); err != nil {
 		return fmt.Errorf("--output: %w", err)
