@@ -53,7 +53,7 @@ packages:
 	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) ./...
 
 queues: # simulations, which the race detector would make minutes
-	$(GO) test $(RAREGC) -vet=off ./internal/virtual ./results/compare ./results/trend ./strategies/handoff/internal/model
+	$(GO) test $(RAREGC) -vet=off ./internal/testkit/virtual ./results/compare ./results/trend ./strategies/handoff/internal/model
 
 unseen:
 	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2

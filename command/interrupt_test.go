@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/command"
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/gate"
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )

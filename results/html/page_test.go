@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/golden"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
 

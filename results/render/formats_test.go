@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/lockbench/lockbench/internal/golden"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )

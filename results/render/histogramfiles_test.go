@@ -12,7 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockbench/lockbench/internal/golden"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
-	"github.com/lockbench/lockbench/internal/golden"
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 	"github.com/lockbench/lockbench/workloads"

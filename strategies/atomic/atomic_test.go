@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/atomic"
 	"github.com/lockbench/lockbench/strategies/goredis"

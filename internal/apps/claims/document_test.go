@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/golden"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 

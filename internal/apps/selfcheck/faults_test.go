@@ -13,9 +13,9 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"

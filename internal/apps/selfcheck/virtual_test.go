@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/lockbench/lockbench/internal/virtual"
+	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/workloads"
 )
 

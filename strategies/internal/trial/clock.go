@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 //go:embed testdata/clock.c

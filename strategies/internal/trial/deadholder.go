@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 // DeadHolderCostsFewAttempts checks that a waiter parks until a dead holder's lock runs

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/redistest"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 // Who loses patience in a partition closes his connection, and does not read any more

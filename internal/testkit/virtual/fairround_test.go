@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/virtual"
+	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/workloads"
 )
 

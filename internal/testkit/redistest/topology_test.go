@@ -3,7 +3,7 @@ package redistest_test
 import (
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 func TestTopologyOutlivesAMinority(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/virtual"
+	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/workloads"
 )
 
