@@ -50,7 +50,9 @@ type RedisOptions struct {
 	// replicas, or some nodes of a cluster, which is found out.
 	// auto is a container if Docker works, else a local redis-server process. Containers
 	// are swept by lockbench: a program with TESTCONTAINERS_RYUK_DISABLED=true in its
-	// environment spares itself the one that testcontainers starts for that.
+	// environment spares itself the one that testcontainers starts for that. What go-redis
+	// and testcontainers log goes to standard error; redis.SetLogger and testcontainers'
+	// log.SetDefault change that.
 	Address string
 	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
 	// there must be at the addresses. "" is one node, or whatever is there.

@@ -265,7 +265,8 @@ func (r *run) probes() strategies.ProbeCounts {
 // leaves on purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
-		return key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":") || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
+		counter := r.Workload.Work == workloads.WorkCounter && (key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":"))
+		return counter || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
 			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
 		})
 	})

@@ -88,7 +88,7 @@ func (s *session) try(ctx context.Context) []error {
 	return faults
 }
 
-// limited is an store.ErrConfig that says one limit a line and no more.
+// limited is a store.ErrConfig that says one limit a line and no more.
 type limited struct{ error }
 
 func (l limited) Is(target error) bool { return target == store.ErrConfig }

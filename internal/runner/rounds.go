@@ -138,14 +138,20 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 			s.granted += run.Server.Whole.Acquisitions
 		}
 	}
-	switch {
-	case err == nil, ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		return nil
-	case errors.Is(err, engine.ErrServerGone) || s.server != nil && s.server.Ping(ctx) != nil:
-		if errors.Is(err, store.ErrUnreachable) {
-			return fmt.Errorf("during %s: %w", v.Name(), err)
+	}
+	lost := errors.Is(err, engine.ErrServerGone)
+	if !lost && s.server != nil {
+		if gone := s.server.Ping(ctx); gone != nil {
+			lost, err = true, fmt.Errorf("%w: %w", gone, err)
 		}
-		return fmt.Errorf("%w during %s: %w", store.ErrUnreachable, v.Name(), err)
+	}
+	if lost && !errors.Is(err, store.ErrUnreachable) {
+		err = fmt.Errorf("%w: %w", store.ErrUnreachable, err)
+	}
+	if lost {
+		return fmt.Errorf("during %s: %w", v.Name(), err)
 	}
 	if !errors.Is(err, engine.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 
 	"github.com/lockbench/lockbench/results"
@@ -38,8 +40,7 @@ type Store interface {
 	// Layout is what the options ask for, as far as they say it.
 	Layout(Options) Layout
 	// Open finds or starts the servers, and waits until they are whole. runID marks what
-	// belongs to this run. The error wraps
-	// ErrUnreachable or ErrConfig.
+	// belongs to this run. The error wraps ErrUnreachable or ErrConfig.
 	Open(ctx context.Context, runID string, o Options) (Server, error)
 }
 
@@ -95,4 +96,11 @@ type RoundTrips struct {
 type Injector interface {
 	Faults
 	Close()
+}
+
+// NewRunID is a RunID that is unlikely to be anybody else's.
+func NewRunID() string {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails, by its documentation
+	return hex.EncodeToString(id)
 }

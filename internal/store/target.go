@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"net"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -63,7 +64,8 @@ type Protocol interface {
 type Instance interface {
 	// Nodes are what a strategy is opened with, one for each server that it needs.
 	Nodes() []any
-	// Counter is a number under a name, as the holder of a lease reaches it. token is
+	// Counter is a number under a name, as the holder of a lease reaches it; what more it
+	// keeps has a name that begins with NAME and a colon. token is
 	// that of the lease; fence says what is done with it, FenceOff without one.
 	Counter(name string, fence workloads.Fence, token int64) Counter
 	// Pools is how much was waited for connections so far.
@@ -81,3 +83,10 @@ type Pools struct {
 	WaitedNS int64
 	Timeouts int64
 }
+
+// Dialer opens a connection to a store.
+type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Through makes a Dialer of another whose connections take a detour: one that counts
+// what they carry, or breaks or delays them on purpose.
+type Through = func(Dialer) Dialer

@@ -71,11 +71,13 @@ func join(parts []part) (results.Run, error) {
 
 // gap is the time for which nobody held the lock, for each time that somebody did. No
 // generator sees who waits in another: it is only known where somebody always does, as
-// several clients do for one lock if none of them pauses. nil otherwise.
+// several clients do for one lock if none of them pauses, gives up, shares or ends early.
+// nil otherwise.
 func gap(of *results.Report, each workloads.Spec, run results.Run) *float64 {
 	hold, speed := run.Speed.Hold.MeanNS, run.Speed.PerSecond
 	one := slices.ContainsFunc(of.Strategies, func(s results.Strategy) bool { return s.Name == run.Strategy && s.Capacity == 1 })
-	if !one || each.Keys != 1 || each.Rate > 0 || len(each.Stages) > 0 || !each.Think.IsZero() || hold == nil || speed == 0 {
+	if !one || each.Keys != 1 || each.Rate > 0 || len(each.Stages) > 0 || !each.Think.IsZero() ||
+		each.Timeout != nil || each.Coalesce || each.Iterations > 0 || hold == nil || speed == 0 {
 		return nil
 	}
 	return new(1e9/speed - *hold)

@@ -41,14 +41,21 @@ func TestGap(t *testing.T) {
 	if four.Speed.Gap != nil {
 		t.Errorf("with four locks somebody need not wait, and the gap is %v", *four.Speed.Gap)
 	}
-	a, b := generatorFile(t, "a", 1), generatorFile(t, "b", 2)
-	for _, f := range []File{a, b} {
-		for i := range f.Points {
-			f.Points[i].Workload.Think = workloads.Fixed(time.Millisecond)
+	for name, change := range map[string]func(*workloads.Spec){
+		"pause":     func(w *workloads.Spec) { w.Think = workloads.Fixed(time.Millisecond) },
+		"give up":   func(w *workloads.Spec) { w.Timeout = new(workloads.Duration) },
+		"share":     func(w *workloads.Spec) { w.Coalesce = true },
+		"end early": func(w *workloads.Spec) { w.Iterations = 1000 },
+	} {
+		a, b := generatorFile(t, "a", 1), generatorFile(t, "b", 2)
+		for _, f := range []File{a, b} {
+			for i := range f.Points {
+				change(&f.Points[i].Workload)
+			}
 		}
-	}
-	if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {
-		t.Errorf("whose clients pause leave the lock free, and the gap is %v", *gap)
+		if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {
+			t.Errorf("clients that %s leave the lock free, and the gap is %v", name, *gap)
+		}
 	}
 }
 

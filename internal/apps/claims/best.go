@@ -11,15 +11,15 @@ import (
 // best says whether it is the best of several.
 func (o operand) best() bool { return len(o.titles) > 1 }
 
-// bestOf is the best figure of those that one round has, by the metric's direction, and
-// whose it is; nil of none. Of equals it is the first. A lower bound of what is better
+// bestOf is the best figure of a round, by the metric's direction, and whose it is; nil
+// where that of one is not known, who may be the best. Of equals it is the first. A lower bound of what is better
 // low counts as it stands: who is measured against the best is measured against the
 // best that it may have been.
 func (o operand) bestOf(look func(title string) *results.Figure) (best *results.Figure, whose string) {
 	for _, title := range o.titles {
 		f := look(title)
 		if f == nil {
-			continue
+			return nil, ""
 		}
 		lower := o.metric.Better == results.Lower
 		if best == nil || lower && f.Value < best.Value || !lower && f.Value > best.Value {

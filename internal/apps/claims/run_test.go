@@ -147,6 +147,24 @@ func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
 	}
 }
 
+// Whether it is measured once more does not depend on which claim comes first.
+func TestWhatOneClaimLeavesOutAnotherHasMeasuredOnceMore(t *testing.T) {
+	t.Parallel()
+	strict := fmt.Sprintf(faster, 1)
+	before, _, _ := strings.Cut(strict, "expect:")
+	lenient := before + `expect: [{what: it, figure: "both[spin].acq_per_s", by: interval}]`
+	p := pretend()
+	p.change = func(r *results.Report) {
+		if len(p.lines) == 1 {
+			r.Runs[0].Invalid = []string{"generator saturated"}
+		}
+	}
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, lenient), claim(t, strict), claim(t, strict)})
+	if err != nil || len(p.lines) != 2 || document.Claims[1].Verdict != Confirmed || document.Claims[2].Verdict != Confirmed {
+		t.Errorf("%v, measured %q, %+v", err, p.lines, document.Claims)
+	}
+}
+
 func TestWithoutRedisItEnds(t *testing.T) {
 	t.Parallel()
 	p := pretend()

@@ -80,21 +80,6 @@ func (top *Topology) RestartWithData(i int) {
 	top.do("restart", top.own(i).RestartWithData)
 }
 
-// Promote makes a replica the primary.
-func (top *Topology) Promote(i int) {
-	top.t.Helper()
-	top.do("promote", func(ctx context.Context) error { return top.Server.Promote(ctx, i) })
-}
-
-// Detach has a replica lag from then on, until it is promoted or follows again.
-func (top *Topology) Detach(i int) {
-	top.t.Helper()
-	top.do("detach", func(ctx context.Context) error { return top.Server.Detach(ctx, i) })
-}
-
-// Settle waits until the nodes are together again.
-func (top *Topology) Settle() { top.t.Helper(); top.do("settle", top.Server.Settle) }
-
 func (top *Topology) own(i int) servers.Own { return top.Server.Owned()[i] }
 
 func (top *Topology) do(what string, do func(context.Context) error) {

@@ -67,7 +67,7 @@ func (p *pinning) unpin() error {
 func allowedCPUs() ([]int, error) {
 	cpus := measure.Affinity(0)
 	if cpus == nil {
-		return nil, errors.New("pinning to CPUs works on Linux only")
+		return nil, fmt.Errorf("the CPUs that we may use are not known, which only Linux tells (this is %s)", runtime.GOOS)
 	}
 	return cpus, nil
 }
