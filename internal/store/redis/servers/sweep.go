@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 )
 
@@ -117,6 +119,9 @@ func sweepContainers(ctx context.Context, d *docker) Swept {
 			continue
 		}
 		_, err := d.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsNotFound(err) || errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
+			continue // somebody else sweeps too
+		}
 		if err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("container %.12s: %v", c.ID, err))
 			continue
