@@ -114,9 +114,3 @@ func optional(ns *int64) string {
 	}
 	return Nanoseconds.Format(float64(*ns))
 }
-
-// Setup says in a line what something was measured with and on.
-func Setup(t Tool, e Environment, r Redis) string {
-	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
-		t.Name, t.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), r.Version, r.Source)
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
@@ -15,7 +16,7 @@ import (
 func (q Question) advise(m measured) *Document {
 	candidates, out := q.candidates()
 	a := &Document{
-		Schema: schema, For: q.For, Workload: q.Workload, Rounds: q.Rounds,
+		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
 		Measured: []Row{}, LeftOut: out, Commands: []string{},
 	}
 	for _, r := range m.reports() {
@@ -162,7 +163,7 @@ func (q Question) row(c, chosen, second contender) Row {
 	}
 	for _, name := range append(names, "commands_per_acq", "utilisation", "violations") {
 		e, _ := c.figure(name)
-		row.Figures = append(row.Figures, Figure{Metric: name, Unit: e.Unit, Value: e.Value})
+		row.Figures = append(row.Figures, document.Figure{Metric: name, Unit: e.Unit, Value: e.Value})
 	}
 	switch {
 	case q.unfit(c) != "":

@@ -27,7 +27,6 @@ func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	begun := time.Now()
 	m, commands, err := b.measure(ctx, q)
 	a := q.advise(m)
-	a.Tool = results.Tool{Name: "lockbench", Version: lockbench.Version()}
 	a.Commands, a.Started, a.Finished, a.Interrupted = commands, begun, time.Now(), ctx.Err() != nil
 	if m.Locks != nil {
 		a.Environment, a.Redis = m.Locks.Environment, m.Locks.Redis

@@ -2,8 +2,8 @@ package advise
 
 import (
 	"io"
-	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
@@ -16,15 +16,10 @@ const schema = "lockbench/advice/1"
 // Document is advice: which lock to take under somebody's contention, and what made it that
 // one. What it says it has measured itself, or a strategy claims it.
 type Document struct {
-	Schema      string              `json:"schema"`
-	Tool        results.Tool        `json:"tool"`
-	Started     time.Time           `json:"started"`
-	Finished    time.Time           `json:"finished"`
-	Environment results.Environment `json:"environment"`
-	Redis       results.Redis       `json:"redis"`
-	Workload    workloads.Spec      `json:"workload"`
-	Rounds      int                 `json:"rounds"`
-	For         Purpose             `json:"for"`
+	document.Head
+	Workload workloads.Spec `json:"workload"`
+	Rounds   int            `json:"rounds"`
+	For      Purpose        `json:"for"`
 
 	Choice   *Choice `json:"choice"` // nil if nothing that was measured may be recommended
 	RunnerUp *Choice `json:"runner_up,omitempty"`
@@ -70,23 +65,12 @@ type Sentence struct {
 
 // Row is a strategy that was measured.
 type Row struct {
-	Name    string   `json:"name"`
-	Claims  []string `json:"claims"`
-	Verdict string   `json:"verdict"` // whether they held, in a word or two
-	Figures []Figure `json:"figures"`
-	Out     string   `json:"out,omitempty"` // why it is neither choice nor runner-up
-}
-
-// Figure is a metric over all rounds.
-type Figure struct {
-	Metric string          `json:"metric"`
-	Unit   results.Unit    `json:"unit"`
-	Value  *results.Figure `json:"value"` // nil where it is not known
+	Name    string            `json:"name"`
+	Claims  []string          `json:"claims"`
+	Verdict string            `json:"verdict"` // whether they held, in a word or two
+	Figures []document.Figure `json:"figures"`
+	Out     string            `json:"out,omitempty"` // why it is neither choice nor runner-up
 }
 
 // WriteJSON writes it as an indented JSON document.
-func WriteJSON(w io.Writer, a *Document) error {
-	document := *a
-	document.Schema = schema
-	return jsonio.Write(w, "advice", document)
-}
+func WriteJSON(w io.Writer, a *Document) error { return jsonio.Write(w, "advice", a) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
@@ -16,18 +17,21 @@ func advised() *Document {
 	w := workloads.Default()
 	w.Clients, w.Hold, w.Seed = 500, workloads.Fixed(time.Millisecond), 1
 	started := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
-	figure := func(metric string, unit results.Unit, v float64) Figure {
-		return Figure{Metric: metric, Unit: unit, Value: &results.Figure{Value: v}}
+	figure := func(metric string, unit results.Unit, v float64) document.Figure {
+		return document.Figure{Metric: metric, Unit: unit, Value: &results.Figure{Value: v}}
 	}
 	wait := findings.Evidence{Strategy: "handoff", Metric: "wait_per_client_p90", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e7}, Than: "spin", Ratio: &results.Ratio{Median: 3, Low: 2, Rounds: 6, Interval: true, AtLeast: true}}
 	claims := findings.Evidence{Strategy: "handoff", Claims: []string{"exclusion", "FIFO"}}
 	return &Document{
-		Tool: results.Tool{Name: "lockbench", Version: "v0.1.0"}, Started: started, Finished: started.Add(22 * time.Second),
-		Environment: results.Environment{
-			OS: "linux", Arch: "amd64", Kernel: "6.1.0", CPUModel: "Intel Xeon E5-2680", CPUs: 2, GoMaxProcs: 2,
-			Go: "go1.26.0", TimerOvershoot: 1_064_000, ClockResolution: 41,
+		Head: document.Head{
+			Schema: schema,
+			Tool:   results.Tool{Name: "lockbench", Version: "v0.1.0"}, Started: started, Finished: started.Add(22 * time.Second),
+			Environment: results.Environment{
+				OS: "linux", Arch: "amd64", Kernel: "6.1.0", CPUModel: "Intel Xeon E5-2680", CPUs: 2, GoMaxProcs: 2,
+				Go: "go1.26.0", TimerOvershoot: 1_064_000, ClockResolution: 41,
+			},
+			Redis: results.Redis{Source: "container", Address: "127.0.0.1:6390", Version: "8.0.3", Mode: "standalone", Network: "host", Image: "redis:8"},
 		},
-		Redis:    results.Redis{Source: "container", Address: "127.0.0.1:6390", Version: "8.0.3", Mode: "standalone", Network: "host", Image: "redis:8"},
 		Workload: w,
 		Rounds:   6, For: Efficiency,
 		Choice: &Choice{Name: "handoff", Summary: "hands it on", Reasons: []Sentence{
@@ -38,8 +42,8 @@ func advised() *Document {
 		Before:   []Sentence{{Text: "One command needs no lock: 20.0 ms.", Evidence: []findings.Evidence{wait}}},
 		Cautions: []Sentence{{Text: "3 of 9 runs kept the machine busy.", Evidence: []findings.Evidence{{Metric: "runs", Value: &results.Figure{Value: 3}}}}},
 		Measured: []Row{
-			{Name: "handoff", Claims: []string{"exclusion", "FIFO"}, Verdict: "held", Figures: []Figure{figure("served_per_s", results.PerSecond, 806), figure("wait_per_client_p90", results.Nanoseconds, 2e7)}},
-			{Name: "spin", Claims: []string{"exclusion"}, Verdict: "held", Out: "waits: ≥ 60.0 ms", Figures: []Figure{figure("served_per_s", results.PerSecond, 790), {Metric: "wait_per_client_p90", Unit: results.Nanoseconds}}},
+			{Name: "handoff", Claims: []string{"exclusion", "FIFO"}, Verdict: "held", Figures: []document.Figure{figure("served_per_s", results.PerSecond, 806), figure("wait_per_client_p90", results.Nanoseconds, 2e7)}},
+			{Name: "spin", Claims: []string{"exclusion"}, Verdict: "held", Out: "waits: ≥ 60.0 ms", Figures: []document.Figure{figure("served_per_s", results.PerSecond, 790), {Metric: "wait_per_client_p90", Unit: results.Nanoseconds}}},
 		},
 		LeftOut:  []results.LeftOut{{Strategy: "setnx", Why: "unsafe: it blocks for ever"}},
 		Commands: []string{"lockbench --strategy handoff,spin --clients 500 --instances 10 --hold 1ms --duration 500ms --warmup 200ms --runs 6 --no-floors"},

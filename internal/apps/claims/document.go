@@ -2,8 +2,8 @@ package claims
 
 import (
 	"io"
-	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
@@ -13,16 +13,11 @@ const schema = "lockbench/claims/1"
 
 // Document is what became of what is said of Redis locks on one machine.
 type Document struct {
-	Schema      string              `json:"schema"`
-	Tool        results.Tool        `json:"tool"`
-	Started     time.Time           `json:"started"`
-	Finished    time.Time           `json:"finished"`
-	Environment results.Environment `json:"environment"` // of the first run
-	Redis       results.Redis       `json:"redis"`       // likewise
-	Title       string              `json:"title,omitempty"`
-	Libraries   []string            `json:"libraries,omitempty"` // that were measured: module and version
-	Claims      []Result            `json:"claims"`
-	Interrupted bool                `json:"interrupted,omitempty"` // stopped by the user: claims are missing
+	document.Head          // Environment and Redis are of the first run
+	Title         string   `json:"title,omitempty"`
+	Libraries     []string `json:"libraries,omitempty"` // that were measured: module and version
+	Claims        []Result `json:"claims"`
+	Interrupted   bool     `json:"interrupted,omitempty"` // stopped by the user: claims are missing
 }
 
 // Result is what became of a claim.
@@ -58,15 +53,8 @@ type Shown struct {
 
 // ShownStrategy is a strategy of a run, of a sweep with its point.
 type ShownStrategy struct {
-	Name    string        `json:"name"`
-	Figures []ShownFigure `json:"figures"`
-}
-
-// ShownFigure is a metric over all rounds.
-type ShownFigure struct {
-	Metric string          `json:"metric"`
-	Unit   results.Unit    `json:"unit"`
-	Value  *results.Figure `json:"value"` // nil where it is not known
+	Name    string            `json:"name"`
+	Figures []document.Figure `json:"figures"`
 }
 
 // FigureResult is what was expected of a figure and what it came to.
@@ -139,8 +127,4 @@ func (d *Document) Invalid() []string {
 }
 
 // WriteJSON writes it as an indented JSON document.
-func WriteJSON(w io.Writer, d *Document) error {
-	document := *d
-	document.Schema = schema
-	return jsonio.Write(w, "claims", document)
-}
+func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "claims", d) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
@@ -19,9 +20,11 @@ func tested() *Document {
 		return all
 	}
 	return &Document{
-		Tool: results.Tool{Name: "lockbench", Version: "v1"}, Redis: results.Redis{Version: "7.0.15", Source: "process"},
-		Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
-		Started:     time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Finished: time.Date(2026, 3, 1, 12, 1, 0, 0, time.UTC),
+		Head: document.Head{
+			Schema: schema, Tool: results.Tool{Name: "lockbench", Version: "v1"}, Redis: results.Redis{Version: "7.0.15", Source: "process"},
+			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
+			Started:     time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Finished: time.Date(2026, 3, 1, 12, 1, 0, 0, time.UTC),
+		},
 		Claims: []Result{
 			{
 				Name: "1", Says: "A crashed holder blocks the lock for ever", Verdict: Confirmed,
@@ -54,8 +57,8 @@ func tested() *Document {
 				Runs: []RunResult{{
 					Name: "all", Command: "lockbench --strategy mine,a,b  # 20 processes in one --session, merged",
 					Shown: &Shown{Runs: 24, LeftOut: 2, Hurried: 1, Strategies: []ShownStrategy{
-						{Name: "mine", Figures: []ShownFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 812}}, {Metric: "gap", Unit: results.Nanoseconds}}},
-						{Name: "a", Figures: []ShownFigure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 640}}, {Metric: "gap", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e5, AtLeast: true}}}},
+						{Name: "mine", Figures: []document.Figure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 812}}, {Metric: "gap", Unit: results.Nanoseconds}}},
+						{Name: "a", Figures: []document.Figure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 640}}, {Metric: "gap", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e5, AtLeast: true}}}},
 					}},
 				}},
 				Figures: []FigureResult{

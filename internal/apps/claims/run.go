@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -100,7 +101,7 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 // left out and the document says Interrupted. The error is of having no Redis;
 // the document then ends with the claim that met it.
 func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
-	document := &Document{Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now(), Claims: []Result{}}
+	document := &Document{Head: document.Begin(schema), Claims: []Result{}}
 	b.done = map[string]*measured{}
 	var failure error
 	for i, c := range all {

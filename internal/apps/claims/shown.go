@@ -1,5 +1,7 @@
 package claims
 
+import "github.com/lockbench/lockbench/internal/apps/document"
+
 // shown is what the claim says to show of a run; nil of one that has no report, or if it
 // says nothing.
 func (c Claim) shown(m *measured) *Shown {
@@ -18,7 +20,7 @@ func (c Claim) shown(m *measured) *Shown {
 	for _, summary := range m.report.Summaries() {
 		one := ShownStrategy{Name: summary.Title()}
 		for _, metric := range c.Shows {
-			f := ShownFigure{Metric: metric.Name, Unit: metric.Unit}
+			f := document.Figure{Metric: metric.Name, Unit: metric.Unit}
 			if !summary.Suspect {
 				f.Value = summary.Figure(metric)
 			}

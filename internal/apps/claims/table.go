@@ -16,7 +16,7 @@ import (
 // they were to be, and the commands that show them again.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
-	fmt.Fprintln(p, results.Setup(d.Tool, d.Environment, d.Redis))
+	fmt.Fprintln(p, d.Setup())
 	for _, text := range d.method() {
 		fmt.Fprintln(p, strings.Join(layout.Wrap(text, layout.Width, ""), "\n"))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
@@ -32,10 +33,8 @@ func Validate(redis lockbench.RedisOptions) error {
 // run would work there, and what would spoil its figures. The document comes also with an
 // error, which is that of a server that cannot be used, or of ctx.
 func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
-	d := &Document{
-		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
-		Started: time.Now(), Environment: measure.Environment(), Redis: results.Redis{Source: "address"},
-	}
+	d := &Document{Head: document.Begin(schema)}
+	d.Environment, d.Redis = measure.Environment(), results.Redis{Source: "address"}
 	err := examine(ctx, redis, d)
 	d.Finished = time.Now()
 	return d, errors.Join(ctx.Err(), err)

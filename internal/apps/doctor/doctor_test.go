@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
@@ -105,7 +106,7 @@ func TestOnlyAnAddressCanBeLookedAt(t *testing.T) {
 
 func TestItIsWrittenForPeopleAndPrograms(t *testing.T) {
 	t.Parallel()
-	d := &Document{Symptoms: []Symptom{
+	d := &Document{Head: document.Head{Schema: schema}, Symptoms: []Symptom{
 		{Name: "memory", State: Well, Says: []string{"1.0 MB used, no maxmemory"}},
 		{Name: "rights", State: Trouble, Says: []string{strings.Repeat("refused ", 14), "no +info"}, Next: []string{"allow +eval"}},
 	}}

@@ -2,10 +2,9 @@ package doctor
 
 import (
 	"io"
-	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/jsonio"
-	"github.com/lockbench/lockbench/results"
 )
 
 // schema names the version of the document.
@@ -14,13 +13,8 @@ const schema = "lockbench/doctor/1"
 // Document is what was found out about a server, and about this machine, before anything is
 // measured.
 type Document struct {
-	Schema      string              `json:"schema"`
-	Tool        results.Tool        `json:"tool"`
-	Started     time.Time           `json:"started"`
-	Finished    time.Time           `json:"finished"`
-	Environment results.Environment `json:"environment"`
-	Redis       results.Redis       `json:"redis"` // empty but for the source where it was not reached
-	Symptoms    []Symptom           `json:"symptoms"`
+	document.Head           // Redis is empty but for the source where it was not reached
+	Symptoms      []Symptom `json:"symptoms"`
 }
 
 // Symptom is one thing that was looked at.
@@ -54,8 +48,4 @@ func (d *Document) In(s State) []string {
 }
 
 // WriteJSON writes it as an indented JSON document.
-func WriteJSON(w io.Writer, d *Document) error {
-	document := *d
-	document.Schema = schema
-	return jsonio.Write(w, "doctor", document)
-}
+func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "doctor", d) }

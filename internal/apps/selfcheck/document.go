@@ -2,8 +2,8 @@ package selfcheck
 
 import (
 	"io"
-	"time"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
@@ -13,14 +13,9 @@ const schema = "lockbench/selfcheck/1"
 
 // Document is what the harness found out about itself on one machine.
 type Document struct {
-	Schema      string              `json:"schema"`
-	Tool        results.Tool        `json:"tool"`
-	Started     time.Time           `json:"started"`
-	Finished    time.Time           `json:"finished"`
-	Environment results.Environment `json:"environment"`
-	Redis       results.Redis       `json:"redis"`
-	Checks      []Check             `json:"checks"`
-	Interrupted bool                `json:"interrupted,omitempty"` // stopped by the user: checks are missing
+	document.Head
+	Checks      []Check `json:"checks"`
+	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: checks are missing
 }
 
 // Check is one case whose answer is known from elsewhere.
@@ -65,8 +60,4 @@ func (d *Document) With(v Verdict) []string {
 }
 
 // WriteJSON writes it as an indented JSON document.
-func WriteJSON(w io.Writer, d *Document) error {
-	document := *d
-	document.Schema = schema
-	return jsonio.Write(w, "selfcheck", document)
-}
+func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "selfcheck", d) }

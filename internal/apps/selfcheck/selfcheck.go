@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
@@ -105,10 +106,7 @@ type session struct {
 // ends the rest is left out.
 func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: store.NewRunID()}
-	d := &Document{
-		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
-		Started: time.Now(), Checks: []Check{},
-	}
+	d := &Document{Head: document.Begin(schema), Checks: []Check{}}
 	s.say("start")
 	server, err := servers.Open(ctx, servers.Options{Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image, RunID: s.id})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // every figure beside what it must be.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
-	fmt.Fprintln(p, results.Setup(d.Tool, d.Environment, d.Redis))
+	fmt.Fprintln(p, d.Setup())
 	for _, c := range d.Checks {
 		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), c.Shows, c.Seconds)
 		for _, why := range c.Why {

@@ -7,14 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/results"
 )
 
 func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
 	s := &Document{
-		Tool: results.Tool{Name: "lockbench", Version: "v1"}, Redis: results.Redis{Version: "7.0.15", Source: "process"},
-		Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
+		Head: document.Head{
+			Schema: schema, Tool: results.Tool{Name: "lockbench", Version: "v1"}, Redis: results.Redis{Version: "7.0.15", Source: "process"},
+			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
+		},
 		Checks: []Check{
 			{Name: "queueing", Shows: "waits are explained", Verdict: Fail, Seconds: 61.4, Measured: []Measure{
 				{Name: "utilisation", Value: number(50.04), Unit: results.Percent},
