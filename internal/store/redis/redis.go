@@ -51,16 +51,18 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 	if err != nil {
 		return nil, err
 	}
-	return server{s, layout{s.Topology(), s.Started(), o.AllowFaults}}, nil
+	return server{s, o.AllowFaults}, nil
 }
 
 // server is one that can be disturbed.
 type server struct {
 	*servers.Server
-	layout layout
+	allowed bool
 }
 
-func (s server) Impossible(all []workloads.Fault) []error { return s.layout.Impossible(all) }
+func (s server) Impossible(all []workloads.Fault) []error {
+	return disturb.Check(all, s.Topology(), s.Started(), s.allowed)
+}
 
 func (s server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
 

@@ -3,6 +3,7 @@ package disturb
 import (
 	"time"
 
+	"github.com/Shopify/toxiproxy/v2/stream"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 
 	"github.com/lockbench/lockbench/internal/pause"
@@ -29,22 +30,12 @@ func (*distance) GetBufferSize() int { return 1024 }
 
 // Pipe passes each piece on when it has been under way for long enough.
 func (d *distance) Pipe(stub *toxics.ToxicStub) {
-	for {
-		select {
-		case <-stub.Interrupt:
-			return
-		case piece := <-stub.Input:
-			if piece == nil {
-				stub.Close()
-				return
-			}
-			end := piece.Timestamp.Add(time.Duration(d.OneWayNS))
-			if left := time.Until(end); left > coarse && !pause.Plain(stub.Interrupt, left-coarse) {
-				stub.Output <- piece
-				return
-			}
-			travellers.Sleep(nil, time.Until(end))
-			stub.Output <- piece
+	passOn(stub, func(piece *stream.StreamChunk) bool {
+		end := piece.Timestamp.Add(time.Duration(d.OneWayNS))
+		if left := time.Until(end); left > coarse && !pause.Plain(stub.Interrupt, left-coarse) {
+			return false
 		}
-	}
+		travellers.Sleep(nil, time.Until(end))
+		return true
+	})
 }

@@ -3,7 +3,10 @@ package disturb
 import (
 	"time"
 
+	"github.com/Shopify/toxiproxy/v2/stream"
 	"github.com/Shopify/toxiproxy/v2/toxics"
+
+	"github.com/lockbench/lockbench/internal/pause"
 )
 
 // throttle is a toxic that lets so many bytes through in a second. Toxiproxy's own
@@ -16,9 +19,16 @@ const throttled = "lockbench-throttle"
 
 func init() { toxics.Register(throttled, new(throttle)) }
 
-// Pipe passes each piece on once it could have gone over the line. An interrupted
-// one goes at once, for nothing may be lost.
+// Pipe passes each piece on once it could have gone over the line.
 func (t *throttle) Pipe(stub *toxics.ToxicStub) {
+	passOn(stub, func(piece *stream.StreamChunk) bool {
+		return pause.Plain(stub.Interrupt, time.Duration(len(piece.Data))*time.Second/time.Duration(t.BytesPerSecond))
+	})
+}
+
+// passOn passes each piece on when it has been kept for its time. One that is interrupted
+// meanwhile, of which keep returns false, goes at once, for nothing may be lost.
+func passOn(stub *toxics.ToxicStub, keep func(*stream.StreamChunk) bool) {
 	for {
 		select {
 		case <-stub.Interrupt:
@@ -28,13 +38,9 @@ func (t *throttle) Pipe(stub *toxics.ToxicStub) {
 				stub.Close()
 				return
 			}
-			timer := time.NewTimer(time.Duration(len(piece.Data)) * time.Second / time.Duration(t.BytesPerSecond))
-			select {
-			case <-timer.C:
-				stub.Output <- piece
-			case <-stub.Interrupt:
-				timer.Stop()
-				stub.Output <- piece
+			whole := keep(piece)
+			stub.Output <- piece
+			if !whole {
 				return
 			}
 		}
