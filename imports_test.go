@@ -1,19 +1,16 @@
 package lockbench_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the rule of imports into .golangci.yml")
+	"github.com/lockbench/lockbench/internal/testkit/golden"
+)
 
 // room is a set of packages with one place in the rule of imports.
 type room struct {
@@ -107,15 +104,21 @@ func below(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, modulePath+"/")
 }
 
-// imported are the imports of every package but those of its tests, as written.
-func imported(t *testing.T) map[string][]string {
+// list is what go list says.
+func list(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
+	return string(out)
+}
+
+// imported are the imports of every package but those of its tests, as written.
+func imported(t *testing.T) map[string][]string {
+	t.Helper()
 	all := map[string][]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")) {
 		words := strings.Fields(line)
 		pkg, _ := below(words[0])
 		all[pkg] = nil
@@ -167,12 +170,8 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 // those that floors are measured with.
 func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
 	floors := []string{"strategies/noop", "strategies/local"}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(list(t, "-deps", ".")) {
 		dep := strings.TrimSpace(line)
 		pkg, ours := below(dep)
 		at := roomOf(pkg)
@@ -195,24 +194,7 @@ const (
 // The linter's rule is the same one.
 func TestLinterHasTheRuleOfImports(t *testing.T) {
 	t.Parallel()
-	const file = ".golangci.yml"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, begins := bytes.Cut(text, []byte(guardBegins))
-	_, tail, ends := bytes.Cut(rest, []byte(guardEnds))
-	if !begins || !ends {
-		t.Fatalf("%s does not say where the rule of imports stands", file)
-	}
-	want := slices.Concat(head, []byte(guardBegins+depguard(imported(t))+guardEnds), tail)
-	if *update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if !bytes.Equal(text, want) {
-		t.Errorf("%s has another rule of imports: go test . -run Linter -update writes it", file)
-	}
+	golden.Section(t, ".golangci.yml", guardBegins, guardEnds, depguard(imported(t)))
 }
 
 // depguard is the rule in golangci-lint's words: nothing of the module but what a room may

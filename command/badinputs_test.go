@@ -1,7 +1,6 @@
 package command
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
+	"github.com/lockbench/lockbench/internal/testkit/golden"
+)
 
 // badInput is a command line with something wrong in it. What is said of it stands in
 // docs/ERRORS.md.
@@ -251,16 +250,7 @@ func TestBadInputs(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, ".")); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
 	}
-	if *update {
-		put(t, docs, page.String())
-	}
-	want, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), page.String()); diff != "" {
-		t.Errorf("docs/ERRORS.md says something else; go test ./command -run TestBadInputs -update writes it anew (-docs +said):\n%s", diff)
-	}
+	golden.Compare(t, docs, page.String())
 }
 
 // isRun says whether a command line measures.

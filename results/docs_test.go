@@ -2,42 +2,23 @@ package results_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
 
 // docs/FORMATS.md has a line for each metric, made from the rows.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	const file, begin, end = "../docs/FORMATS.md", "<!-- metrics -->\n", "<!-- end of metrics -->\n"
-	document, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(document), begin)
-	got, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no %s … %s", file, begin, end)
-	}
 	var want strings.Builder
 	want.WriteString("| metric | unit | better | |\n| --- | --- | --- | --- |\n")
 	for _, m := range results.Metrics() {
 		better := map[results.Better]string{results.Lower: "lower", results.Higher: "higher"}[m.Better]
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, better, m.Help)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want.String(), got); diff != "" {
-		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
-	}
+	golden.Section(t, file, begin, end, want.String())
 }
 
 // A row must be told apart, read and found.

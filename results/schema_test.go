@@ -3,21 +3,19 @@ package results_test
 import (
 	"bytes"
 	"encoding"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/internal/sample"
 )
@@ -42,21 +40,8 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	if err := jsonio.Write(&encoded, "schema", document); err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile("schema.json", encoded.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), encoded.String()); diff != "" {
-		t.Errorf("schema.json (-want +got; -update accepts it):\n%s", diff)
-	}
+	golden.Compare(t, "schema.json", encoded.String())
 }
-
-var update = flag.Bool("update", false, "write the schema anew")
 
 type object = map[string]any
 

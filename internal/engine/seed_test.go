@@ -1,20 +1,15 @@
 package engine
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/workloads"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 // The same seed is the same sequence of keys, holds and arrivals, in this version
 // and the next.
@@ -45,19 +40,7 @@ func TestASeedIsASequence(t *testing.T) {
 		due, random := a.arrive()
 		fmt.Fprintf(&drawn, "arrival at %v: key %d, hold %v\n", time.Duration(due), chooser.Choose(random), w.Hold.Draw(random))
 	}
-	golden := filepath.Join("testdata", "seed.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(drawn.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), drawn.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "seed.golden"), drawn.String())
 	if clientRandom(w, 2, 0).Uint64() == clientRandom(w, 1, 0).Uint64() {
 		t.Error("two rounds draw alike")
 	}

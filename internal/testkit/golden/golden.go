@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,4 +32,19 @@ func Compare(t *testing.T, file, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got; -update accepts it):\n%s", file, diff)
 	}
+}
+
+// Section is Compare for what stands in a file between two lines, which it fails without.
+func Section(t *testing.T, file, begin, end, got string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		t.Fatalf("%s has no %s … %s", file, begin, end)
+	}
+	Compare(t, file, before+begin+got+end+after)
 }
