@@ -29,7 +29,7 @@ type room struct {
 var house = []room{
 	{name: "helpers", packages: []string{"internal/jsonio", "internal/nearest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/intercept"}},
 	{name: "workloads", packages: []string{"workloads", "workloads/presets"}},
-	{name: "strategies", packages: []string{"strategies", "strategies/goredis"}, sees: []string{}},
+	{name: "strategies", packages: []string{"strategies", "strategies/goredis", "strategies/goetcd", "strategies/gopgx", "strategies/gozk"}, sees: []string{}},
 	{
 		name: "test kit", packages: []string{"internal/testkit/*", "strategies/locktest", "strategies/internal/trial", "strategies/internal/audit", "strategies/internal/chaos"},
 		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "measure", "store", "engine", "stores"}, hidden: []string{},

@@ -14,8 +14,10 @@ type Info struct {
 	// Capacity is how many may hold one key at a time: 1 for a lock, N for a
 	// semaphore. 0 means that it does not limit them.
 	Capacity int
-	// Nodes is the least number of independent Redis nodes it needs; 0 for a
-	// strategy that lives in the process and never talks to Redis.
+	// Store is where it locks, by the name of the store: etcd, postgres; "" is Redis.
+	Store string
+	// Nodes is the least number of independent nodes it needs of its store; 0 for a
+	// strategy that lives in the process and never talks to one.
 	Nodes int
 	// MaxInstances bounds the application instances it works across; 0 is any
 	// number, 1 marks what excludes inside one process only.
