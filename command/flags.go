@@ -58,7 +58,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add(f.stores().addresses(), "redis", "u", addressHelp+"; repeatable for other stores: etcd://, postgres://, zk://")
 	add(textValue("file", &f.redis.CAFile), "ca-file", "", "PEM certificates to trust for encrypted addresses")
 	add(f.stores().topologies(), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses; of other stores with commas: nodes:5,etcd:3")
-	add(textValue("class", &f.redis.Durability), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
+	add(f.stores().durability(), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
 	add(textValue("image", &f.redis.Image), "image", "", "container image of Redis")
 	addSwitch(set, &f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
 	add(textValue("name", &f.session), "session", "", "measure together with other lockbenches that are given the same new name, the same plan and another --seed: they share locks; see merge")
