@@ -42,7 +42,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add := func(v *value, name, short, help string) { set.VarP(v, name, short, help) }
 
 	add(listValue("list", &f.strategies), "strategy", "s", "strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
-		"all for every one; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
+		"all for every one in Redis; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
 	add(textValue("name", &f.file), "workload", "", "a preset ("+strings.Join(presets.Names(), ", ")+") or a YAML file with a line for each of the options that follow")
 	for _, field := range workloads.Fields() {
 		add(&value{
