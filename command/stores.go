@@ -118,8 +118,11 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 			continue
 		}
 		s.change(name, func(o *lockbench.StoreOptions) {
-			o.Durability, o.CAFile, o.AllowFaults = s.redis.Durability, s.redis.CAFile, s.redis.AllowFaults
-			if o.Address == "" && (s.redis.Address == "container" || s.redis.Address == "process") {
+			o.Durability, o.AllowFaults = s.redis.Durability, s.redis.AllowFaults
+			switch {
+			case o.Address != "":
+				o.CAFile = s.redis.CAFile
+			case s.redis.Address == "container", s.redis.Address == "process":
 				o.Address = s.redis.Address
 			}
 		})
