@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // calls are the commands of a name that a Redis has carried out.
@@ -78,5 +80,36 @@ func TestWhatCannotBeComparedOnSeveralServers(t *testing.T) {
 	}
 	if strings.Contains(titles, "secret") {
 		t.Errorf("a password is shown: %q", titles)
+	}
+}
+
+// A counter that is kept apart tells what was lost when the locks' server forgets; one that
+// is kept with them is forgotten too, and tells nothing.
+func TestACounterApartOutlivesTheLocks(t *testing.T) {
+	t.Parallel()
+	fault, err := workloads.ParseFault("kill:at=300ms,for=10ms,data=lose")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, tells := range map[workloads.CounterPlace]bool{workloads.CounterApart: true, workloads.CounterWithLocks: false} {
+		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
+			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2500*time.Millisecond)
+			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place, workloads.Fixed(time.Second)
+			p.Workload.Faults = []workloads.Fault{fault}
+		})
+		report, err := lockbench.Run(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		safety := report.Runs[0].Safety
+		if safety.Overlaps+safety.Late == 0 {
+			t.Errorf("%s: nobody was there beside who held the lock when it was forgotten", place)
+		}
+		if lost := safety.LostUpdates; (lost != nil) != tells || tells && *lost == 0 {
+			t.Errorf("%s: lost updates are %v", place, lost)
+		}
+		if len(safety.Leftovers) > 0 {
+			t.Errorf("%s: left %v", place, safety.Leftovers)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func (s *session) watchOthers(ctx context.Context, driven store.Server) (done fu
 		return reading.CPU
 	}
 	var started []start
-	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.server == driven || s.about(p) == nil }) {
+	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.server == driven || p.name == countersName || s.about(p) == nil }) {
 		if used := cpu(p); used != nil {
 			started = append(started, start{p, time.Now(), *used})
 		}

@@ -125,6 +125,7 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
 		Target:    s.target(v.Variant, v.point.arm),
+		Counters:  s.counters(),
 		Session:   s.id,
 		Generator: s.generator,
 		Start:     start,

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // storeOf is the name of the store that a strategy locks in; "" is of one that needs none.
@@ -114,8 +115,44 @@ func (s *session) openStores(ctx context.Context) error {
 			s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: about})
 		}
 	}
+	if err := s.openCounters(ctx); err != nil {
+		return err
+	}
 	if unlike := durabilities(s.report); unlike != "" {
 		s.report.Warnings = append(s.report.Warnings, unlike)
+	}
+	return nil
+}
+
+// countersName is that of the Redis where counters are kept apart from the locks.
+const countersName = "counter"
+
+// openCounters starts a Redis for the counters that are to be kept apart.
+func (s *session) openCounters(ctx context.Context) error {
+	if !slices.ContainsFunc(s.plan.points(), func(p point) bool { return p.Workload.Counter == workloads.CounterApart }) {
+		return nil
+	}
+	kind, err := store.Lookup(store.Redis)
+	if err != nil {
+		return err
+	}
+	options := store.Options{}
+	if redis := s.plan.Stores[store.Redis]; redis.Address == "process" || redis.Address == "container" {
+		options.Address, options.Image = redis.Address, redis.Image
+	}
+	server, err := kind.Open(ctx, s.id, options)
+	if err != nil {
+		return fmt.Errorf("open a Redis for the counters: %w", err)
+	}
+	s.servers = append(s.servers, place{countersName, 0, server})
+	s.report.Stores = append(s.report.Stores, results.Store{Name: countersName, Server: server.Describe()})
+	return nil
+}
+
+// counters is where they are kept apart; nil if that is not wanted.
+func (s *session) counters() store.Target {
+	if server := s.named(countersName, 0); server != nil {
+		return server
 	}
 	return nil
 }
@@ -138,6 +175,9 @@ func durabilities(r *results.Report) string {
 		kept[store.Redis] = r.Redis.Durability
 	}
 	for _, s := range r.Stores {
+		if s.Name == countersName {
+			continue // nothing happens to it
+		}
 		kept[s.Name] = s.Server.Durability
 	}
 	classes := slices.Collect(maps.Values(kept))
