@@ -283,6 +283,7 @@ func TestNumber(t *testing.T) {
 
 // An acquire and a release are a round trip each, and nobody polls.
 func TestRoundTrips(t *testing.T) {
+	eye := look(t, server)
 	for name, options := range modes() {
 		t.Run(name, func(t *testing.T) {
 			locker := open(t, server, long, options)
@@ -296,8 +297,13 @@ func TestRoundTrips(t *testing.T) {
 				t.Errorf("%d acquisitions took %d round trips", times, got)
 			}
 			lease := acquire(t, locker, "key")
-			other := open(t, server, long, options)
+			at, called := node(t, server)
+			other := openAt(t, at, long, options)
 			release(t, acquire(t, other, "another"))
+			sessions := func() int64 {
+				return number(t, eye, "SELECT coalesce(sum(pid), 0) FROM pg_stat_activity WHERE application_name = $1", called)
+			}
+			known := sessions()
 			before = requests(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
@@ -306,6 +312,9 @@ func TestRoundTrips(t *testing.T) {
 			}
 			if got := requests(t) - before - 1; got > 6 { // ask, cancel, forget
 				t.Errorf("a wait took %d round trips", got)
+			}
+			if sessions() != known {
+				t.Error("a wait that was given up has cost its connection")
 			}
 			release(t, lease)
 		})
