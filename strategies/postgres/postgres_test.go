@@ -227,7 +227,9 @@ func TestACrashOfTheServer(t *testing.T) {
 			for range 1 + round*20 { // PostgreSQL writes every 32nd value
 				release(t, acquire(t, locker, name))
 			}
+			spare := acquire(t, locker, name+" too")
 			lease := acquire(t, locker, name)
+			release(t, spare) // its connection is kept, and dies unseen
 			leases = append(leases, lease)
 			if fenced, ok := lease.(strategies.Fenced); ok {
 				if token := fenced.FencingToken(); token <= tokens[name] {
