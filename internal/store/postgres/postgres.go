@@ -16,10 +16,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
+func init() { store.Register("postgres", Store{}) }
+
 // Store is PostgreSQL.
 type Store struct{}
 
-var _ store.Store = Store{}
+// Schemes are those of its addresses.
+func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
 
 // started says whether lockbench starts the server.
 func started(o store.Options) bool {
@@ -39,10 +42,16 @@ func (Store) Validate(o store.Options) error {
 	if o.Topology != "" && o.Topology != single {
 		faults = append(faults, fmt.Errorf("--topology %s: a PostgreSQL is single", o.Topology))
 	}
+	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
+		faults = append(faults, fmt.Errorf("--durability: %w", err))
+	}
 	if o.Image != "" {
 		faults = append(faults, errors.New("--image is for containers, and only Redis is started in them so far"))
 	}
 	if !started(o) {
+		if o.Durability != "" {
+			faults = append(faults, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
+		}
 		if o.Pin {
 			faults = append(faults, errors.New("--pin needs a PostgreSQL that lockbench starts itself: it does not move a server of yours to other CPUs"))
 		}

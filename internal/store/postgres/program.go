@@ -86,25 +86,17 @@ func unprivileged() string {
 	return ""
 }
 
-// Durability is what a server of our own does before it confirms what it has written.
-type Durability string
-
-// The durabilities. Advisory locks write nothing, and are the same under all of them.
-const (
-	AsShipped Durability = ""       // as fsync
-	Memory    Durability = "memory" // what is written survives the server's death, and not the machine's
-	Fsync     Durability = "fsync"
-)
-
 // settings are those of a server of our own. Nothing is vacuumed: nothing that lockbench
-// does leaves much to be vacuumed, and it would fall into a window.
-func settings(port int, durability Durability) []string {
+// does leaves much to be vacuumed, and it would fall into a window. As shipped a commit is on
+// the disk before it is confirmed. Advisory locks write nothing, and are the same with any
+// durability.
+func settings(port int, durability store.Durability) []string {
 	all := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "autovacuum=off",
 		"log_min_messages=fatal", // a client that is gone is no news
 	}
-	if durability == Memory {
+	if durability == store.InMemory {
 		all = append(all, "fsync=off", "synchronous_commit=off")
 	}
 	args := []string{"-D", dataDir}
@@ -122,7 +114,7 @@ type own struct {
 
 // start starts one, on a free port of the loopback interface. Nobody gets in without the
 // password, which is drawn for it: whoever is its superuser can run programs.
-func start(ctx context.Context, runID string, durability Durability, cpus []int) (*own, error) {
+func start(ctx context.Context, runID string, durability store.Durability, cpus []int) (*own, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err

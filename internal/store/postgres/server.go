@@ -62,7 +62,7 @@ func open(ctx context.Context, runID string, o store.Options) (*server, error) {
 		}
 	}
 	if s.started {
-		s.own, err = start(ctx, runID, AsShipped, s.pin.ServerCPUs())
+		s.own, err = start(ctx, runID, o.Durability, s.pin.ServerCPUs())
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,10 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	var standby bool
 	var began time.Time
 	var encrypted bool
+	var fsync, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(), pg_postmaster_start_time(),
-		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)`).Scan(&version, &number, &standby, &began, &encrypted)
+		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false), current_setting('fsync'), current_setting('synchronous_commit')`).
+		Scan(&version, &number, &standby, &began, &encrypted, &fsync, &commit)
 	switch {
 	case err != nil:
 		return err
@@ -128,6 +130,12 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	s.about = results.Redis{
 		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
 		Network: networkTo(s.config), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
+	}
+	switch {
+	case fsync == "off":
+		s.about.Durability = string(store.InMemory)
+	case commit != "off":
+		s.about.Durability = string(store.Synced)
 	}
 	if s.own != nil {
 		s.about.Source = "process"
