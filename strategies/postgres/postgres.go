@@ -31,7 +31,8 @@
 //   - advisory: pg_advisory_lock of a hash of the key, in the session.
 //   - xact: pg_advisory_xact_lock of the same hash, in a transaction that stays open while the
 //     lock is held. It keeps nothing in the session, so it works through a PgBouncer that
-//     pools transactions too, which a session's lock does not survive.
+//     pools transactions too, which a session's lock does not survive. The PgBouncer's pool
+//     needs a connection for every waiter and every holder.
 //   - row: SELECT … FOR UPDATE of the key's row, in such a transaction. It writes to the disk:
 //     the row's lock and the end of the transaction. The rows stay: one for every key.
 //
