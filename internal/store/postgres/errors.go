@@ -14,11 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Codes of PostgreSQL, of its appendix A.
-const (
-	undefinedTable  = "42P01"
-	undefinedSchema = "3F000"
-)
+// undefinedTable is a code of PostgreSQL, of its appendix A.
+const undefinedTable = "42P01"
 
 // code is that of an error that the server has answered with; "" for any other.
 func code(err error) string {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,9 +145,6 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 
 func (s *server) observerName() string { return prefix + s.runID + ":observer" }
 
-// schema is where tables and sequences of the session are.
-func (s *server) schema() string { return schemaPrefix + strings.ToLower(s.runID) }
-
 // configFor is the configuration of connections of that name. What they carry is counted
 // below the detour.
 func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
@@ -267,135 +263,4 @@ func (s *server) Close(ctx context.Context) error {
 		faults = append(faults, s.own.Close(ctx))
 	}
 	return errors.Join(faults...)
-}
-
-// dropSchema removes the session's schema, unless another generator of the session is
-// still there, who will.
-func (s *server) dropSchema(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(s.observerName(), &s.observed, nil))
-	if err != nil {
-		return nil //nolint:nilerr // nobody is there to remove it from; the next session does
-	}
-	defer conn.Close(ctx)
-	var there, others bool
-	err = conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL, EXISTS (SELECT FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND starts_with(application_name, $2))",
-		pgx.Identifier{s.schema()}.Sanitize(), prefix+s.runID+":").Scan(&there, &others)
-	if err == nil && there && !others {
-		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{s.schema()}.Sanitize()+" CASCADE")
-	}
-	if err != nil {
-		return fmt.Errorf("remove the schema %s: %w", s.schema(), err)
-	}
-	return nil
-}
-
-// schemaPrefix begins the names of lockbench's schemas.
-const schemaPrefix = "lockbench_"
-
-// sweep removes the schemas of sessions that are dead: no connection has their name. What
-// somebody else owns stays.
-func (s *server) sweep(ctx context.Context) {
-	dead, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace n WHERE starts_with(nspname, $1) AND pg_has_role(nspowner, 'USAGE')
-		AND nspname <> $2 AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $3 || substr(nspname, length($1) + 1) || ':'))
-		AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND NOT starts_with(relname, $1))`, schemaPrefix, s.schema(), prefix)
-	if err != nil {
-		return
-	}
-	for _, schema := range dead {
-		_, _ = s.exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE") // the next one tries again
-	}
-}
-
-// Read takes one reading. The counters of transactions are up to a second old, since every
-// backend tells of its own no more often.
-func (s *server) Read(ctx context.Context) (results.Reading, error) {
-	began := time.Now()
-	var transactions, clients int64
-	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&transactions, &clients) },
-		`SELECT xact_commit + xact_rollback, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
-		FROM pg_stat_database WHERE datname = current_database()`)
-	if err != nil {
-		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
-	}
-	r := results.Reading{
-		At: began.Add(time.Since(began) / 2), Clients: clients,
-		Commands: map[string]int64{"transaction": transactions},
-		Observer: results.ObserverCounts{
-			Commands:   map[string]int64{"transaction": s.asked.Load()},
-			RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read(),
-		},
-	}
-	if s.own != nil {
-		r.CPU = s.own.CPU()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range append([]*intercept.Traffic{&s.observed}, s.traffic...) {
-		r.RoundTrips += t.Requests()
-		r.ClientBytesOut += t.Written()
-		r.ClientBytesIn += t.Read()
-	}
-	return r, nil
-}
-
-// Subscriptions are none: no lock listens.
-func (*server) Subscriptions(context.Context) *int64 { return nil }
-
-// Connected lists the names of connections that begin so, each once.
-func (s *server) Connected(ctx context.Context, begin string) ([]string, error) {
-	return s.texts(ctx, "SELECT DISTINCT application_name FROM pg_stat_activity WHERE starts_with(application_name, $1)", begin)
-}
-
-// Leftovers names the rows that contain mark, the advisory locks that connections of the
-// run hold, and the connections of that name.
-func (s *server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
-	var left results.Leftovers
-	for _, t := range tables {
-		table := pgx.Identifier{s.schema(), t.name}.Sanitize()
-		var there bool
-		if err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&there) }, "SELECT to_regclass($1) IS NOT NULL", table); err != nil {
-			return left, err
-		} else if !there {
-			continue
-		}
-		keys, err := s.texts(ctx, "SELECT convert_from("+t.key+", 'UTF8') FROM "+table+" WHERE position($1::bytea IN "+t.key+") > 0", []byte(mark))
-		if err != nil {
-			return left, err
-		}
-		left.Keys = append(left.Keys, keys...)
-	}
-	// An advisory lock has a number, which does not tell its key.
-	if session, run, ok := strings.Cut(strings.Trim(mark, "{:"), ":"); ok {
-		held, err := s.texts(ctx, `SELECT format('advisory lock %s of %s, process %s', classid::bigint << 32 | objid::bigint, application_name, pid)
-			FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND (application_name = $1 OR starts_with(application_name, $1 || ':'))`,
-			prefix+session+":run"+run)
-		if err != nil {
-			return left, err
-		}
-		left.Keys = append(left.Keys, held...)
-	}
-	if name == "" {
-		return left, nil
-	}
-	connections, err := s.texts(ctx, "SELECT format('process %s, %s for %s: %s', pid, state, date_trunc('milliseconds', now() - state_change), query) FROM pg_stat_activity WHERE application_name = $1", name)
-	left.Connections = connections
-	return left, err
-}
-
-// tables are those with rows of keys.
-var tables = []struct{ name, key string }{{"lockbench_lock", "key"}, {counterTable, "name"}}
-
-// Remove deletes the rows of keys. Advisory locks end with their connections.
-func (s *server) Remove(ctx context.Context, keys []string) error {
-	raw := make([][]byte, len(keys))
-	for n, key := range keys {
-		raw[n] = []byte(key)
-	}
-	for _, t := range tables {
-		table := pgx.Identifier{s.schema(), t.name}.Sanitize()
-		if _, err := s.exec(ctx, "DELETE FROM "+table+" WHERE "+t.key+" = ANY($1)", raw); err != nil && cmp.Or(code(err), "") != undefinedTable {
-			return fmt.Errorf("delete %d rows: %w", len(keys), err)
-		}
-	}
-	return nil
 }
