@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// errAddress never repeats what was given: where it cannot be read it is not known which
+// part of it is a password.
+var errAddress = errors.New("the address of a PostgreSQL must be postgres://[user:password@]host:port/database[?sslmode=…]; " +
+	"percent-encode special characters of a password, or give PGUSER and PGPASSWORD")
+
+// connectTimeout leaves time to look what else is at the address within 5 s.
+const connectTimeout = 3 * time.Second
+
+// parseAddress reads where a user's PostgreSQL is, and who we are there. What the URL does
+// not say, libpq's environment variables do.
+func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || strings.Contains(u.Path, "@") || u.Fragment != "" {
+		return nil, errAddress
+	}
+	query := u.Query()
+	if caFile != "" {
+		if query.Get("sslmode") == "disable" {
+			return nil, errors.New("--ca-file is for encrypted connections, and the address says sslmode=disable")
+		}
+		if _, err := os.Stat(caFile); err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		query.Set("sslrootcert", caFile)
+		if query.Get("sslmode") == "" {
+			query.Set("sslmode", "verify-full")
+		}
+		u.RawQuery = query.Encode()
+	}
+	config, err := pgx.ParseConfig(u.String())
+	switch {
+	case err != nil && caFile != "" && strings.Contains(err.Error(), "CA"):
+		return nil, fmt.Errorf("--ca-file: %s holds no PEM certificate", caFile)
+	case err != nil:
+		return nil, errAddress
+	}
+	config.ConnectTimeout = min(connectTimeout, nonZero(config.ConnectTimeout))
+	return config, nil
+}
+
+func nonZero(d time.Duration) time.Duration {
+	if d == 0 {
+		return connectTimeout
+	}
+	return d
+}
+
+// shown is an address without any secret.
+func shown(config *pgx.ConnConfig) string {
+	if strings.HasPrefix(config.Host, "/") {
+		return config.Host
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+}
+
+// networkTo says how far away a server is.
+func networkTo(config *pgx.ConnConfig) string {
+	switch ip := net.ParseIP(config.Host); {
+	case strings.HasPrefix(config.Host, "/"):
+		return "unix socket"
+	case config.Host == "localhost", ip != nil && ip.IsLoopback():
+		return "loopback"
+	}
+	return "remote"
+}

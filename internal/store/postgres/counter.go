@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// counterTable has a row for each counter: its number, and the largest token it has seen.
+const counterTable = "lockbench_counter"
+
+// unguarded is a counter that believes everybody.
+type unguarded struct {
+	of   *instance
+	name []byte
+}
+
+// table is made when somebody first asks for it.
+func (u unguarded) table(ctx context.Context) (string, error) {
+	s := u.of.server
+	table := pgx.Identifier{s.schema(), counterTable}.Sanitize()
+	if s.counted.Load() {
+		return table, nil
+	}
+	s.counter.Lock()
+	defer s.counter.Unlock()
+	if s.counted.Load() {
+		return table, nil
+	}
+	err := pgx.BeginFunc(ctx, u.of.pool, func(tx pgx.Tx) error {
+		for _, sql := range []string{
+			"SELECT pg_advisory_xact_lock(hashtextextended('" + s.schema() + "', 0))", // IF NOT EXISTS fails when two make it at the same time
+			"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema()}.Sanitize(),
+			"CREATE TABLE IF NOT EXISTS " + table + " (name bytea PRIMARY KEY, n bigint NOT NULL, floor bigint NOT NULL)",
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("make %s: %w", table, err)
+	}
+	s.counted.Store(true)
+	return table, nil
+}
+
+// Read is 0 of a counter that nobody has written.
+func (u unguarded) Read(ctx context.Context) (n int64, err error) {
+	table, err := u.table(ctx)
+	if err == nil {
+		err = u.of.pool.QueryRow(ctx, "SELECT n FROM "+table+" WHERE name = $1", u.name).Scan(&n)
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	return n, nil
+}
+
+func (u unguarded) Write(ctx context.Context, n int64) error {
+	table, err := u.table(ctx)
+	if err == nil {
+		_, err = u.of.pool.Exec(ctx, "INSERT INTO "+table+" AS c VALUES ($1, $2, 0) ON CONFLICT (name) DO UPDATE SET n = excluded.n", u.name, n)
+	}
+	if err != nil {
+		return fmt.Errorf("write the counter: %w", err)
+	}
+	return nil
+}
+
+// guarded is a counter that raises its floor on every touch, reads included, and refuses
+// whoever comes with an older token.
+type guarded struct {
+	unguarded
+	token int64
+}
+
+func (g guarded) Read(ctx context.Context) (int64, error) {
+	n, err := g.touch(ctx, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read the counter with token %d: %w", g.token, err)
+	}
+	return n, nil
+}
+
+func (g guarded) Write(ctx context.Context, n int64) error {
+	if _, err := g.touch(ctx, &n); err != nil {
+		return fmt.Errorf("write the counter with token %d: %w", g.token, err)
+	}
+	return nil
+}
+
+// touch writes n, if there is one.
+func (g guarded) touch(ctx context.Context, n *int64) (now int64, err error) {
+	table, err := g.table(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = g.of.pool.QueryRow(ctx, "INSERT INTO "+table+` AS c VALUES ($1, coalesce($2, 0), $3)
+		ON CONFLICT (name) DO UPDATE SET n = coalesce($2, c.n), floor = excluded.floor WHERE c.floor <= excluded.floor RETURNING n`,
+		g.name, n, g.token).Scan(&now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, store.ErrStale
+	}
+	return now, err
+}
+
+// writesGuarded checks writes alone. A holder that reads, pauses while others come, read
+// too and are slow to write, and then writes, is not found out.
+type writesGuarded struct {
+	unguarded
+	guarded guarded
+}
+
+func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }

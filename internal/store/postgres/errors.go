@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// undefinedTable is a code of PostgreSQL, of its appendix A.
+const undefinedTable = "42P01"
+
+// code is that of an error that the server has answered with; "" for any other.
+func code(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// unauthorised are the codes of rights that are missing.
+var unauthorised = map[string]bool{"42501": true, "28000": true, "28P01": true}
+
+// refusals are the codes by which a server says that it will not have anybody do that now.
+var refusals = map[string]bool{
+	"25006": true, // read only
+	"53100": true, // the disk is full
+	"53300": true, // too many connections
+	"57P03": true, // starting, or shutting down
+}
+
+// Refused is the code by which the server refuses.
+func (*server) Refused(err error) string {
+	if c := code(err); unauthorised[c] || refusals[c] {
+		return c
+	}
+	return ""
+}
+
+// Unauthorised says whether that code is of a right that is missing.
+func (*server) Unauthorised(code string) bool { return unauthorised[code] }
+
+// causes are what to do about what a server says, by its code.
+var causes = map[string]string{
+	"28P01": "user or password is wrong: percent-encode special characters, or give PGUSER and PGPASSWORD",
+	"28000": "the server does not let this user in from here: look at pg_hba.conf",
+	"3D000": "there is no such database: name one that is there, as in postgres://host:5432/postgres",
+	"42501": "the user lacks a right",
+	"53300": "the server takes no more connections: raise max_connections, or use fewer --clients or --instances",
+}
+
+// unreached is why a server could not be reached, or would not have us.
+func (s *server) unreached(ctx context.Context, err error) error {
+	if errors.Is(err, store.ErrConfig) || errors.Is(err, store.ErrUnreachable) {
+		return err
+	}
+	at := shown(s.config)
+	if c := code(err); c != "" {
+		sentinel := store.ErrConfig
+		if refusals[c] {
+			sentinel = store.ErrUnreachable
+		}
+		pg, _ := errors.AsType[*pgconn.PgError](err)
+		said := fmt.Errorf("%w: PostgreSQL at %s: %s (%s)", sentinel, at, pg.Message, c)
+		if next := causes[c]; next != "" {
+			return fmt.Errorf("%w: %s", said, next)
+		}
+		return said
+	}
+	// The library's error names the user and the database too, which nobody has asked for.
+	text := err.Error()
+	switch dial, isDial := errors.AsType[*net.OpError](err); {
+	case strings.Contains(text, "server refused TLS"):
+		return fmt.Errorf("%w: %s speaks no TLS: give the address with sslmode=disable, or the port that does", store.ErrConfig, at)
+	case strings.Contains(text, "x509:"):
+		return fmt.Errorf("%w: the certificate of %s is not trusted: --ca-file FILE.pem has it trusted, for the host name that it is for", store.ErrConfig, at)
+	case isDial && dial.Op == "dial":
+		return fmt.Errorf("%w: PostgreSQL at %s: %w", store.ErrUnreachable, at, dial.Err)
+	case s.speaksRedis(ctx):
+		return fmt.Errorf("%w: at %s is a Redis, and no PostgreSQL", store.ErrConfig, at)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: PostgreSQL at %s does not answer: does a firewall drop it, is the server stopped, or does the port speak another protocol?", store.ErrUnreachable, at)
+	}
+	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up: %w", store.ErrUnreachable, at, innermost(err))
+}
+
+// innermost is what an error wraps in the end.
+func innermost(err error) error {
+	for {
+		switch wraps := err.(type) {
+		case interface{ Unwrap() []error }:
+			all := wraps.Unwrap()
+			if len(all) == 0 {
+				return err
+			}
+			err = all[len(all)-1]
+		case interface{ Unwrap() error }:
+			below := wraps.Unwrap()
+			if below == nil {
+				return err
+			}
+			err = below
+		default:
+			return err
+		}
+	}
+}
+
+// probeLimit bounds a second look at a port.
+const probeLimit = time.Second
+
+// speaksRedis says whether something there answers a PING as Redis does.
+func (s *server) speaksRedis(ctx context.Context) bool {
+	if strings.HasPrefix(s.config.Host, "/") {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", shown(s.config))
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-"))
+}

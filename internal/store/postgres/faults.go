@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Faults are of the server's process so far.
+func (s *server) Faults([]workloads.Fault) store.Injector { return injector{s} }
+
+type injector struct{ server *server }
+
+// Detour is the straight way: no fault is of the network.
+func (injector) Detour(int) store.Through { return nil }
+
+// Close has nothing to end.
+func (injector) Close() {}
+
+// Prepare does what precedes a fault, see store.Faults.
+func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Scene) (store.Blow, error) {
+	own := i.server.own
+	switch {
+	case own == nil:
+		return store.Blow{}, fmt.Errorf("%s: lockbench has not started this PostgreSQL", fault.Name)
+	case fault.Name == workloads.Pause:
+		return store.Blow{Hit: own.Pause, End: own.Resume, Outage: store.Throughout}, nil
+	case fault.Name != workloads.Kill:
+		return store.Blow{}, fmt.Errorf("%s: it cannot be had on PostgreSQL", fault.Name)
+	}
+	lose := fault.Data != workloads.DataKeep
+	if lose {
+		if err := own.refresh(ctx); err != nil {
+			return store.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+		}
+	}
+	return store.Blow{
+		Hit: own.Kill, Outage: store.Throughout, Loses: lose,
+		End: func(ctx context.Context) error {
+			if lose {
+				if err := own.empty(); err != nil {
+					return err
+				}
+				i.server.counted.Store(false)
+			}
+			return own.again(context.WithoutCancel(ctx))
+		},
+	}, nil
+}

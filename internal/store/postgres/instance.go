@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gopgx"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// instance is one application instance's own connections: a pool, and those that a lock
+// opens with the Node's Config.
+type instance struct {
+	server *server
+	node   gopgx.Node
+	pool   *pgxpool.Pool
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// Connect opens the first connection of a pool. The others are opened when they are
+// wanted: each is a process of the server's, and nobody but the holders of locks on
+// counters uses them.
+func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
+	traffic := new(intercept.Traffic)
+	s.mu.Lock()
+	s.traffic = append(s.traffic, traffic)
+	s.mu.Unlock()
+	i := &instance{server: s, open: map[net.Conn]struct{}{}}
+	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, traffic, func(dial store.Dialer) store.Dialer {
+		dial = i.kept(dial)
+		if detour != nil {
+			dial = detour(dial)
+		}
+		return dial
+	})}
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig = i.node.Config.Copy()
+	config.MaxConns = int32(max(1, pool))
+	config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
+	if i.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
+		return nil, err
+	}
+	if err := i.pool.Ping(ctx); err != nil {
+		return nil, errors.Join(s.unreached(ctx, err), i.Close())
+	}
+	return i, nil
+}
+
+// kept notes connections until they are closed.
+func (i *instance) kept(dial store.Dialer) store.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.open == nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("dial %s: %w", addr, net.ErrClosed)
+		}
+		i.open[conn] = struct{}{}
+		return intercept.Conn(conn, intercept.Hooks{Close: func(hangUp func() error) error {
+			i.mu.Lock()
+			delete(i.open, conn)
+			i.mu.Unlock()
+			return hangUp()
+		}}), nil
+	}
+}
+
+// Nodes are one gopgx.Node.
+func (i *instance) Nodes() []any { return []any{i.node} }
+
+// Counter is a row of the session's table.
+func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
+	open := unguarded{i, []byte(name)}
+	switch fence {
+	case workloads.FenceOff:
+		return open
+	case workloads.FenceWrites:
+		return writesGuarded{open, guarded{open, token}}
+	default:
+		return guarded{open, token}
+	}
+}
+
+// Pools is what the pool says.
+func (i *instance) Pools() store.Pools {
+	stat := i.pool.Stat()
+	return store.Pools{Waits: stat.EmptyAcquireCount(), WaitedNS: stat.EmptyAcquireWaitTime().Nanoseconds(), Timeouts: stat.CanceledAcquireCount()}
+}
+
+// Lacking is not known.
+func (*instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
+	return nil
+}
+
+// Close hangs up, also on whom a lock has left behind: its session ends, and with it what
+// it holds.
+func (i *instance) Close() error {
+	i.mu.Lock()
+	open := i.open
+	i.open = nil
+	i.mu.Unlock()
+	for conn := range open {
+		_ = conn.Close()
+	}
+	i.pool.Close()
+	return nil
+}
+
+// roundTrips is enough for a median, and few enough not to show beside a run.
+const roundTrips = 300
+
+// RoundTrips times SELECT 1, and an advisory lock that is taken and given back, one after
+// the other on one connection of that name.
+func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
+	var times store.RoundTrips
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.observed, nil))
+	if err != nil {
+		return times, fmt.Errorf("connect for the floors: %w", s.unreached(ctx, err))
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if times.PingP50, times.PingP99, err = s.roundTrip(ctx, conn, "SELECT 1"); err != nil {
+		return times, err
+	}
+	times.ScriptP50, times.ScriptP99, err = s.roundTrip(ctx, conn, "SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
+	return times, err
+}
+
+func (s *server) roundTrip(ctx context.Context, conn *pgx.Conn, sql string) (p50, p99 *int64, err error) {
+	times := make([]int64, 0, roundTrips)
+	for range roundTrips {
+		s.asked.Add(1)
+		start := time.Now()
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
+		}
+		times = append(times, int64(time.Since(start)))
+	}
+	slices.Sort(times)
+	return &times[len(times)/2], &times[len(times)*99/100], nil
+}

@@ -1,0 +1,116 @@
+// Package postgres is PostgreSQL as a store: a server that lockbench starts from the
+// programs of this machine, or one of the user's.
+//
+// On a user's server lockbench makes one schema, lockbench_RUN, and only where something
+// needs a table or a sequence: the counter of --work counter, and the locks that say so. It
+// is removed with the run; of a lockbench that was killed the next one removes it.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func init() { store.Register("postgres", Store{}) }
+
+// Store is PostgreSQL.
+type Store struct{}
+
+// Schemes are those of its addresses.
+func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
+
+// started says whether lockbench starts the server.
+func started(o store.Options) bool {
+	switch o.Address {
+	case "", "auto", "container", "process":
+		return true
+	}
+	return false
+}
+
+// Validate returns every fault of the options, see store.Store.
+func (Store) Validate(o store.Options) error {
+	var faults []error
+	if o.Address == "container" {
+		faults = append(faults, errors.New("only Redis is started in containers so far: give process, or the URL of a PostgreSQL"))
+	}
+	if o.Topology != "" && o.Topology != single {
+		faults = append(faults, fmt.Errorf("--topology %s: a PostgreSQL is single", o.Topology))
+	}
+	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
+		faults = append(faults, fmt.Errorf("--durability: %w", err))
+	}
+	if o.Image != "" {
+		faults = append(faults, errors.New("--image is for containers, and only Redis is started in them so far"))
+	}
+	if !started(o) {
+		if o.Durability != "" {
+			faults = append(faults, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
+		}
+		if o.Pin {
+			faults = append(faults, errors.New("--pin needs a PostgreSQL that lockbench starts itself: it does not move a server of yours to other CPUs"))
+		}
+		_, err := parseAddress(o.Address, o.CAFile)
+		faults = append(faults, err)
+	} else if o.CAFile != "" {
+		faults = append(faults, errors.New("--ca-file is for the URL of a PostgreSQL of yours"))
+	}
+	return errors.Join(faults...)
+}
+
+// Layout is one server.
+func (Store) Layout(o store.Options) store.Layout { return layout{started(o), o.AllowFaults} }
+
+// single is the only topology.
+const single = "single"
+
+// layout is one server, and who started it.
+type layout struct{ started, allowed bool }
+
+// Unfit is why a strategy cannot run there.
+func (layout) Unfit(info strategies.Info) string {
+	switch {
+	case info.Nodes > 0 && info.Store != "postgres":
+		return "it does not lock in PostgreSQL"
+	case info.Nodes > 1:
+		return fmt.Sprintf("it needs %d independent nodes, and there is one", info.Nodes)
+	}
+	return ""
+}
+
+// Primaries is one.
+func (layout) Primaries() int { return 1 }
+
+// Impossible names every fault that cannot come about.
+func (l layout) Impossible(all []workloads.Fault) []error {
+	var wrong []error
+	for _, f := range all {
+		switch kind := f.Kind(); {
+		case kind.Place == workloads.InClients:
+		case f.Name != workloads.Kill && f.Name != workloads.Pause:
+			wrong = append(wrong, fmt.Errorf("--fault %s cannot be had on PostgreSQL so far: there are %s and %s, and those of clients", f.Name, workloads.Kill, workloads.Pause))
+		case !l.started:
+			wrong = append(wrong, fmt.Errorf("--fault %s needs a PostgreSQL that lockbench starts itself", f.Name))
+		case f.Node > 0:
+			wrong = append(wrong, fmt.Errorf("--fault %s: there is no node %d: a PostgreSQL is single", f.Name, f.Node))
+		}
+	}
+	return wrong
+}
+
+// Open starts a server, or connects to the user's and removes what dead runs left there.
+func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	if err := (Store{}).Validate(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	s, err := open(ctx, runID, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

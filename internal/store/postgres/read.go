@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Read takes one reading. The counters of transactions are up to a second old, since every
+// backend tells of its own no more often.
+func (s *server) Read(ctx context.Context) (results.Reading, error) {
+	began := time.Now()
+	var transactions, clients int64
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&transactions, &clients) },
+		`SELECT xact_commit + xact_rollback, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+		FROM pg_stat_database WHERE datname = current_database()`)
+	if err != nil {
+		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
+	}
+	r := results.Reading{
+		At: began.Add(time.Since(began) / 2), Clients: clients,
+		Commands: map[string]int64{"transaction": transactions},
+		Observer: results.ObserverCounts{
+			Commands:   map[string]int64{"transaction": s.asked.Load()},
+			RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read(),
+		},
+	}
+	if s.own != nil {
+		r.CPU = s.own.CPU()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range append([]*intercept.Traffic{&s.observed}, s.traffic...) {
+		r.RoundTrips += t.Requests()
+		r.ClientBytesOut += t.Written()
+		r.ClientBytesIn += t.Read()
+	}
+	return r, nil
+}
+
+// Subscriptions are none: no lock listens.
+func (*server) Subscriptions(context.Context) *int64 { return nil }

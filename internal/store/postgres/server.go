@@ -1,0 +1,266 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+)
+
+const (
+	// patience bounds what is asked of the server beside a run.
+	patience = 5 * time.Second
+	// dialsAtOnce bounds how many connections are being opened: each is a process.
+	dialsAtOnce = 32
+	// prefix begins all names of connections.
+	prefix = "lockbench:"
+)
+
+// server is the PostgreSQL of a session.
+type server struct {
+	layout
+	commands
+	runID  string
+	own    *own // nil for a user's
+	config *pgx.ConnConfig
+	pin    *launch.Pinning
+	slots  chan struct{} // held while dialling
+
+	observer *pgxpool.Pool // which looks on
+	observed intercept.Traffic
+	asked    atomic.Int64 // transactions of the observer
+
+	about results.Redis
+	runs  []string // what RunIDs returns
+
+	mu      sync.Mutex
+	traffic []*intercept.Traffic // one an instance, of closed ones too
+	counter sync.Mutex           // held while the counters' table is being made
+	counted atomic.Bool          // it is there
+}
+
+func open(ctx context.Context, runID string, o store.Options) (*server, error) {
+	launch.Sweep(ctx)
+	s := &server{layout: layout{started(o), o.AllowFaults}, runID: runID, slots: make(chan struct{}, dialsAtOnce)}
+	var err error
+	if o.Pin {
+		if s.pin, err = launch.NewPinning(); err != nil {
+			return nil, err
+		}
+	}
+	if s.started {
+		s.own, err = start(ctx, runID, o.Durability, s.pin.ServerCPUs())
+		if err != nil {
+			return nil, err
+		}
+		s.config = s.own.config(s.own.Process)
+	} else if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	if s.own == nil {
+		s.sweep(ctx)
+	}
+	return s, s.pin.PinGenerator()
+}
+
+// connect opens the observer's connections, and asks what server it is.
+func (s *server) connect(ctx context.Context) error {
+	pool, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return err
+	}
+	pool.ConnConfig = s.configFor(s.observerName(), &s.observed, nil)
+	pool.MinConns, pool.MaxConns = 1, 2
+	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
+	// A session without a connection is dead, so this one shows that it lives.
+	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
+	if err != nil {
+		return s.unreached(ctx, err)
+	}
+	if err := s.learn(ctx, conn); err != nil {
+		return errors.Join(s.unreached(ctx, err), conn.Close(ctx))
+	}
+	if s.observer, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err == nil {
+		err = s.Ping(ctx)
+	}
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// oldest is the version that the locks need: idle_session_timeout and
+// client_connection_check_interval came with it.
+const oldest = 140000
+
+// learn asks what server it is.
+func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
+	var version string
+	var number int
+	var standby bool
+	var began time.Time
+	var encrypted bool
+	var fsync, commit string
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(), pg_postmaster_start_time(),
+		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false), current_setting('fsync'), current_setting('synchronous_commit')`).
+		Scan(&version, &number, &standby, &began, &encrypted, &fsync, &commit)
+	switch {
+	case err != nil:
+		return err
+	case number < oldest:
+		return fmt.Errorf("%w: PostgreSQL %s is too old: the locks need 14 or newer", store.ErrConfig, version)
+	case standby:
+		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address", store.ErrConfig, shown(s.config))
+	}
+	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
+	version, _, _ = strings.Cut(version, " ") // what a package adds
+	s.about = results.Redis{
+		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
+		Network: networkTo(s.config), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
+	}
+	switch {
+	case fsync == "off":
+		s.about.Durability = string(store.InMemory)
+	case commit != "off":
+		s.about.Durability = string(store.Synced)
+	}
+	if s.own != nil {
+		s.about.Source = "process"
+		s.about.Why = "a process of " + s.own.bin
+	}
+	return nil
+}
+
+func (s *server) observerName() string { return prefix + s.runID + ":observer" }
+
+// configFor is the configuration of connections of that name. What they carry is counted
+// below the detour.
+func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
+	config := s.config.Copy()
+	config.RuntimeParams["application_name"] = name
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait to dial: %w", ctx.Err())
+		}
+		conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return traffic.Conn(conn), nil
+	}
+	config.DialFunc = dial
+	if detour != nil {
+		config.DialFunc = detour(dial)
+	}
+	return config
+}
+
+// Describe says which PostgreSQL it is, without any secret.
+func (s *server) Describe() results.Redis { return s.about }
+
+// RunIDs tell the server from others, and from itself after a restart.
+func (s *server) RunIDs() []string { return s.runs }
+
+// Local says whether the server is on this machine.
+func (s *server) Local() bool { return s.about.Network != "remote" }
+
+// GeneratorCPUs are the CPUs the generator was pinned to.
+func (s *server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
+
+// Ping says whether the server answers.
+func (s *server) Ping(ctx context.Context) error {
+	_, err := s.exec(ctx, "SELECT 1")
+	return err
+}
+
+// Settle waits until the server answers again.
+func (s *server) Settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := s.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: wait for PostgreSQL: %w", store.ErrUnreachable, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Limits are max_connections, without those that are kept for superusers, and how many
+// there are.
+func (s *server) Limits(ctx context.Context) (store.Limits, error) {
+	var limits store.Limits
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&limits.MaxClients, &limits.Connected) },
+		`SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`)
+	if err != nil {
+		return store.Limits{}, fmt.Errorf("%w: read the limits: %w", store.ErrUnreachable, err)
+	}
+	return limits, nil
+}
+
+// query asks for a row.
+func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s.asked.Add(1)
+	return scan(s.observer.QueryRow(ctx, sql, args...))
+}
+
+// exec does something, and says how many rows it concerned.
+func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s.asked.Add(1)
+	tag, err := s.observer.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}
+
+// texts asks for a column of texts.
+func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s.asked.Add(1)
+	rows, err := s.observer.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Close removes what is the session's, and the server that Open started. It works with a
+// context that has ended.
+func (s *server) Close(ctx context.Context) error {
+	faults := []error{s.pin.Unpin()}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if s.observer != nil {
+		s.observer.Close()
+		if s.own == nil {
+			faults = append(faults, s.dropSchema(ctx))
+		}
+	}
+	if s.own != nil {
+		faults = append(faults, s.own.Close(ctx))
+	}
+	return errors.Join(faults...)
+}
