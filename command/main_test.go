@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/stores"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/docker"
+	_ "github.com/lockbench/lockbench/stores"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 

@@ -70,24 +70,47 @@ func endAll(all []int) {
 	}
 }
 
-// cpuOf sums user and system time of a process and its descendants, and of those that
-// have ended and were waited for, fields 14 to 17, in seconds.
+// cpuOf sums what a process and its descendants have used, and those of them that have
+// ended and were waited for, in seconds.
 func cpuOf(pid int) *float64 {
-	const ticksPerSecond = 100 // USER_HZ, the same on all architectures that Go knows
-	var ticks float64
+	var seconds float64
+	known := false
 	for _, member := range append([]int{pid}, descendants(pid)...) {
 		fields := stat(member)
 		if fields == nil {
 			continue
 		}
-		for _, field := range fields[14-3 : 17-2] {
-			n, _ := strconv.ParseFloat(field, 64) // a number, by the format
-			ticks += n
-		}
+		known = true
+		// Of many processes that do little each, the ticks of stat would show nothing.
+		seconds += max(ticks(fields[14-3:16-3]), running(member)) + ticks(fields[16-3:18-3])
 	}
-	if ticks == 0 && !alive(pid) {
+	if !known {
 		return nil
 	}
-	seconds := ticks / ticksPerSecond
 	return &seconds
+}
+
+// ticks sums times of stat, in seconds.
+func ticks(fields []string) float64 {
+	const perSecond = 100 // USER_HZ, the same on all architectures that Go knows
+	var sum float64
+	for _, field := range fields {
+		n, _ := strconv.ParseFloat(field, 64) // a number, by the format
+		sum += n
+	}
+	return sum / perSecond
+}
+
+// running sums the time that the living threads of a process have run, to the nanosecond,
+// in seconds; 0 where the kernel does not tell.
+func running(pid int) float64 {
+	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat")) // well-formed
+	var sum float64
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // it may have ended
+		first, _, _ := strings.Cut(string(text), " ")
+		ns, _ := strconv.ParseFloat(first, 64)
+		sum += ns
+	}
+	return sum / 1e9
 }

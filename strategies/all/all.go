@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/peers/redislock"
 	"github.com/lockbench/lockbench/strategies/peers/redsync"
 	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
+	"github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
 	"github.com/lockbench/lockbench/strategies/redlock"
@@ -44,6 +45,7 @@ func init() {
 		{handoff.Strategy(), handoffDoc},
 		{local.Strategy(), localDoc},
 		{noop.Strategy(), noopDoc},
+		{postgres.Strategy(), postgresDoc},
 		{pubsub.Strategy(), pubsubDoc},
 		{pubsubbroadcast.Strategy(), pubsubbroadcastDoc},
 		{redislock.Strategy(), redislockDoc},
