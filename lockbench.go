@@ -48,11 +48,9 @@ type RedisOptions struct {
 	// Address is "auto", "container", "process" or a redis:// or rediss:// URL, or
 	// several URLs with commas in between: independent nodes, a primary with its
 	// replicas, or some nodes of a cluster, which is found out.
-	// auto is a container if Docker works, else a local redis-server process. Containers
-	// are swept by lockbench: a program with TESTCONTAINERS_RYUK_DISABLED=true in its
-	// environment spares itself the one that testcontainers starts for that. What go-redis
-	// and testcontainers log goes to standard error; redis.SetLogger and testcontainers'
-	// log.SetDefault change that.
+	// auto is a container if the program imports lockbench/docker and Docker works, else a
+	// local redis-server process. What go-redis logs goes to standard error;
+	// redis.SetLogger changes that.
 	Address string
 	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
 	// there must be at the addresses. "" is one node, or whatever is there.

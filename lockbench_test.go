@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
@@ -23,6 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	servers.Quiet()
+	docker.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
