@@ -108,6 +108,12 @@ func (s *Session) Get(ctx context.Context, path string) (Value, error) {
 	})
 }
 
+// Set writes a node of that version; -1 is any.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
+	_, err := call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
+	return err
+}
+
 // Multi carries out several operations of go-zookeeper, or none of them. Those that create
 // nodes need no ACL.
 func (s *Session) Multi(ctx context.Context, operations ...any) error {

@@ -1,0 +1,80 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// injector brings faults of the servers about, a store.Injector.
+type injector struct{ server *Server }
+
+// Faults bring those of a workload about.
+func (s *Server) Faults([]workloads.Fault) store.Injector { return injector{s} }
+
+// Detour is none: there are no faults of the network so far.
+func (injector) Detour(int) store.Through { return nil }
+
+// Close has nothing to end.
+func (injector) Close() {}
+
+// Prepare looks for the servers that are hit, see store.Faults.
+func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Scene) (store.Blow, error) {
+	if why := i.server.impossible(fault); why != "" {
+		return store.Blow{}, fmt.Errorf("%s %s", fault.Name, why)
+	}
+	hit := i.server.hit(ctx, fault)
+	blow := store.Blow{Outage: store.Throughout}
+	if len(hit) <= (len(i.server.own)-1)/2 { // the others go on, with a new leader if they have to
+		blow.Outage = store.NoOutage
+	}
+	switch fault.Name {
+	case workloads.Kill, workloads.NodeDown:
+		blow.Hit, blow.End = each(hit, own.kill), each(hit, own.again)
+		if fault.Name == workloads.Kill && fault.Data == workloads.DataLose {
+			blow.End, blow.Loses = each(hit, own.lose), true
+		}
+	default:
+		blow.Hit, blow.End = each(hit, own.pause), each(hit, own.resume)
+	}
+	return blow, nil
+}
+
+func (o own) kill(ctx context.Context) error   { return o.Kill(ctx) }
+func (o own) again(ctx context.Context) error  { return o.Again(ctx) }
+func (o own) pause(ctx context.Context) error  { return o.Pause(ctx) }
+func (o own) resume(ctx context.Context) error { return o.Resume(ctx) }
+
+// hit are the servers that are: where kill and pause name the first, the leader is.
+func (s *Server) hit(ctx context.Context, fault workloads.Fault) []own {
+	first := fault.Node
+	if first == 0 && !fault.Kind().Takes("n") {
+		for place, o := range s.own {
+			if status, err := look(ctx, s.observed.dial, o.Addr()); err == nil && status.mode == "leader" {
+				first = place
+			}
+		}
+	}
+	return s.own[first : first+max(fault.N, 1)]
+}
+
+// each does something to several servers at the same time; it names all that goes wrong.
+func each(all []own, do func(own, context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		wrong := make([]error, len(all))
+		var doing sync.WaitGroup
+		for n, o := range all {
+			doing.Go(func() {
+				if err := do(o, ctx); err != nil {
+					wrong[n] = fmt.Errorf("%s: %w", o.Addr(), err)
+				}
+			})
+		}
+		doing.Wait()
+		return errors.Join(wrong...)
+	}
+}
