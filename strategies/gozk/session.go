@@ -21,8 +21,12 @@ var (
 	ErrDoubt = errors.New("the connection to ZooKeeper broke before the answer")
 )
 
-// Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself,
-// for as long as the server knows it. Unlike a zk.Conn, it never becomes another session.
+// Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself.
+// Unlike a zk.Conn it never becomes another session: it is over when a server says that it
+// has ended it, or when no server was heard of for the timeout, as Apache Curator has it.
+// (A server that was restarted gives all sessions their whole timeout once more, so that
+// ephemeral nodes may outlive the second kind for so long; and one that has lost its data
+// hangs up on whoever knows more, without a word.)
 // It is safe for concurrent use.
 type Session struct {
 	node Node
@@ -37,9 +41,9 @@ type Session struct {
 	finish chan bool     // has them do so; true cuts the connection before
 
 	mu      sync.Mutex
-	closing bool
+	closing bool // Close or Abandon was called
 	lost    chan struct{}
-	doubt   *time.Timer // has lost closed; nil while it is connected
+	doubt   *time.Timer // comes when the session has timed out; nil while it is connected
 	watches map[string]<-chan zk.Event
 }
 
@@ -50,7 +54,7 @@ const shortest = time.Second
 // servers bound what they grant, see Session.Timeout. It waits for a server until ctx ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	s := &Session{
-		node: n, ready: make(chan struct{}), ended: make(chan struct{}), finish: make(chan bool, 2),
+		node: n, ready: make(chan struct{}), ended: make(chan struct{}), finish: make(chan bool, 1),
 		lost: make(chan struct{}), watches: map[string]<-chan zk.Event{},
 	}
 	s.life, s.die = context.WithCancel(context.Background())
@@ -135,11 +139,6 @@ func (s *Session) happened(event zk.Event) {
 			s.doubt = nil
 		}
 		select {
-		case <-s.lost: // it was thought to be; that of later leases is not
-			s.lost = make(chan struct{})
-		default:
-		}
-		select {
 		case <-s.ready:
 		default:
 			close(s.ready)
@@ -150,18 +149,17 @@ func (s *Session) happened(event zk.Event) {
 		}
 	case zk.StateExpired:
 		s.lose()
-		s.die()
-		s.line.close()
-		s.finish <- true // it has room for each of who ends it
+		s.giveUp(true)
 	}
 }
 
-// despair comes when the session may be over.
+// despair comes when no server was heard of for the timeout.
 func (s *Session) despair() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doubt != nil {
 		s.lose()
+		s.giveUp(true)
 	}
 }
 
@@ -174,6 +172,14 @@ func (s *Session) lose() {
 	}
 }
 
+// giveUp has the library end, if nothing else has before. It is called with the mutex.
+func (s *Session) giveUp(cut bool) {
+	if s.life.Err() == nil {
+		s.die()
+		s.finish <- cut // it has room
+	}
+}
+
 // Close ends the session, and with it all its ephemeral nodes.
 func (s *Session) Close() { s.end(false) }
 
@@ -182,11 +188,8 @@ func (s *Session) Abandon() { s.end(true) }
 
 func (s *Session) end(cut bool) {
 	s.mu.Lock()
-	if !s.closing && s.life.Err() == nil {
-		s.finish <- cut
-	}
 	s.closing = true
-	s.die()
+	s.giveUp(cut)
 	s.mu.Unlock()
 	<-s.ended
 	s.calls.Wait()
@@ -214,15 +217,10 @@ func (s *Session) Timeout() time.Duration {
 func (s *Session) Until() time.Time { return s.line.until() }
 
 // Lost is closed once what the session holds may not be relied on any more: the server has
-// ended it, or nothing was heard of any server for the timeout. A session that comes back
-// nevertheless has another Lost from then on.
-func (s *Session) Lost() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost
-}
+// ended it, or no server was heard of for the timeout.
+func (s *Session) Lost() <-chan struct{} { return s.lost }
 
-// Over is closed when the session will not come back.
+// Over is closed when the session is over: it is lost, or was closed, or abandoned.
 func (s *Session) Over() <-chan struct{} { return s.life.Done() }
 
 // Go does something in the background, with a context that ends with the session. It says

@@ -36,7 +36,9 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Sc
 	case workloads.Kill, workloads.NodeDown:
 		blow.Hit, blow.End = each(hit, own.kill), each(hit, own.again)
 		if fault.Name == workloads.Kill && fault.Data == workloads.DataLose {
-			blow.End, blow.Loses = each(hit, own.lose), true
+			lose := each(hit, own.lose)
+			blow.Loses = true
+			blow.End = func(ctx context.Context) error { return errors.Join(lose(ctx), i.server.watching.renew(ctx)) }
 		}
 	default:
 		blow.Hit, blow.End = each(hit, own.pause), each(hit, own.resume)

@@ -20,7 +20,7 @@ const presence = "lockbench:connections"
 
 // linkTimeout is that of sessions of lockbench's own, so long after which a killed one is
 // known to be dead.
-const linkTimeout = 6 * time.Second
+const linkTimeout = 4 * time.Second
 
 // link is a session of lockbench's own, under a name that others can see. When the server
 // has ended it there is another one.
@@ -81,6 +81,18 @@ func (k *link) appear(ctx context.Context, session *gozk.Session) (string, error
 		}
 		return "", fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
 	}
+}
+
+// renew has another session: a server that has lost its data takes nobody back.
+func (k *link) renew(ctx context.Context) error {
+	k.mu.Lock()
+	if k.session != nil {
+		k.session.Abandon()
+		k.session = nil
+	}
+	k.mu.Unlock()
+	_, err := k.live(ctx)
+	return err
 }
 
 // close ends the session, and takes the node for all names along if it was the last.

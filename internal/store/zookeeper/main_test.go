@@ -17,7 +17,7 @@ var shared = sync.OnceValues(func() (*Server, error) { return opened(context.Bac
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if os.Getenv("LOCKBENCH_TEST_OPEN") == "" {
+	if os.Getenv(victimEnv) == "" {
 		if s, err := shared(); err == nil {
 			if err := s.Close(context.Background()); err != nil {
 				println(err.Error())

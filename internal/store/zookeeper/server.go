@@ -173,12 +173,12 @@ func (s *Server) cpus() []int {
 
 // watch opens the session that looks on.
 func (s *Server) watch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, reach)
+	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	node := s.node
 	node.Dial = s.observed.dial
 	var err error
-	s.watching, err = openLink(ctx, node, s.label()+"observer")
+	s.watching, err = openLink(within, node, s.label()+"observer")
 	switch {
 	case err == nil:
 		return nil
@@ -186,6 +186,9 @@ func (s *Server) watch(ctx context.Context) error {
 		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("%w: %w: user or password is wrong, or this user may not do that: give it in the address or in %s", store.ErrConfig, err, authEnv)
+	}
+	if _, why := s.looks(ctx); why != nil { // they served just now
+		err = errors.Join(err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
@@ -80,6 +81,8 @@ var (
 func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {
+	case errors.Is(err, syscall.ECONNRESET), err == nil && answer == "":
+		return status{}, fmt.Errorf("%w: it hung up without a word", errStranger)
 	case err != nil:
 		return status{}, err
 	case strings.Contains(answer, "not currently serving"):
