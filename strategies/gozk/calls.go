@@ -32,8 +32,8 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 		err   error
 	}
 	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
+	if ctx.Err() != nil {
+		return none, s.why(ctx)
 	}
 	back := make(chan result, 1)
 	begun := s.Go(func(context.Context) {
@@ -54,8 +54,16 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 			return none, fmt.Errorf("%w: %w", ErrDoubt, r.err)
 		}
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return none, s.why(ctx)
 	}
+}
+
+// why is what a call returns whose context has ended: that of Go ends with the session.
+func (s *Session) why(ctx context.Context) error {
+	if ctx == s.life {
+		return ErrOver
+	}
+	return ctx.Err()
 }
 
 // Create makes a node with one of go-zookeeper's flags for its kind, and returns its path.

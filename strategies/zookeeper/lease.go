@@ -71,7 +71,7 @@ func (h *lease) Release(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("release %q: %w", h.key, ctx.Err())
 	}
-	if errors.Is(h.err, gozk.ErrOver) || errors.Is(h.err, context.Canceled) { // while it was being released
+	if errors.Is(h.err, gozk.ErrOver) { // while it was being released
 		return h.afterwards(ctx)
 	}
 	h.told = true

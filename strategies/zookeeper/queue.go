@@ -208,21 +208,27 @@ func (p place) before(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", over(err)
 	}
-	var nearest int32
-	before, there, mine := "", false, number(p.name)
-	for _, name := range queue {
-		// As differences, since the numbers go on below zero after the largest.
-		switch d := mine - number(name); {
-		case name == p.name:
-			there = true
-		case strings.Contains(name, mark) && d > 0 && (before == "" || d < nearest):
-			before, nearest = name, d
-		}
-	}
+	before, there := ahead(p.name, queue)
 	if !there {
 		return "", errNoPlace
 	}
 	return before, nil
+}
+
+// ahead is the name before a given one in a queue, "" if that is the first, and whether it is
+// there itself.
+func ahead(name string, queue []string) (before string, there bool) {
+	mine, nearest := number(name), int32(0)
+	for _, other := range queue {
+		// As differences, since the numbers go on below zero after the largest.
+		switch d := mine - number(other); {
+		case other == name:
+			there = true
+		case strings.Contains(other, mark) && d > 0 && (before == "" || d < nearest):
+			before, nearest = other, d
+		}
+	}
+	return before, there
 }
 
 // mark precedes the number in the name of a node in a queue.
