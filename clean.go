@@ -12,7 +12,7 @@ import (
 // server processes on this machine, and keys on the server at the address,
 // if one is given. It says what it removed and what it could not look at. What
 // belongs to a lockbench that still runs is left alone.
-func Clean(ctx context.Context, at RedisOptions) ([]string, error) {
+func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 	swept, err := redis.Sweep(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {

@@ -37,7 +37,7 @@ func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lock
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	p := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.StoreOptions{Address: address}}
 	p.Workload.Clients, p.Workload.Instances = 20, 4
 	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // whatever time they take
 	if change != nil {

@@ -23,7 +23,7 @@ import (
 
 // Options say what to check and where.
 type Options struct {
-	Redis    lockbench.RedisOptions // its Address, CAFile and Image; it is one node
+	Redis    lockbench.StoreOptions // its Address, CAFile and Image; it is one node
 	Only     []string               // names of checks; empty is all
 	Effort   Effort
 	Progress func(what string) // may be nil
@@ -190,7 +190,7 @@ func contender() (strategies.Variant, error) {
 func anyOf(all []strategies.Strategy) []strategies.Variant {
 	var found []strategies.Variant
 	for _, s := range all {
-		if s.Info.Nodes == 1 && s.Info.Claims.Exclusion && s.Info.Capacity == 1 && s.Info.Caveat == "" {
+		if s.Info.OnRedis() && s.Info.Nodes == 1 && s.Info.Claims.Exclusion && s.Info.Capacity == 1 && s.Info.Caveat == "" {
 			found = append(found, registered(s.Info.Name)...)
 		}
 	}

@@ -66,6 +66,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		}
 	}
 	s.describe()
+	s.redis.Durability = s.nodes[0].durability(ctx)
 	s.redis.AllowedCPUs = s.serverCPUs(ctx)
 	return s, nil
 }

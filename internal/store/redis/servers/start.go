@@ -69,7 +69,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 		return err
 	}
 	run := func(network string) (*Container, error) {
-		return startContainer(ctx, engine, options, image, network, wanted.row().picker(), s.pin.ServerCPUs(), wanted.row().settings...)
+		return startContainer(ctx, engine, options, image, network, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
 	}
 	first, err := run("")
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
 	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
-		return startProcess(ctx, wanted.row().picker(), options.RunID, s.pin.ServerCPUs(), nil, wanted.row().settings...)
+		return startProcess(ctx, wanted.row().picker(), options.RunID, s.pin.ServerCPUs(), nil, options.settings(wanted)...)
 	})
 	if err != nil {
 		return err
