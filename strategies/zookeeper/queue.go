@@ -113,7 +113,7 @@ func (l *Locker) enter(ctx context.Context, s *session, key string) (place, erro
 		case back <- made{name, err}:
 		case <-ctx.Done():
 			if err == nil {
-				p.named(name).remove(life)
+				_, _ = p.named(name).remove(life) // else it goes with the session
 			}
 		}
 	})
@@ -271,9 +271,9 @@ func (p place) leave() {
 	gone := make(chan struct{})
 	if !p.session.Go(func(life context.Context) {
 		defer close(gone)
-		p.remove(life)
+		_, _ = p.remove(life) // else it goes with the session
 	}) {
-		return // it goes with the session
+		return // it goes so too
 	}
 	select {
 	case <-gone:

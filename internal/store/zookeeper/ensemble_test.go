@@ -32,10 +32,10 @@ func TestEnsemble(t *testing.T) {
 		t.Fatalf("it is %+v", about)
 	}
 	t.Run("tokens grow from leader to leader", func(t *testing.T) { tokens(t, s) })
-	for _, text := range []string{"kill:at=1s,for=2s,data=keep", "pause:at=1s,for=2s", "node-down:at=1s,for=2s,node=1", "node-hang:at=1s,for=2s,node=0,n=1"} {
+	for _, text := range []string{"kill:at=300ms,for=1s,data=keep", "node-hang:at=300ms,for=1s,node=1"} {
 		t.Run(text, func(t *testing.T) {
 			run := drive(t, s, workload(func(w *workloads.Spec) {
-				w.Duration, w.TTL = workloads.Duration(8*time.Second), workloads.Duration(4*time.Second)
+				w.Duration, w.TTL = workloads.Duration(5*time.Second), workloads.Duration(4*time.Second)
 				w.Work, w.Faults = workloads.WorkCounter, []workloads.Fault{fault(t, text)}
 			}))
 			if len(run.Faults) != 1 || len(run.Faults[0].Strikes) != 1 {

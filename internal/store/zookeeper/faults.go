@@ -7,25 +7,36 @@ import (
 	"sync"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// injector brings faults of the servers about, a store.Injector.
-type injector struct{ server *Server }
+// injector brings faults of the servers and of the way to them about, a store.Injector.
+type injector struct {
+	server  *Server
+	network *network.Network
+}
 
 // Faults bring those of a workload about.
-func (s *Server) Faults([]workloads.Fault) store.Injector { return injector{s} }
+func (s *Server) Faults(all []workloads.Fault) store.Injector { return injector{s, network.New(all)} }
 
-// Detour is none: there are no faults of the network so far.
-func (injector) Detour(int) store.Through { return nil }
+// Detour leads through proxies where there are faults of the network.
+func (i injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
 
-// Close has nothing to end.
-func (injector) Close() {}
+// Close ends the proxies.
+func (i injector) Close() { i.network.Close() }
 
 // Prepare looks for the servers that are hit, see store.Faults.
 func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Scene) (store.Blow, error) {
 	if why := i.server.impossible(fault); why != "" {
 		return store.Blow{}, fmt.Errorf("%s %s", fault.Name, why)
+	}
+	if fault.Kind().Place == workloads.OnNetwork {
+		blow, err := i.network.Prepare(fault)
+		if err != nil {
+			return blow, fmt.Errorf("%s: %w", fault.Name, err)
+		}
+		return blow, nil
 	}
 	hit := i.server.hit(ctx, fault)
 	blow := store.Blow{Outage: store.Throughout}

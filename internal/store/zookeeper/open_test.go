@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestOwnServer(t *testing.T) {
 	s := common(t)
 	about := s.Describe()
 	if about.Name != "zookeeper" || about.Version == "" || about.Source != "process" || about.Topology != "single" ||
-		about.Mode != "standalone" || about.Network != "loopback" || len(about.AllowedCPUs) == 0 || !s.Local() || !s.node.Standalone {
+		about.Mode != "standalone" || about.Durability != "fsync" || about.Network != "loopback" || len(about.AllowedCPUs) == 0 || !s.Local() || !s.node.Standalone {
 		t.Errorf("it is %+v", about)
 	}
 	for what, err := range map[string]error{"ping": s.Ping(t.Context()), "settle": s.Settle(t.Context())} {
@@ -240,9 +241,17 @@ func TestOtherServer(t *testing.T) {
 		}
 	}
 	t.Setenv(serverEnv, dir)
-	s := open(t, store.Options{})
+	s := open(t, store.Options{Durability: store.InMemory, Pin: true})
 	if err := s.Ping(t.Context()); err != nil {
 		t.Error(err)
+	}
+	about := s.Describe()
+	if about.Durability != "memory" || len(about.PinnedCPUs) != 1 || !slices.Equal(about.PinnedCPUs, about.AllowedCPUs) || len(s.GeneratorCPUs()) == 0 {
+		t.Errorf("it is %+v", about)
+	}
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.own[0].PID()))
+	if err != nil || !strings.Contains(string(command), "-Dzookeeper.forceSync=no") {
+		t.Errorf("it runs as %q, %v", command, err)
 	}
 }
 

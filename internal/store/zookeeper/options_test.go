@@ -42,8 +42,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	err := Store{}.Validate(store.Options{Address: "nonsense", Topology: "cluster:3", CAFile: "x.pem", Image: "x", Pin: true})
-	for _, flag := range []string{"zk://", "--topology", "--ca-file", "--image", "--pin"} {
+	err := Store{}.Validate(store.Options{Address: "nonsense", Topology: "cluster:3", CAFile: "x.pem", Image: "x", Pin: true, Durability: "x"})
+	for _, flag := range []string{"zk://", "--topology", "--ca-file", "--image", "--pin", "--durability"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v does not name %s", err, flag)
 		}
@@ -90,7 +90,7 @@ func TestLayout(t *testing.T) {
 		{"node-restart-empty", store.Options{Topology: "zookeeper:3"}, false},
 		{"failover", store.Options{Topology: "zookeeper:3"}, false},
 		{"script-flush", store.Options{}, false},
-		{"latency", store.Options{}, false},
+		{"latency", store.Options{Address: "zk://a"}, true},
 	} {
 		f := fault(t, c.fault)
 		wrong := Store{}.Layout(c.options).Impossible([]workloads.Fault{f})

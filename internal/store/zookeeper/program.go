@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // serverEnv names the directory of another ZooKeeper than Debian's: of Apache's
@@ -53,22 +55,10 @@ func lookUp() (software, error) {
 	return software{java, strings.Join(debian, ":")}, nil
 }
 
-// durability is when a write is answered.
-type durability string
-
-const (
-	// byDefault is as ZooKeeper comes: after it was forced to the disk.
-	byDefault durability = ""
-	// inMemory is before.
-	inMemory durability = "memory"
-	// forced is the same as byDefault.
-	forced durability = "fsync"
-)
-
 // member is one server of those to be started.
 type member struct {
 	software
-	durability durability
+	durability store.Durability // of its answers to writes: as ZooKeeper comes they wait for the disk
 	cpus       []int
 	id         int        // from 1
 	ensemble   []ensemble // all members' ports; none for a server alone
@@ -88,7 +78,6 @@ maxClientCnxns=0
 clientPortAddress=127.0.0.1
 admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
-dataDir=data
 `
 
 const (
@@ -119,7 +108,7 @@ func (m member) args(p *launch.Process) []string {
 		"-Xmx256m", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + p.Dir(),
 		"-classpath", p.Dir() + ":" + m.jars,
 	}
-	if m.durability == inMemory {
+	if m.durability == store.InMemory {
 		args = append(args, "-Dzookeeper.forceSync=no")
 	}
 	return append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(p.Dir(), configFile))
@@ -127,14 +116,15 @@ func (m member) args(p *launch.Process) []string {
 
 // prepare writes its files.
 func (m member) prepare(_ context.Context, p *launch.Process) error {
-	config := strings.Replace(settings, "dataDir=", "dataDir="+p.Dir()+"/", 1) + fmt.Sprintf("clientPort=%d\n", p.Port())
+	var config bytes.Buffer
+	fmt.Fprintf(&config, "%sdataDir=%s\nclientPort=%d\n", settings, filepath.Join(p.Dir(), dataDir), p.Port())
 	for i, e := range m.ensemble {
-		config += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, e.quorum, e.election)
+		fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, e.quorum, e.election)
 	}
 	if err := m.empty(p); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.Dir(), configFile), []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Dir(), configFile), config.Bytes(), 0o600); err != nil {
 		return err
 	}
 	for file, text := range quiet {

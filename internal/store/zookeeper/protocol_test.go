@@ -150,7 +150,9 @@ func TestLeftovers(t *testing.T) {
 		inner = append(inner, l)
 		return leaky{l}, err
 	})
-	w := workload(func(w *workloads.Spec) { w.Clients, w.Instances, w.Duration = 1, 1, workloads.Duration(300*time.Millisecond) })
+	w := workload(func(w *workloads.Spec) {
+		w.Clients, w.Instances, w.Duration = 1, 1, workloads.Duration(300*time.Millisecond)
+	})
 	run, err := engine.Job{Strategy: v, Workload: w, Target: s, Session: "leaky", Number: 1}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +182,9 @@ func TestCounter(t *testing.T) {
 	defer i.Close()
 	ctx := t.Context()
 	name := "lockbench:{counter:1:0}:counter"
-	defer func() { _ = s.Remove(context.Background(), []string{name, name + ":floor", name + "x", name + "x:floor"}) }()
+	defer func() {
+		_ = s.Remove(context.Background(), []string{name, name + ":floor", name + "x", name + "x:floor"})
+	}()
 	of := func(fence workloads.Fence, token int64) store.Counter { return i.Counter(name, fence, token) }
 	expect := func(what string, n, want int64, err, wanted error) {
 		t.Helper()

@@ -77,19 +77,22 @@ func (s *Server) start(ctx context.Context, o store.Options, members int) error 
 			return err
 		}
 	}
-	s.own, err = start(ctx, s.runID, members, member{software: found, durability: byDefault, cpus: s.pin.ServerCPUs()})
+	s.own, err = start(ctx, s.runID, members, member{software: found, durability: o.Durability, cpus: s.pin.ServerCPUs()})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	for _, o := range s.own {
 		s.node.Servers = append(s.node.Servers, o.Addr())
 	}
-	s.about = results.Redis{Source: "process", PinnedCPUs: s.pin.ServerCPUs(), Why: "a local process was asked for"}
+	s.about = results.Redis{Source: "process", Durability: string(store.Synced), PinnedCPUs: s.pin.ServerCPUs(), Why: "a local process was asked for"}
 	if o.Address == "" || o.Address == "auto" {
 		s.about.Why = "no address was given"
 	}
+	if o.Durability == store.InMemory {
+		s.about.Durability = string(store.InMemory)
+	}
 	s.about.Why += "; it ticks every 100 ms, in place of 2 s"
-	s.layout.started = true
+	s.started = true
 	return nil
 }
 

@@ -18,6 +18,11 @@ type Store struct{}
 // name is that of the store.
 const name = "zookeeper"
 
+func init() { store.Register(name, Store{}) }
+
+// Schemes are those of its addresses.
+func (Store) Schemes() []string { return []string{"zk"} }
+
 // ErrUnreachable says that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
@@ -25,6 +30,9 @@ var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 func (Store) Validate(o store.Options) error {
 	_, topology := parseTopology(o.Topology)
 	var faults []error
+	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
+		faults = append(faults, fmt.Errorf("--durability: %w", err))
+	}
 	if o.CAFile != "" {
 		faults = append(faults, errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS"))
 	}
@@ -108,10 +116,8 @@ func (l layout) Impossible(all []workloads.Fault) []error {
 func (l layout) impossible(f workloads.Fault) string {
 	last := f.Node + max(f.N, 1) - 1
 	switch {
-	case f.Kind().Place == workloads.InClients:
+	case f.Kind().Place != workloads.OnServers:
 		return ""
-	case f.Kind().Place == workloads.OnNetwork:
-		return "cannot be brought about on the way to ZooKeeper so far"
 	case f.Name != workloads.Kill && f.Name != workloads.Pause && f.Name != workloads.NodeDown && f.Name != workloads.NodeHang:
 		return "cannot be brought about on ZooKeeper"
 	case !l.started:
