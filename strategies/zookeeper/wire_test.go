@@ -201,7 +201,7 @@ func TestLostAnswers(t *testing.T) {
 			for _, cancelled := range []bool{false, true} {
 				lease := acquire(t, holder, "key")
 				c.lose(code)
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				got := make(chan error)
 				go func() {
 					lease, err := one.Acquire(ctx, "key")

@@ -18,8 +18,8 @@
 // of a process that lives, until they are released; those of one that died are free after
 // the timeout, rounded up to the server's next tick. go-zookeeper reconnects by itself, to
 // another server too, and a session that comes back in time has lost nothing, neither its
-// leases nor its places in queues. A waiter whose session has ended asks again, behind those
-// who came meanwhile.
+// leases nor its places in queues. One that hears of no server for the timeout is given up,
+// as Curator does. A waiter whose session is over asks again, behind those who came meanwhile.
 //
 // What breaks it: a holder that works on while it is cut off. It cannot know whether its
 // session still lives. Lost is closed once nothing was heard for the timeout, or the server
