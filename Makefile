@@ -28,13 +28,16 @@ CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: valkey packages queues unseen help build demo test bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey packages queues unseen help build demo test bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
 
 redis: ## make a Redis available: an image, or redis-server
 	@docker/setup.sh
+
+stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packages
+	@docker/setup.sh stores
 
 build: ## bin/lockbench
 	$(GO) build -o bin/lockbench ./cmd/lockbench
@@ -44,7 +47,7 @@ demo: redis build ## the main job: six strategies, 500 clients, under a minute
 		--warmup 1s --duration 5s --output table --output json=demo.json
 	bin/lockbench report demo.json -o demo.html
 
-test: redis ## go vet and every test, with the race detector
+test: redis stores ## go vet and every test, with the race detector
 	@test -n "$(RACE)" || echo "make test: no C compiler, so no race detector: install gcc" >&2
 	$(GO) vet $(RACE) $(RAREGC) ./... # built the same way as the tests, so built once
 	@$(MAKE) --no-print-directory -j2 packages $(if $(RACE),queues) $(if $(CHROMIUM),browser,unseen)
@@ -74,7 +77,7 @@ peers: redis build ## docs/PEERS.md: our locks beside other libraries', in three
 conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
-claims: redis build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
+claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in under 15 minutes
 	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
 
 soak: redis ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock

@@ -35,7 +35,10 @@ type Plan struct {
 	// Stores are the options of stores beside Redis, by the names that strategies give in
 	// Info.Store; one that is not there is started. A program knows those that it imports:
 	// lockbench/stores has all.
-	Stores   map[string]StoreOptions
+	Stores map[string]StoreOptions
+	// Servers are further Redis servers, to be compared with Redis: every strategy runs on
+	// each of them in every round, and its runs are labelled server=NAME.
+	Servers  []StoreOptions
 	Floors   bool           // measure the floors first
 	Progress func(Progress) // called from one goroutine at a time; may be nil
 
@@ -49,7 +52,8 @@ type Plan struct {
 
 // StoreOptions say where the servers of a store come from, Redis's to begin with.
 type StoreOptions struct {
-	// Address is "auto", "container", "process" or a URL of the store's: redis:// or
+	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of
+	// the store's: redis:// or
 	// rediss://, or several URLs with commas in between: independent nodes, a primary with
 	// its replicas, or some nodes of a cluster, which is found out; etcd://, postgres://,
 	// zk:// of the others.
@@ -111,6 +115,9 @@ func (p Plan) runner() runner.Plan {
 	plan := runner.Plan{
 		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds,
 		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Floors: p.Floors, Session: p.Session, Start: p.Start,
+	}
+	for _, options := range p.Servers {
+		plan.Servers = append(plan.Servers, options.options())
 	}
 	for name, options := range p.Stores {
 		plan.Stores[name] = options.options()

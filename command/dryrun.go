@@ -47,7 +47,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"faults", strings.Join(wrong, ", ")},
 		{"floors", floors},
 		{"together", together(plan)},
-		{"redis", shown(plan.Redis)},
+		{"redis", allServers(plan)},
 		{"stores", otherStores(plan)},
 		{"output", strings.Join(places, ", ")},
 		{"thresholds", strings.Join(thresholds, ", ")},
@@ -61,6 +61,15 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		}
 	}
 	return nil
+}
+
+// allServers says where Redis is, and the servers that it is compared with.
+func allServers(plan lockbench.Plan) string {
+	text := shown(plan.Redis)
+	for _, further := range plan.Servers {
+		text += " against " + shown(further)
+	}
+	return text
 }
 
 // otherStores says where the stores beside Redis are that strategies lock in.

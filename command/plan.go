@@ -39,6 +39,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Rounds:     f.rounds,
 		Redis:      f.redis,
 		Stores:     f.stores().complete(),
+		Servers:    f.servers(),
 		Floors:     !f.noFloors,
 		Session:    f.session,
 		Start:      f.start,
@@ -53,6 +54,17 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		}
 	}
 	return plan, errors.Join(faults...)
+}
+
+// servers are the further ones, with all that is said of the first but its address.
+func (f *flags) servers() []lockbench.StoreOptions {
+	var all []lockbench.StoreOptions
+	for _, address := range f.further {
+		options := f.redis
+		options.Address = address
+		all = append(all, options)
+	}
+	return all
 }
 
 // shown is where Redis is, without who we are there.

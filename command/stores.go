@@ -15,6 +15,8 @@ import (
 type stores struct {
 	redis  *lockbench.StoreOptions
 	others map[string]lockbench.StoreOptions // by name; nil where only Redis will do
+	// further are addresses of Redis servers to be compared with the first.
+	further *[]string
 }
 
 // change changes the options of a store.
@@ -28,8 +30,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) {
 	s.others[name] = options
 }
 
-// addresses is where the servers are, one value for each store. Several servers of one
-// store are one topology, in one value.
+// addresses is where the servers are, one value for each store, of Redis for each server
+// to be compared. Several servers of one topology are in one value.
 func (s stores) addresses() *value {
 	given := map[string]bool{}
 	v := textValue("url", &s.redis.Address)
@@ -37,6 +39,10 @@ func (s stores) addresses() *value {
 		name, err := storeAt(address)
 		if err != nil {
 			return err
+		}
+		if given[name] && name == store.Redis && s.further != nil {
+			*s.further = append(*s.further, address)
+			return nil
 		}
 		if given[name] {
 			return errors.New("it is given more than once: it takes the nodes of one topology, with commas in between")

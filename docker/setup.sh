@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes a Redis available to lockbench: an image for Docker, else a redis-server
-# on PATH. It is quick when there is nothing to do, may be run again at any time,
-# and starts nothing: lockbench starts Redis itself, on a free port.
+# on PATH; "setup.sh stores" the other stores, out of Debian's packages. It is quick when
+# there is nothing to do, may be run again at any time, and starts nothing: lockbench
+# starts servers itself, on free ports.
 set -eu
 
 image=${LOCKBENCH_REDIS_IMAGE:-redis:8}
@@ -32,6 +33,7 @@ can_be_root() {
 # there is left alone.
 policy=${POLICY_RC_D:-/usr/sbin/policy-rc.d}
 
+# apt_install PACKAGE...
 apt_install() {
 	placed=no
 	if [ ! -e "$policy" ]; then
@@ -42,19 +44,52 @@ apt_install() {
 		as_root chmod 755 "$policy"
 	fi
 	install() {
-		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends redis-server >&2
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2
 	}
 	status=0
-	install || { as_root apt-get update -q >&2 && install; } || status=$?
+	install "$@" || { as_root apt-get update -q >&2 && install "$@"; } || status=$?
 	if [ "$placed" = yes ]; then
 		as_root rm -f "$policy"
 		trap - EXIT INT TERM
 	fi
 	if [ "$status" -eq 0 ] && have systemctl; then
-		as_root systemctl disable redis-server >/dev/null 2>&1 || true
+		for package in "$@"; do # a service is called as its package, but for etcd-server
+			as_root systemctl disable "$package" >/dev/null 2>&1 ||
+				as_root systemctl disable "${package%-server}" >/dev/null 2>&1 || true
+		done
 	fi
 	return "$status"
 }
+
+# Where Debian's packages put the programs that are not on PATH.
+postgres=${POSTGRES_BIN:-/usr/lib/postgresql/*/bin}
+zookeeper=${ZOOKEEPER_JAR:-/usr/share/java/zookeeper.jar}
+
+# there says whether one of these files is.
+there() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
+
+# stores installs what is missing of them.
+stores() {
+	missing=
+	have etcd || missing="$missing etcd-server"
+	# shellcheck disable=SC2086 # it is a pattern
+	have postgres || there $postgres/postgres || missing="$missing postgresql"
+	{ there "$zookeeper" && have java; } || missing="$missing zookeeper"
+	[ -n "$missing" ] || return 0
+	if have apt-get && can_be_root; then
+		say "installing$missing"
+		# shellcheck disable=SC2086 # they are several
+		if apt_install $missing; then return 0; fi
+	fi
+	say "these stores are missing and cannot be installed without you: sudo apt-get install$missing
+  or give lockbench the servers that you have: -u etcd://HOST:PORT -u postgres://HOST/DATABASE -u zk://HOST:PORT"
+	return 1
+}
+
+if [ "${1:-}" = stores ]; then
+	stores
+	exit
+fi
 
 docker=no
 if docker_works; then
@@ -73,7 +108,7 @@ fi
 
 if have apt-get && can_be_root; then
 	say "installing redis-server"
-	if apt_install && have redis-server; then exit 0; fi
+	if apt_install redis-server && have redis-server; then exit 0; fi
 fi
 
 say "there is no Redis and it cannot be installed without you. One of these will do:

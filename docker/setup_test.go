@@ -49,11 +49,11 @@ func (m machine) stub(name, body string) {
 func (m machine) policy() string { return filepath.Join(m.path, "policy-rc.d") }
 
 // run returns what was called, what was said, and whether it succeeded.
-func (m machine) run() (calls, said string, ok bool) {
+func (m machine) run(args ...string) (calls, said string, ok bool) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "calls")
-	cmd := exec.Command("/bin/sh", "setup.sh")
-	cmd.Env = []string{"PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy()}
+	cmd := exec.Command("/bin/sh", append([]string{"setup.sh"}, args...)...)
+	cmd.Env = []string{"PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy(), "POSTGRES_BIN=" + os.Getenv("POSTGRES_BIN"), "ZOOKEEPER_JAR=" + os.Getenv("ZOOKEEPER_JAR")}
 	output, err := cmd.CombinedOutput()
 	called, _ := os.ReadFile(file)
 	return string(called), string(output), err == nil
@@ -122,6 +122,70 @@ func TestSetup(t *testing.T) {
 				t.Errorf("%q was called:\n%s", test.never, calls)
 			}
 			for _, way := range []string{"apt-get install", "dnf install", "brew install", "Docker"} {
+				if !ok && !strings.Contains(said, way) {
+					t.Errorf("it does not say how else, %q: %s", way, said)
+				}
+			}
+			if _, err := os.Stat(m.policy()); err == nil {
+				t.Error("services are still forbidden to start")
+			}
+		})
+	}
+}
+
+// What is missing of the other stores is installed, and nothing else.
+func TestSetupOfStores(t *testing.T) {
+	for name, test := range map[string]struct {
+		stubs  map[string]string
+		files  []string
+		ok     bool
+		called string
+		never  string
+	}{
+		"all are there": {
+			stubs: map[string]string{"etcd": works, "java": works, "apt-get": fails}, files: []string{"bin/postgres", "zookeeper.jar"}, ok: true, never: "apt-get",
+		},
+		"PostgreSQL is on PATH": {
+			stubs: map[string]string{"etcd": works, "java": works, "postgres": works, "apt-get": fails}, files: []string{"zookeeper.jar"}, ok: true, never: "apt-get",
+		},
+		"two are missing": {
+			stubs: map[string]string{"etcd": works, "apt-get": works, "sudo": sudo, "systemctl": works}, files: []string{"zookeeper.jar"}, ok: true,
+			called: "--no-install-recommends postgresql zookeeper\n", never: "etcd-server",
+		},
+		"a service is called otherwise": {
+			stubs: map[string]string{"java": works, "apt-get": works, "sudo": sudo, "systemctl": `[ "$2" = etcd ]`}, files: []string{"bin/postgres", "zookeeper.jar"}, ok: true,
+			called: "systemctl disable etcd\n",
+		},
+		"they cannot be installed": {
+			stubs: map[string]string{"apt-get": fails, "sudo": sudo}, called: "apt-get install", never: "redis",
+		},
+		"nobody may install": {stubs: map[string]string{"apt-get": works, "sudo": fails}, never: "apt-get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, test.stubs)
+			files := t.TempDir()
+			for _, file := range test.files {
+				path := filepath.Join(files, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Setenv("POSTGRES_BIN", files+"/bin")
+			t.Setenv("ZOOKEEPER_JAR", files+"/zookeeper.jar")
+			calls, said, ok := m.run("stores")
+			if ok != test.ok {
+				t.Errorf("success is %v: %s%s", ok, said, calls)
+			}
+			if !strings.Contains(calls, test.called) {
+				t.Errorf("%q was not called:\n%s%s", test.called, calls, said)
+			}
+			if test.never != "" && strings.Contains(calls, test.never) {
+				t.Errorf("%q was called:\n%s", test.never, calls)
+			}
+			for _, way := range []string{"apt-get install", "etcd-server", "-u etcd://"} {
 				if !ok && !strings.Contains(said, way) {
 					t.Errorf("it does not say how else, %q: %s", way, said)
 				}

@@ -79,7 +79,7 @@ func (s Redis) Describe() string {
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	return words.Dotted(strings.TrimPrefix(s.Label, ServerLabel), strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
 }
 
 // losing says what a crash of the server may lose.

@@ -89,6 +89,8 @@ type Environment struct {
 
 // Redis is the server of the run, without any secret.
 type Redis struct {
+	// Label is that of the runs on it, where several servers were compared: server=NAME.
+	Label    string   `json:"label,omitempty"`
 	Source   string   `json:"source"`             // container, process or address
 	Address  string   `json:"address"`            // host:port, or unix socket, of the first node
 	Topology string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
@@ -113,7 +115,19 @@ type Redis struct {
 	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
 }
 
-// Store is one beside Redis.
+// ServerLabel begins the label of a Redis server that is compared with others.
+const ServerLabel = "server="
+
+// WithoutServer is the label of a point without that of the server.
+func WithoutServer(label string) string {
+	at := strings.Index(label, ServerLabel)
+	if at < 0 {
+		return label
+	}
+	return strings.TrimSpace(label[:at])
+}
+
+// Store is one beside Redis, or a further Redis that is compared with the first.
 type Store struct {
 	Name   string `json:"name"` // as strategies have it: etcd
 	Server Redis  `json:"server"`

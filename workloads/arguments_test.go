@@ -25,6 +25,8 @@ func TestArgumentsComeBack(t *testing.T) {
 		"--stage 5s:10/s --stage 20s:500/s":                     "--stage 5s:10/s --stage 20s:500/s",
 		"--coalesce true --gather 100ms --work counter":         "--gather 100ms --work counter --coalesce",
 		"--iterations 200 --warmup 0s --fence off --ttl 2s":     "--iterations 200 --warmup 0s --ttl 2s --fence off",
+		"--work counter --counter apart":                        "--work counter --counter apart",
+		"--work counter --counter with-locks":                   "--work counter",
 		"--duration 9s --think 1ms":                             "--duration 9s --think 1ms",
 		"--fault holder-crash:at=1s --fault waiter-crash:n=5":   "--fault holder-crash:at=1s --fault waiter-crash:at=1s,n=5",
 	}

@@ -29,6 +29,7 @@ func (s Spec) Describe() string {
 	say(true, "hold %v", s.Hold)
 	say(!s.Think.IsZero(), "think %v", s.Think)
 	say(s.Work == WorkSpin || s.Work == WorkCounter, "work %s", s.Work)
+	say(s.Work == WorkCounter && s.Counter == CounterApart, "counter apart")
 	say(s.Work == WorkCounter && s.Fence != FenceAll, "fence %s", s.Fence)
 	say(s.Coalesce, "coalesced")
 	say(true, "TTL %v", s.TTL)

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ func Fields() []Field {
 			word(func(s *Spec) *Work { return &s.Work })),
 		plain("fence", "", "kind", "what the counter does with fencing tokens, where there are some: all (it refuses stale ones), writes (it looks at writes only) or off",
 			word(func(s *Spec) *Fence { return &s.Fence })),
+		plain("counter", "", "place", "where the counter is: with-locks, in the store of the locks, or apart, in a Redis of its own that no fault hits",
+			setCounter),
 		{Name: "coalesce", Kind: "bool", Help: "clients of an instance that want the same key share one acquisition (singleflight)", Switch: true,
 			set: flag(func(s *Spec) *bool { return &s.Coalesce })},
 		{Name: "fault", Plural: "faults", Kind: "name:options", Help: "something that is to go wrong: holder-pause:at=2s,for=3s, waiter-crash:n=5,every=3s; " +
@@ -72,7 +75,7 @@ func (s Spec) texts() map[string]string {
 		"clients": strconv.Itoa(s.Clients), "keys": strconv.Itoa(s.Keys), "key-dist": s.KeyDist.String(),
 		"duration": s.Duration.String(), "warmup": s.Warmup.String(),
 		"hold": s.Hold.String(), "think": s.Think.String(), "arrivals": string(s.Arrivals),
-		"ttl": s.TTL.String(), "work": string(s.Work), "fence": string(s.Fence),
+		"ttl": s.TTL.String(), "work": string(s.Work), "fence": string(s.Fence), "counter": cmp.Or(string(s.Counter), withLocks),
 	}
 }
 
@@ -175,6 +178,22 @@ func setTimeout(s *Spec, text string) error {
 	s.Timeout = &d
 	return nil
 }
+
+// setCounter leaves out the default, as reports from before there was a choice do.
+func setCounter(s *Spec, text string) error {
+	switch text {
+	case withLocks:
+		s.Counter = CounterWithLocks
+	case string(CounterApart):
+		s.Counter = CounterApart
+	default:
+		return fmt.Errorf("%q is not with-locks or apart", text)
+	}
+	return nil
+}
+
+// withLocks is CounterWithLocks as people write it.
+const withLocks = "with-locks"
 
 func addStage(s *Spec, text string) error {
 	var stage Stage

@@ -49,6 +49,9 @@ var idleChecks = []struct {
 	{"fence", func(s Spec) string {
 		return since(s.Work != WorkCounter, "--fence has no effect without --work counter, which is what tokens protect")
 	}},
+	{"counter", func(s Spec) string {
+		return since(s.Work != WorkCounter, "--counter has no effect without --work counter, whose counter it places")
+	}},
 	{"coalesce", func(s Spec) string {
 		return since(s.Coalesce && s.Clients <= s.Instances, "--coalesce has no effect with one client an instance (--instances): nobody is there to share with")
 	}},

@@ -38,6 +38,8 @@ type Spec struct {
 	Work Work `json:"work"` // under the lock, around the hold
 	// Fence is what the counter does with fencing tokens.
 	Fence Fence `json:"fence"`
+	// Counter is where the counter is kept.
+	Counter CounterPlace `json:"counter,omitempty"`
 	// Coalesce has clients of an instance that want the same key at the same time
 	// share one acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce"`
@@ -103,6 +105,17 @@ const (
 	FenceOff Fence = "off"
 )
 
+// CounterPlace is where the counter of WorkCounter is kept.
+type CounterPlace string
+
+const (
+	// CounterWithLocks is in the store of the locks: what befalls one befalls the other.
+	CounterWithLocks CounterPlace = ""
+	// CounterApart is in a Redis of its own, which no fault hits: it tells what was lost
+	// although the locks' store may have forgotten.
+	CounterApart CounterPlace = "apart"
+)
+
 // MaxPool is the largest command pool an instance opens unless Pool says more:
 // more connections than that buy nothing on one Redis thread.
 const MaxPool = 64
@@ -154,6 +167,7 @@ func (s Spec) Validate() error {
 	check(time.Duration(s.TTL) >= time.Millisecond, "--ttl must be at least 1ms, not %v", s.TTL)
 	check(s.Timeout == nil || *s.Timeout >= 0, "--timeout must not be negative")
 	check(slices.Contains([]Work{WorkNone, WorkSleep, WorkSpin, WorkCounter}, s.Work), "--work must be none, sleep, spin or counter, not %q", s.Work)
+	check(s.Counter == CounterWithLocks || s.Counter == CounterApart, "--counter must be with-locks or apart, not %q", s.Counter)
 	check(slices.Contains([]Fence{FenceAll, FenceWrites, FenceOff}, s.Fence), "--fence must be all, writes or off, not %q", s.Fence)
 	check(s.Warmup >= 0, "--warmup must not be negative, not %v", s.Warmup)
 	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)

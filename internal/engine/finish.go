@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -138,12 +139,18 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	found, err := r.Target.Leftovers(ctx, r.sign, "")
-	if err == nil && len(found.Keys) > 0 {
-		err = r.Target.Remove(ctx, found.Keys)
+	targets := []store.Target{r.Target}
+	if r.counted() {
+		targets = append(targets, r.Counters)
 	}
-	if err != nil {
-		r.errors.add(fmt.Errorf("clean up: %w", err))
+	for _, target := range targets {
+		found, err := target.Leftovers(ctx, r.sign, "")
+		if err == nil && len(found.Keys) > 0 {
+			err = target.Remove(ctx, found.Keys)
+		}
+		if err != nil {
+			r.errors.add(fmt.Errorf("clean up: %w", err))
+		}
 	}
 }
 

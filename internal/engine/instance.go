@@ -19,6 +19,7 @@ import (
 // instance is one application instance: its own connections, its own Locker.
 type instance struct {
 	store  store.Instance // nil for a strategy that lives in the process
+	apart  store.Instance // where counters are, if that is not store
 	closed bool           // the store is
 	locker strategies.Locker
 	trier  strategies.Trier       // nil unless the workload is a try-lock
@@ -40,11 +41,52 @@ func (r *run) open(ctx context.Context) error {
 			}
 			i.store = connected
 		}
+		if err := r.connectCounters(ctx, i, r.sockets.through); err != nil {
+			return err
+		}
 		if err := r.openLocker(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// counted says whether counters are kept apart from the locks.
+func (r *run) counted() bool {
+	return r.Counters != nil && r.Workload.Work == workloads.WorkCounter && r.Workload.Counter == workloads.CounterApart
+}
+
+// connectCounters connects an instance to where counters are, if that is not where its
+// locks are.
+func (r *run) connectCounters(ctx context.Context, i *instance, through store.Through) error {
+	if !r.counted() {
+		return nil
+	}
+	connected, err := r.Counters.Connect(ctx, r.name, r.Workload.PoolSize(), through)
+	if err != nil {
+		return fmt.Errorf("connect to the counters: %w", err)
+	}
+	i.apart = connected
+	return nil
+}
+
+// counters is where an instance reaches them.
+func (i *instance) counters() store.Instance {
+	if i.apart != nil {
+		return i.apart
+	}
+	return i.store
+}
+
+// hangUp closes its connections.
+func (i *instance) hangUp() error {
+	var faults []error
+	for _, s := range []store.Instance{i.store, i.apart} {
+		if s != nil {
+			faults = append(faults, s.Close())
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // detour is the way of an instance to Redis.
@@ -85,6 +127,9 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil && r.Workload.Work != workloads.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
 	}
+	if i.atomic != nil && r.counted() {
+		return fmt.Errorf("%w: it is no lock, and counts where it is itself, not apart", ErrUnsupported)
+	}
 	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
@@ -120,7 +165,7 @@ func (r *run) closeNodes() {
 		if i.closed || i.store == nil {
 			continue
 		}
-		if err := i.store.Close(); err != nil {
+		if err := i.hangUp(); err != nil {
 			r.errors.add(fmt.Errorf("close connections: %w", err))
 		}
 		i.closed = true

@@ -39,6 +39,7 @@ type Job struct {
 	Strategy strategies.Variant
 	Workload workloads.Spec
 	Target   store.Target // nil will do for strategies that need no nodes
+	Counters store.Target // where counters are, with workloads.CounterApart; nil is Target
 
 	Session string // identifies the keys and connections of all runs of a session
 	Number  int    // of the run in the session

@@ -49,6 +49,10 @@ func (d *disturbance) victim(clients int) (*victim, error) {
 		return nil, fmt.Errorf("connect the victim: %w", err)
 	}
 	v.instance.store = connected
+	if err := r.connectCounters(d.ctx, v.instance, v.wire.through); err != nil {
+		v.bury()
+		return nil, fmt.Errorf("open the victim: %w", err)
+	}
 	err = r.openLocker(d.ctx, v.instance)
 	if err != nil {
 		v.bury()
@@ -85,7 +89,7 @@ func (v *victim) bury() {
 		if v.instance.locker != nil {
 			_ = v.instance.locker.Close()
 		}
-		_ = v.instance.store.Close()
+		_ = v.instance.hangUp()
 	})
 }
 

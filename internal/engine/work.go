@@ -72,22 +72,22 @@ func (c *client) count(key int, until int64, lease strategies.Lease) error {
 func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
 	name := counterOf(r.keys[key])
 	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
-		return through.store.Counter(name, r.Workload.Fence, fenced.FencingToken())
+		return through.counters().Counter(name, r.Workload.Fence, fenced.FencingToken())
 	}
-	return through.store.Counter(name, workloads.FenceOff, 0)
+	return through.counters().Counter(name, workloads.FenceOff, 0)
 }
 
 // lostUpdates compares each counter with the increments made; nil where there
 // are none to compare, or it cannot be told which were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
+	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || !r.counted() && r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var lost int64
 	for i, key := range r.keys {
-		n, err := r.instances[0].store.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
+		n, err := r.instances[0].counters().Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
 		if err != nil {
 			r.errors.add(err)
 			return nil

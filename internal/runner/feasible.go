@@ -27,13 +27,18 @@ func (p Plan) Feasible() error {
 		if err != nil {
 			return err
 		}
-		layout := kind.Layout(p.Stores[cmp.Or(p.storeOf(v), store.Redis)])
-		if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
-			why = w
-			continue
+		fits := true
+		for _, options := range p.arms(cmp.Or(p.storeOf(v), store.Redis)) {
+			layout := kind.Layout(options)
+			if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
+				why, fits = w, false
+				continue
+			}
+			faults = append(faults, p.tooManyFiles(v, layout.Primaries(), files))
 		}
-		fit++
-		faults = append(faults, p.tooManyFiles(v, layout.Primaries(), files))
+		if fits {
+			fit++
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return limited{err}

@@ -64,11 +64,11 @@ func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors)
 			}
 			return err
 		}
-		if p.name == store.Redis {
+		if p.name == store.Redis && p.arm == 0 {
 			floors.PingP50, floors.PingP99, floors.EvalP50, floors.EvalP99 = times.PingP50, times.PingP99, times.ScriptP50, times.ScriptP99
 			continue
 		}
-		of := s.other(p.name)
+		of := s.about(p)
 		of.RequestP50, of.RequestP99 = times.PingP50, times.PingP99
 	}
 	return nil

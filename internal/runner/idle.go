@@ -13,7 +13,7 @@ type idleTime struct{ cpu, over float64 } // seconds
 
 // watchOthers notes what the stores that are not driven use until the function that it
 // returns is called: they run on the same machine, and what they do costs the one that is.
-func (s *session) watchOthers(ctx context.Context, driven string) (done func()) {
+func (s *session) watchOthers(ctx context.Context, driven store.Server) (done func()) {
 	type start struct {
 		place
 		at  time.Time
@@ -27,7 +27,7 @@ func (s *session) watchOthers(ctx context.Context, driven string) (done func()) 
 		return reading.CPU
 	}
 	var started []start
-	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.name == driven || p.name == store.Redis }) {
+	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.server == driven || p.name == countersName || s.about(p) == nil }) {
 		if used := cpu(p); used != nil {
 			started = append(started, start{p, time.Now(), *used})
 		}
@@ -39,13 +39,13 @@ func (s *session) watchOthers(ctx context.Context, driven string) (done func()) 
 				continue
 			}
 			if s.idle == nil {
-				s.idle = map[string]idleTime{}
+				s.idle = map[place]idleTime{}
 			}
-			sum := s.idle[from.name]
+			sum := s.idle[from.place]
 			sum.cpu += *used - from.cpu
 			sum.over += time.Since(from.at).Seconds()
-			s.idle[from.name] = sum
-			s.other(from.name).IdleCPU = new(sum.cpu / sum.over * 100)
+			s.idle[from.place] = sum
+			s.about(from.place).IdleCPU = new(sum.cpu / sum.over * 100)
 		}
 	}
 }

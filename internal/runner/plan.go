@@ -24,7 +24,10 @@ type Plan struct {
 	Sweep      []workloads.Point
 	Rounds     int
 	// Stores are the stores' options, by their names; of one that is not there the zero value.
-	Stores   map[string]store.Options
+	Stores map[string]store.Options
+	// Servers are further Redis servers, to be compared with that of Stores: every strategy
+	// runs on each of them in every round.
+	Servers  []store.Options
 	Floors   bool
 	Progress func(Progress)
 	Session  string
@@ -60,16 +63,43 @@ func (p Plan) Validate() error {
 		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
 	}
 	faults = append(faults, p.wrongStores()...)
+	faults = append(faults, p.wrongArms()...)
 	faults = append(faults, p.together()...)
 	return errors.Join(faults...)
 }
 
-// points are the workloads to measure.
-func (p Plan) points() []workloads.Point {
-	if len(p.Sweep) > 0 {
-		return p.Sweep
+// point is a workload to measure, and on which of the Redis servers.
+type point struct {
+	workloads.Point
+	arm int
+}
+
+// points are the workloads to measure, of several Redis servers on each.
+func (p Plan) points() []point {
+	sweep := p.Sweep
+	if len(sweep) == 0 {
+		sweep = []workloads.Point{{Workload: p.Workload}}
 	}
-	return []workloads.Point{{Workload: p.Workload}}
+	var all []point
+	labels := p.labels()
+	for _, of := range sweep {
+		for arm, label := range labels {
+			all = append(all, point{workloads.Point{Label: strings.TrimSpace(of.Label + " " + label), Workload: of.Workload}, arm})
+		}
+	}
+	return all
+}
+
+// shown are the points for the report; nil for one that needs no label.
+func (p Plan) shown() []workloads.Point {
+	if len(p.Sweep) == 0 && len(p.Servers) == 0 {
+		return nil
+	}
+	var all []workloads.Point
+	for _, of := range p.points() {
+		all = append(all, of.Point)
+	}
+	return all
 }
 
 // Titles are the names by which its strategies, of a sweep with their points, stand in

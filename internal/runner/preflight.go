@@ -18,13 +18,13 @@ const spare = 16
 // preflight names every limit that is too small for the plan before any client
 // starts: a run that fails at its nine thousandth connection wastes an hour.
 func (s *session) preflight(ctx context.Context) error {
-	limits := map[string]store.Limits{}
+	limits := map[store.Server]store.Limits{}
 	for _, p := range s.servers {
 		of, err := p.server.Limits(ctx)
 		if err != nil {
 			return fmt.Errorf("read the limits of %s: %w", p.name, err)
 		}
-		limits[p.name] = of
+		limits[p.server] = of
 	}
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
@@ -32,17 +32,18 @@ func (s *session) preflight(ctx context.Context) error {
 	}
 	var faults []error
 	for _, v := range s.plan.Strategies {
-		server := s.server(v)
-		if server == nil || s.unfit(v) != "" {
+		if s.unfit(v) != "" {
 			continue
 		}
-		of := limits[s.plan.storeOf(v)]
-		needed, clients := s.plan.connections(v)
-		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
-			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
-				v.Name(), clients, needed, free, of.MaxClients))
+		for _, server := range s.serversOf(v) {
+			of := limits[server]
+			needed, clients := s.plan.connections(v)
+			if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
+				faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
+					v.Name(), clients, needed, free, of.MaxClients))
+			}
+			faults = append(faults, s.plan.tooManyFiles(v, server.Primaries(), files))
 		}
-		faults = append(faults, s.plan.tooManyFiles(v, server.Primaries(), files))
 	}
 	if errors.Join(faults...) == nil {
 		faults = s.try(ctx)
@@ -80,12 +81,17 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 func (s *session) try(ctx context.Context) []error {
 	var faults []error
 	for _, v := range s.plan.Strategies {
-		if s.server(v) == nil || s.unfit(v) != "" || ctx.Err() != nil {
+		if s.unfit(v) != "" {
 			continue
 		}
-		job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(v), Session: s.id, Generator: s.generator}
-		if err := job.Try(ctx); err != nil {
-			faults = append(faults, err)
+		for _, server := range s.serversOf(v) {
+			if ctx.Err() != nil {
+				continue
+			}
+			job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id, Generator: s.generator}
+			if err := job.Try(ctx); err != nil {
+				faults = append(faults, err)
+			}
 		}
 	}
 	return faults

@@ -18,7 +18,7 @@ import (
 // turn is one run to come: a strategy at a point of the sweep.
 type turn struct {
 	strategies.Variant
-	point workloads.Point
+	point point
 }
 
 // measureRounds runs every strategy once a round at every point of the sweep, in
@@ -82,10 +82,16 @@ func (s *session) chooseStrategies() {
 
 // unfit is why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(v strategies.Variant) string {
-	if server := s.server(v); server != nil {
-		return unfit(v.Info(), s.report.Workload, server)
+	for arm := range s.plan.labels() {
+		why := unfit(v.Info(), s.report.Workload, nil)
+		if server := s.server(v, arm); server != nil {
+			why = unfit(v.Info(), s.report.Workload, server)
+		}
+		if why != "" {
+			return why
+		}
 	}
-	return unfit(v.Info(), s.report.Workload, nil)
+	return ""
 }
 
 // unfit is why a strategy cannot run on servers of a layout; nil is that of no servers.
@@ -109,7 +115,7 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 // measure runs one strategy once and enters it into the report. One that fails is
 // left out from then on; the error returned is what ends the session.
 func (s *session) measure(ctx context.Context, v turn, start time.Time, round, order int) error {
-	server := s.server(v.Variant)
+	server := s.server(v.Variant, v.point.arm)
 	if server != nil { // what an earlier run was hit by is over
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
@@ -118,7 +124,8 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 	job := engine.Job{
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
-		Target:    s.target(v.Variant),
+		Target:    s.target(v.Variant, v.point.arm),
+		Counters:  s.counters(),
 		Session:   s.id,
 		Generator: s.generator,
 		Start:     start,
@@ -132,13 +139,13 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		defer injector.Close()
 		job.Faults = injector
 	}
-	idle := s.watchOthers(ctx, s.plan.storeOf(v.Variant))
+	idle := s.watchOthers(ctx, server)
 	run, err := job.Run(ctx)
 	idle()
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)
-		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
+		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis && v.point.arm == 0 {
 			s.granted += run.Server.Whole.Acquisitions
 		}
 	}

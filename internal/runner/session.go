@@ -21,7 +21,7 @@ type session struct {
 	servers    []place   // of the stores that strategies talk to, Redis first
 	strategies []strategies.Variant
 	report     *results.Report
-	idle       map[string]idleTime // of stores, by name
+	idle       map[place]idleTime
 	before     *results.Reading
 	begun      int // runs
 	granted    int64
@@ -40,7 +40,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Started:  time.Now(),
 		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
 		Workload: plan.points()[0].Workload,
-		Points:   plan.Sweep,
+		Points:   plan.shown(),
 		Rounds:   plan.Rounds,
 		Warnings: plan.Warnings(),
 		Runs:     []results.Run{},
@@ -68,7 +68,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 
 // read takes a reading of Redis; nil where there is none to be had.
 func (s *session) read(ctx context.Context) *results.Reading {
-	redis := s.named(store.Redis)
+	redis := s.named(store.Redis, 0)
 	if redis == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // storeOf is the name of the store that a strategy locks in; "" is of one that needs none.
@@ -53,12 +54,17 @@ func (p Plan) wrongStores() []error {
 			faults = append(faults, fmt.Errorf("--strategy: %w", err))
 			continue
 		}
-		wrong := []error{kind.Validate(p.Stores[name])}
-		if joined, ok := wrong[0].(interface{ Unwrap() []error }); ok {
-			wrong = joined.Unwrap()
-		}
-		if slices.Contains(p.storesNeeded(), name) {
-			wrong = append(wrong, kind.Layout(p.Stores[name]).Impossible(p.points()[0].Workload.Faults)...)
+		var wrong []error
+		for _, options := range p.arms(name) {
+			err := kind.Validate(options)
+			if joined, ok := err.(interface{ Unwrap() []error }); ok {
+				wrong = append(wrong, joined.Unwrap()...)
+			} else {
+				wrong = append(wrong, err)
+			}
+			if slices.Contains(p.storesNeeded(), name) {
+				wrong = append(wrong, kind.Layout(options).Impossible(p.points()[0].Workload.Faults)...)
+			}
 		}
 		for _, fault := range wrong { // what is wrong of several stores is said once
 			if fault != nil && !said[fault.Error()] {
@@ -89,19 +95,28 @@ func (s *session) openStores(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		server, err := kind.Open(ctx, s.id, s.plan.Stores[name])
-		if err != nil {
-			return err
+		for arm, options := range s.plan.arms(name) {
+			server, err := kind.Open(ctx, s.id, options)
+			if err != nil {
+				return err
+			}
+			s.servers = append(s.servers, place{name, arm, server})
+			if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
+				return fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...))
+			}
+			about := server.Describe()
+			if len(s.plan.Servers) > 0 {
+				about.Label = s.plan.labels()[arm]
+			}
+			if name == store.Redis && arm == 0 {
+				s.report.Redis = about
+				continue
+			}
+			s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: about})
 		}
-		s.servers = append(s.servers, place{name, server})
-		if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
-			return fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...))
-		}
-		if name == store.Redis {
-			s.report.Redis = server.Describe()
-			continue
-		}
-		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})
+	}
+	if err := s.openCounters(ctx); err != nil {
+		return err
 	}
 	if unlike := durabilities(s.report); unlike != "" {
 		s.report.Warnings = append(s.report.Warnings, unlike)
@@ -109,9 +124,43 @@ func (s *session) openStores(ctx context.Context) error {
 	return nil
 }
 
-// place is a store of the session.
+// countersName is that of the Redis where counters are kept apart from the locks.
+const countersName = "counter"
+
+// openCounters starts a Redis for the counters that are to be kept apart.
+func (s *session) openCounters(ctx context.Context) error {
+	if !slices.ContainsFunc(s.plan.points(), func(p point) bool { return p.Workload.Counter == workloads.CounterApart }) {
+		return nil
+	}
+	kind, err := store.Lookup(store.Redis)
+	if err != nil {
+		return err
+	}
+	options := store.Options{}
+	if redis := s.plan.Stores[store.Redis]; redis.Address == "process" || redis.Address == "container" {
+		options.Address, options.Image = redis.Address, redis.Image
+	}
+	server, err := kind.Open(ctx, s.id, options)
+	if err != nil {
+		return fmt.Errorf("open a Redis for the counters: %w", err)
+	}
+	s.servers = append(s.servers, place{countersName, 0, server})
+	s.report.Stores = append(s.report.Stores, results.Store{Name: countersName, Server: server.Describe()})
+	return nil
+}
+
+// counters is where they are kept apart; nil if that is not wanted.
+func (s *session) counters() store.Target {
+	if server := s.named(countersName, 0); server != nil {
+		return server
+	}
+	return nil
+}
+
+// place is a server of the session: that of a store, of several Redis servers one.
 type place struct {
 	name   string
+	arm    int
 	server store.Server
 }
 
@@ -126,6 +175,9 @@ func durabilities(r *results.Report) string {
 		kept[store.Redis] = r.Redis.Durability
 	}
 	for _, s := range r.Stores {
+		if s.Name == countersName {
+			continue // nothing happens to it
+		}
 		kept[s.Name] = s.Server.Durability
 	}
 	classes := slices.Collect(maps.Values(kept))
@@ -143,22 +195,33 @@ func durabilities(r *results.Report) string {
 	return text + ": --durability compares like with like"
 }
 
-// server is the one that a strategy locks in; nil if it needs none.
-func (s *session) server(v strategies.Variant) store.Server {
-	return s.named(s.plan.storeOf(v))
+// server is the one that a strategy locks in, by the place of Redis's; nil if it needs none.
+func (s *session) server(v strategies.Variant, arm int) store.Server {
+	return s.named(s.plan.storeOf(v), arm)
 }
 
-// named is the server of a store; nil if there is none.
-func (s *session) named(store string) store.Server {
-	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == store }); i >= 0 {
+// serversOf are all that a strategy is to lock in, one after the other.
+func (s *session) serversOf(v strategies.Variant) []store.Server {
+	var all []store.Server
+	for _, p := range s.servers {
+		if p.name == s.plan.storeOf(v) {
+			all = append(all, p.server)
+		}
+	}
+	return all
+}
+
+// named is a server of a store; nil if there is none.
+func (s *session) named(name string, arm int) store.Server {
+	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name && p.arm == arm }); i >= 0 {
 		return s.servers[i].server
 	}
 	return nil
 }
 
 // target is the strategy's server as the engine sees it.
-func (s *session) target(v strategies.Variant) store.Target {
-	if server := s.server(v); server != nil {
+func (s *session) target(v strategies.Variant, arm int) store.Target {
+	if server := s.server(v, arm); server != nil {
 		return server
 	}
 	return nil
@@ -175,7 +238,16 @@ func (s *session) closeStores(ctx context.Context) []error {
 	return faults
 }
 
-// other is what the report says of a store beside Redis.
-func (s *session) other(name string) *results.Store {
-	return &s.report.Stores[slices.IndexFunc(s.report.Stores, func(o results.Store) bool { return o.Name == name })]
+// about is what the report says of a server; nil of the first Redis.
+func (s *session) about(p place) *results.Store {
+	n := -1
+	for _, other := range s.servers {
+		if other.name != store.Redis || other.arm > 0 {
+			n++
+		}
+		if other == p && n >= 0 && (p.name != store.Redis || p.arm > 0) {
+			return &s.report.Stores[n]
+		}
+	}
+	return nil
 }

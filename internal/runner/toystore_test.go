@@ -164,6 +164,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	three := strategies.Unlisted(quorum, func(c strategies.ConfigOf[*shelfServer]) (shelfLock, error) { return shelfLock{c}, nil })
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 3, 3, 0, workloads.Duration(700*time.Millisecond)
+	w.Hold = workloads.Fixed(time.Millisecond) // so that the clients leave the machine time to look on
 	kind := new(shelf)
 	store.Register(name, kind)
 	report, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock, three}, Workload: w, Rounds: 1, Floors: true})

@@ -27,13 +27,17 @@ func tables(r *results.Report, all []results.Summary) []results.Table {
 	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t results.Table) bool { return len(t.Columns) == 0 })
 }
 
-// ratios compare each strategy with the first at the same point, round by
-// round; nil where there is nothing to compare.
+// ratios compare each strategy with the first at the same point, or with itself on the
+// first of several servers, round by round; nil where there is nothing to compare.
 func ratios(columns []results.Shown, r *results.Report, all []results.Summary) []results.Shown {
-	bases := map[string]results.Summary{} // by point
+	bases := map[string]results.Summary{} // by what they are the base of
+	of := func(s results.Summary) string { return s.Point }
+	if r.Redis.Label != "" {
+		of = func(s results.Summary) string { return s.Name + " " + results.WithoutServer(s.Point) }
+	}
 	for _, s := range all {
-		if _, known := bases[s.Point]; !known {
-			bases[s.Point] = s
+		if _, known := bases[of(s)]; !known {
+			bases[of(s)] = s
 		}
 	}
 	if r.Rounds < 2 || len(bases) == len(all) {
@@ -41,8 +45,8 @@ func ratios(columns []results.Shown, r *results.Report, all []results.Summary) [
 	}
 	for i, c := range columns {
 		columns[i].Cell = func(s results.Summary) string {
-			base := bases[s.Point]
-			if base.Name == s.Name {
+			base := bases[of(s)]
+			if base.Title() == s.Title() {
 				return "1"
 			}
 			ratio := s.Ratio(base, c.Metric)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/disturb"
@@ -18,8 +19,19 @@ func init() { store.Register(store.Redis, Store{}) }
 // Store is Redis, and what speaks its protocol.
 type Store struct{}
 
+// options are those of the servers. image:NAME is a container of that image, process:PATH
+// a process of that program.
 func options(o store.Options) servers.Options {
-	return servers.Options{Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability}
+	program := ""
+	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
+		o.Address, o.Image = "container", image
+	}
+	if path, ok := strings.CutPrefix(o.Address, "process:"); ok {
+		o.Address, program = "process", path
+	}
+	return servers.Options{
+		Program: program,
+		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability}
 }
 
 // Schemes are those of its addresses; host:port has none.

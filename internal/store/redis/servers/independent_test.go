@@ -124,13 +124,13 @@ func port(p *Process) string { return p.Addr()[strings.LastIndex(p.Addr(), ":")+
 func TestPortTaken(t *testing.T) {
 	taken := process(t)
 	picks := 0
-	p, err := startProcess(t.Context(), func() (int, error) {
+	p, err := Options{RunID: "test"}.startProcess(t.Context(), func() (int, error) {
 		picks++
 		if picks == 1 {
 			return taken.Port(), nil
 		}
 		return launch.FreePort()
-	}, "test", nil, nil)
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func up(t *testing.T, addr string) bool {
 // process starts a redis-server of the test's own, as a user's.
 func process(t *testing.T, args ...string) *Process {
 	t.Helper()
-	p, err := startProcess(t.Context(), launch.FreePort, "test", nil, nil, args...)
+	p, err := Options{RunID: "test"}.startProcess(t.Context(), launch.FreePort, nil, args...)
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}

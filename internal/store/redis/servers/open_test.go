@@ -78,7 +78,7 @@ func TestProcessWithoutBinary(t *testing.T) {
 // A start that fails says what Redis said, and leaves nothing.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	_, err := startProcess(t.Context(), launch.FreePort, "test", nil, nil, "--no-such-option", "yes")
+	_, err := Options{RunID: "test"}.startProcess(t.Context(), launch.FreePort, nil, "--no-such-option", "yes")
 	if err == nil || !strings.Contains(err.Error(), "Bad directive") {
 		t.Errorf("%v: it does not carry Redis's last words", err)
 	}

@@ -25,8 +25,10 @@ type Options struct {
 	Image string
 	// Durability of what lockbench starts; "" is in memory.
 	Durability store.Durability
-	Pin        bool   // put server and generator on disjoint CPUs
-	RunID      string // marks what belongs to this run
+	Pin        bool // put server and generator on disjoint CPUs
+	// Program of processes, a path or a name on PATH; "" is the one of this machine.
+	Program string
+	RunID   string // marks what belongs to this run
 	// Env is what the environment of a redis-server has beside this process's, such as
 	// NAME=value; it does not reach containers.
 	Env []string

@@ -13,7 +13,7 @@ import (
 // a container where there is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (Own, error) {
 	options.logSweep(launch.Sweep(ctx)) // a test binary that was killed leaves its Redis too
-	p, err := startProcess(ctx, launch.FreePort, options.RunID, nil, options.Env, args...)
+	p, err := options.startProcess(ctx, launch.FreePort, nil, args...)
 	if err == nil {
 		return p, nil
 	}
@@ -42,7 +42,7 @@ func startAnywhere(ctx context.Context, engine launch.Engine, options Options, a
 // Quickest is the Options.Address of what starts quickest here: a process, or a
 // container where there is no redis-server.
 func Quickest() string {
-	if _, err := lookProgram(); err != nil {
+	if _, err := lookProgram(""); err != nil {
 		return "container"
 	}
 	return "process"

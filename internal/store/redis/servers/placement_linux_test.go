@@ -18,7 +18,7 @@ func TestThePlacementIsTold(t *testing.T) {
 		t.Fatal("not even this process's CPUs are known")
 	}
 	one := here[:1]
-	p, err := startProcess(t.Context(), launch.FreePort, "test", one, nil)
+	p, err := Options{RunID: "test"}.startProcess(t.Context(), launch.FreePort, one)
 	if err != nil {
 		t.Skipf("no redis-server: %v", err)
 	}

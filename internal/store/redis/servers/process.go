@@ -15,21 +15,20 @@ import (
 type Process struct{ *launch.Process }
 
 // startProcess starts the server that lookProgram finds, on a port that pick finds, and
-// returns once it answers. env is added to its environment; args follow our own settings
-// and so win over them. The error is exec.ErrNotFound where there is no such binary, and
+// returns once it answers. args follow our own settings and so win over them. The error is exec.ErrNotFound where there is no such binary, and
 // otherwise carries Redis's own last words.
-func startProcess(ctx context.Context, pick launch.Picker, runID string, cpus []int, env []string, args ...string) (*Process, error) {
-	binary, err := lookProgram()
+func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []int, args ...string) (*Process, error) {
+	binary, err := lookProgram(o.Program)
 	if err != nil {
 		return nil, err
 	}
 	p, err := launch.Start(ctx, launch.Program{
-		Name: "redis-server", Path: binary, Known: known, Env: env, CPUs: cpus, Taken: portTaken,
+		Name: "redis-server", Path: binary, Known: known, Env: o.Env, CPUs: cpus, Taken: portTaken,
 		Args: func(p *launch.Process) []string { return append(settings("127.0.0.1", p.Port()), args...) },
 		Ready: func(ctx context.Context, p *launch.Process) error {
 			return awaitReady(ctx, p, isProcess(p))
 		},
-	}, pick, runID)
+	}, pick, o.RunID)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ const offlineRepo = "lockbench-redis"
 
 // ownPrograms are those of this machine that an image can be made of.
 func ownPrograms() (map[string]string, error) {
-	server, err := lookProgram()
+	server, err := lookProgram("")
 	if err != nil {
 		return nil, err
 	}
@@ -33,14 +33,19 @@ func ownPrograms() (map[string]string, error) {
 	return programs, nil
 }
 
-// lookProgram finds the server to start: what LOCKBENCH_REDIS_SERVER names, a program on
-// PATH or a path, else the first of programs. The error is exec.ErrNotFound where there is
-// none.
-func lookProgram() (string, error) {
-	if wanted := os.Getenv("LOCKBENCH_REDIS_SERVER"); wanted != "" {
+// lookProgram finds the server to start: what is wanted, a program on PATH or a path, else
+// what LOCKBENCH_REDIS_SERVER names, else the first of programs. The error is
+// exec.ErrNotFound where there is none.
+func lookProgram(wanted string) (string, error) {
+	const variable = "LOCKBENCH_REDIS_SERVER"
+	who := "--redis process:" + wanted
+	if wanted == "" {
+		wanted, who = os.Getenv(variable), variable
+	}
+	if wanted != "" {
 		found, err := exec.LookPath(wanted)
 		if err != nil {
-			return "", fmt.Errorf("LOCKBENCH_REDIS_SERVER: %w", errors.Join(exec.ErrNotFound, err))
+			return "", fmt.Errorf("%s: %w", who, errors.Join(exec.ErrNotFound, err))
 		}
 		return found, nil
 	}

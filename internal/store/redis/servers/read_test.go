@@ -49,7 +49,7 @@ func processWithTLS(t *testing.T, cert, key string) (p *Process, port int) {
 	t.Helper()
 	err := launch.OnFreePort(launch.FreePort, portTaken, func(free int) (err error) {
 		port = free
-		p, err = startProcess(t.Context(), launch.FreePort, "test", nil, nil, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+		p, err = Options{RunID: "test"}.startProcess(t.Context(), launch.FreePort, nil, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 		return err
 	})
 	if err != nil {

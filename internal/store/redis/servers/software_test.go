@@ -59,23 +59,23 @@ func TestProgram(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv("LOCKBENCH_REDIS_SERVER", "")
-	if _, err := lookProgram(); err == nil {
+	if _, err := lookProgram(""); err == nil {
 		t.Error("a program was found where there is none")
 	}
 	valkey := put("valkey-server")
-	if found, err := lookProgram(); err != nil || found != valkey {
+	if found, err := lookProgram(""); err != nil || found != valkey {
 		t.Errorf("%s, %v", found, err)
 	}
 	redis := put("redis-server")
-	if found, err := lookProgram(); err != nil || found != redis {
+	if found, err := lookProgram(""); err != nil || found != redis {
 		t.Errorf("%s, %v", found, err)
 	}
 	t.Setenv("LOCKBENCH_REDIS_SERVER", "valkey-server")
-	if found, err := lookProgram(); err != nil || found != valkey {
+	if found, err := lookProgram(""); err != nil || found != valkey {
 		t.Errorf("%s, %v", found, err)
 	}
 	t.Setenv("LOCKBENCH_REDIS_SERVER", "/none/server")
-	if _, err := lookProgram(); err == nil || !strings.Contains(err.Error(), "LOCKBENCH_REDIS_SERVER") {
+	if _, err := lookProgram(""); err == nil || !strings.Contains(err.Error(), "LOCKBENCH_REDIS_SERVER") {
 		t.Errorf("%v does not name the variable", err)
 	}
 	for image, program := range map[string]string{

@@ -92,7 +92,7 @@ func (s *Server) useContainers(ctx context.Context, options Options, wanted Topo
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
 	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
-		return startProcess(ctx, wanted.row().picker(), options.RunID, s.pin.ServerCPUs(), nil, options.settings(wanted)...)
+		return options.startProcess(ctx, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
 	})
 	if err != nil {
 		return err

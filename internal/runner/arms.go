@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+)
+
+// arms are the options of all servers of a store that are to be compared.
+func (p Plan) arms(name string) []store.Options {
+	arms := []store.Options{p.Stores[name]}
+	if name == store.Redis {
+		arms = append(arms, p.Servers...)
+	}
+	return arms
+}
+
+// labels tell the Redis servers apart; one alone has none.
+func (p Plan) labels() []string {
+	if len(p.Servers) == 0 {
+		return []string{""}
+	}
+	var labels []string
+	for i, o := range p.arms(store.Redis) {
+		label := results.ServerLabel + told(o)
+		if slices.Contains(labels, label) {
+			label += fmt.Sprintf("#%d", i+1)
+		}
+		labels = append(labels, label)
+	}
+	return labels
+}
+
+// told is where a server is, in one word and without who we are there.
+func told(o store.Options) string {
+	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
+		return image
+	}
+	if program, ok := strings.CutPrefix(o.Address, "process:"); ok {
+		return filepath.Base(program)
+	}
+	var places []string
+	for address := range strings.SplitSeq(o.Address, ",") {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			address = u.Host
+		}
+		places = append(places, address[strings.LastIndex(address, "@")+1:])
+	}
+	return strings.Join(places, ",")
+}
+
+// wrongArms are the faults of a comparison of Redis servers.
+func (p Plan) wrongArms() []error {
+	if len(p.Servers) == 0 {
+		return nil
+	}
+	var faults []error
+	for _, v := range p.Strategies {
+		if p.storeOf(v) != store.Redis {
+			faults = append(faults, fmt.Errorf("--redis compares several servers, and %s does not lock in Redis", v.Name()))
+		}
+	}
+	if p.Session != "" {
+		faults = append(faults, errors.New("--session: generators meet on one server, and --redis names several"))
+	}
+	return faults
+}
