@@ -1,8 +1,12 @@
-// Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper.
+// Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper that
+// end with their contexts, know what the server has granted them, and do not outlive their
+// Close.
 package gozk
 
 import (
-	"time"
+	"context"
+	"net"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -12,9 +16,96 @@ import (
 // Config is what a lock on ZooKeeper is opened with.
 type Config = strategies.ConfigOf[Node]
 
-// Node is one ZooKeeper, be it of several servers.
+// Node is one ZooKeeper, be it a server or an ensemble of several.
 type Node struct {
-	// Connect opens a session that the server ends when it has heard nothing of it for
-	// so long. The caller closes it.
-	Connect func(timeout time.Duration) (*zk.Conn, <-chan zk.Event, error)
+	// Servers are host:port of each; a session is connected to one of them at a time.
+	Servers []string
+	// Root is the path of the node below which locks are, which must exist: /locks; "" is
+	// the root of the tree.
+	Root string
+	// Auth is user:password of the digest scheme; "" is nobody. Nodes made with it are
+	// that user's alone.
+	Auth string
+	// Standalone says that there is one server and no ensemble, so that what it has
+	// answered is what sessions last by.
+	Standalone bool
+	// Dial opens connections; nil is the net package's.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Path is that of the node for a key.
+func (n Node) Path(key string) string { return n.Root + "/" + Name(key) }
+
+// acl is what others may do with the nodes that are made.
+func (n Node) acl() []zk.ACL {
+	if n.Auth != "" {
+		return zk.AuthACL(zk.PermAll)
+	}
+	return zk.WorldACL(zk.PermAll)
+}
+
+// servers is the list, in an order of its own for each session, see zk.HostProvider.
+type servers struct {
+	all  []string
+	next int
+	line *line
+}
+
+func (s *servers) Init(all []string) error { s.all = all; return nil }
+func (s *servers) Len() int                { return len(s.all) }
+
+// Next has the library go on with the next server at once: line has it pause where none
+// answers. Once the line is shut the library may look whether it was closed.
+func (s *servers) Next() (server string, shut bool) {
+	s.next++
+	return s.all[s.next%len(s.all)], s.line.isShut()
+}
+
+// Connected comes with a session.
+func (s *servers) Connected() { s.line.succeeded() }
+
+// Name is what the node for a key is called: any string is one, and ZooKeeper takes only
+// some. All but printable ASCII is percent-encoded.
+func Name(key string) string {
+	if key == "" {
+		return "%"
+	}
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(key) {
+		c := key[i]
+		first := i == 0 && (c == '.' || key == "zookeeper") // ., .. and what is ZooKeeper's own
+		if c < ' ' || c > '~' || c == '/' || c == '%' || first {
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// Key is whose node is called so; false for a name that Name does not make.
+func Key(name string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		if name[i] != '%' {
+			b.WriteByte(name[i])
+			continue
+		}
+		if i+2 < len(name) {
+			b.WriteByte(digit(name[i+1])<<4 | digit(name[i+2]))
+		}
+		i += 2
+	}
+	key := b.String()
+	return key, Name(key) == name
+}
+
+func digit(c byte) byte {
+	if c >= 'A' {
+		return c - 'A' + 10
+	}
+	return c - '0'
 }

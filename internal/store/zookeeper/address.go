@@ -1,0 +1,108 @@
+package zookeeper
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// errAddress never repeats what was given: where it cannot be read it is not known which
+// part of it is a password.
+var errAddress = errors.New("the address of a ZooKeeper must be auto, process or zk://[user:password@]host:port[,host:port…][/chroot]; " +
+	"percent-encode special characters of a password")
+
+// authEnv has user:password of the digest scheme, where ps does not show it.
+const authEnv = "LOCKBENCH_ZK_AUTH"
+
+// parseAddress reads a user's address: where it is, who we are there, and below which node.
+func parseAddress(address string) (gozk.Node, error) {
+	rest, ok := strings.CutPrefix(address, "zk://")
+	if !ok {
+		return gozk.Node{}, errAddress
+	}
+	node := gozk.Node{Auth: os.Getenv(authEnv)}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		auth, err := url.PathUnescape(rest[:at])
+		if err != nil {
+			return gozk.Node{}, errAddress
+		}
+		node.Auth, rest = auth, rest[at+1:]
+	}
+	if node.Auth != "" && !strings.Contains(node.Auth, ":") {
+		return gozk.Node{}, errors.New("who one is on a ZooKeeper is user:password, in the address or in " + authEnv)
+	}
+	hosts, chroot, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		server, err := hostPort(host)
+		if err != nil {
+			return gozk.Node{}, err
+		}
+		node.Servers = append(node.Servers, server)
+	}
+	if chroot = strings.Trim(chroot, "/"); chroot != "" {
+		node.Root = "/" + chroot
+	}
+	if strings.ContainsAny(chroot, "?#") || strings.Contains(chroot, "//") {
+		return gozk.Node{}, errAddress
+	}
+	return node, nil
+}
+
+// hostPort fills in ZooKeeper's own port.
+func hostPort(host string) (string, error) {
+	const usual = "2181"
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port, err = net.SplitHostPort(host + ":" + usual)
+	}
+	if n, bad := strconv.ParseUint(cmp.Or(port, "0"), 10, 16); err != nil || bad != nil || n == 0 || name == "" || strings.ContainsAny(name, " ?#") {
+		return "", errAddress
+	}
+	return net.JoinHostPort(name, port), nil
+}
+
+// parseTopology is the number of members that is asked for; 0 leaves it open.
+func parseTopology(text string) (int, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "single", name:
+		return 1, nil
+	}
+	if number, ok := strings.CutPrefix(text, name+":"); ok {
+		if n, err := strconv.Atoi(number); err == nil && n >= 1 && n <= most && n%2 == 1 {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("--topology of a ZooKeeper must be single, or zookeeper:N with 1, 3, 5 or %d members, not %q", most, text)
+}
+
+// most is the number of members beyond which an ensemble is slower and no safer.
+const most = 7
+
+// topologyOf writes it as parseTopology reads it.
+func topologyOf(members int) string {
+	if members == 1 {
+		return "single"
+	}
+	return fmt.Sprintf("%s:%d", name, members)
+}
+
+// networkTo says how far away an address is.
+func networkTo(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "remote"
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "loopback"
+	}
+	return "remote"
+}

@@ -1,0 +1,143 @@
+package zookeeper
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+	lock "github.com/lockbench/lockbench/strategies/zookeeper"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// fault is one of a workload's.
+func fault(t *testing.T, text string) workloads.Fault {
+	t.Helper()
+	f, err := workloads.ParseFault(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// An ensemble survives the loss of its leader in the middle of a run: there is one holder at
+// a time, tokens grow, and locks are had again before the leader is back.
+func TestEnsemble(t *testing.T) {
+	s := open(t, store.Options{Topology: "zookeeper:3"})
+	about := s.Describe()
+	if about.Topology != "zookeeper:3" || len(about.Nodes) != 3 || about.Mode != "ensemble" || s.node.Standalone {
+		t.Fatalf("it is %+v", about)
+	}
+	t.Run("tokens grow from leader to leader", func(t *testing.T) { tokens(t, s) })
+	for _, text := range []string{"kill:at=300ms,for=1s,data=keep", "node-hang:at=300ms,for=1s,node=1"} {
+		t.Run(text, func(t *testing.T) {
+			run := drive(t, s, workload(func(w *workloads.Spec) {
+				w.Duration, w.TTL = workloads.Duration(5*time.Second), workloads.Duration(4*time.Second)
+				w.Work, w.Faults = workloads.WorkCounter, []workloads.Fault{fault(t, text)}
+			}))
+			if len(run.Faults) != 1 || len(run.Faults[0].Strikes) != 1 {
+				t.Fatalf("faults %+v", run.Faults)
+			}
+			strike := run.Faults[0].Strikes[0]
+			t.Logf("%+v", strike)
+			if strike.RecoveryNS == nil {
+				t.Error("nobody has got the lock since")
+			}
+			if err := s.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("read", func(t *testing.T) {
+		reading, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles := map[string]int{}
+		for _, node := range reading.Nodes {
+			roles[node.Role]++
+		}
+		if roles["leader"] != 1 || roles["follower"] != 2 || reading.CPU == nil || reading.Commands["write"] == 0 {
+			t.Errorf("roles %v of %+v", roles, reading)
+		}
+	})
+	t.Run("without a quorum", func(t *testing.T) { withoutQuorum(t, s) })
+}
+
+// tokens takes leases while one leader after the other is killed.
+func tokens(t *testing.T, s *Server) {
+	locker, err := lock.Open(gozk.Config{Nodes: []gozk.Node{s.node}, Prefix: "tokens:", TTL: 10 * time.Second}, lock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close()
+	last := int64(0)
+	for round := range 3 {
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			lease, err := locker.Acquire(ctx, "key")
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			token := lease.(strategies.Fenced).FencingToken()
+			if token <= last {
+				t.Errorf("round %d: token %d came after %d", round, token, last)
+			}
+			last = token
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leader := s.hit(t.Context(), fault(t, "kill"))[0]
+		if err := leader.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := locker.Acquire(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token := lease.(strategies.Fenced).FencingToken(); token>>32 <= last>>32 {
+			t.Errorf("round %d: token %#x came after %#x, of another leader", round, token, last)
+		} else {
+			last = token
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := leader.Again(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Remove(t.Context(), []string{"tokens:key"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// withoutQuorum ends two of the three: the third serves nobody.
+func withoutQuorum(t *testing.T, s *Server) {
+	for _, o := range s.own[:2] {
+		if err := o.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the third notices", func() bool { return s.Ping(t.Context()) != nil })
+	began := time.Now()
+	_, err := opened(t.Context(), "lost", store.Options{Address: "zk://" + strings.Join(s.node.Servers, ",")})
+	unreachable(t, err, "quorum")
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := s.Read(t.Context()); err == nil {
+		t.Error("counters were read")
+	}
+	if err := each(s.own[:2], own.again)(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,121 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// dial opens a connection that is counted.
+func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := dialer(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return t.Conn(conn), nil
+}
+
+// instance is one application instance's connections, a store.Instance: a session for its
+// counters, and those that a strategy opens.
+type instance struct {
+	node gozk.Node
+	link *link
+}
+
+// Connect opens one application instance's own connections. There is no pool: a session has
+// one connection, and a strategy opens its own.
+func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
+	dial := s.listed(name, s.newTraffic().dial)
+	if detour != nil {
+		dial = detour(dial)
+	}
+	i := instance{node: s.node}
+	i.node.Dial = dial
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	var err error
+	if i.link, err = openLink(ctx, i.node, name); err != nil {
+		return nil, fmt.Errorf("%w: connect: %w", ErrUnreachable, err)
+	}
+	return i, nil
+}
+
+// Nodes is the one gozk.Node.
+func (i instance) Nodes() []any { return []any{i.node} }
+
+// Counter is a node of its own. It keeps its floor at NAME:floor.
+func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
+	open := unguarded{i.link, name}
+	switch fence {
+	case workloads.FenceOff:
+		return open
+	case workloads.FenceWrites:
+		return writesGuarded{open, guarded{open, token}}
+	default:
+		return guarded{open, token}
+	}
+}
+
+// Pools is nothing: nobody waits for a connection.
+func (instance) Pools() store.Pools { return store.Pools{} }
+
+// Lacking is not known: ZooKeeper's rights are those of each node.
+func (instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
+	return nil
+}
+
+// Close ends the instance's own session.
+func (i instance) Close() error {
+	i.link.close(context.Background())
+	return nil
+}
+
+// sockets are the connections that are open, by the name of their instance: ZooKeeper tells
+// nobody which of its connections are whose.
+type sockets struct {
+	mu   sync.Mutex
+	open map[string]map[net.Conn]bool
+}
+
+// listed opens connections that are listed under a name.
+func (s *sockets) listed(name string, dial store.Dialer) store.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open == nil {
+			s.open = map[string]map[net.Conn]bool{}
+		}
+		if s.open[name] == nil {
+			s.open[name] = map[net.Conn]bool{}
+		}
+		s.open[name][conn] = true
+		return intercept.Conn(conn, intercept.Hooks{Close: func(hangUp func() error) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.open[name], conn)
+			return hangUp()
+		}}), nil
+	}
+}
+
+// of lists those of a name.
+func (s *sockets) of(name string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for conn := range s.open[name] {
+		list = append(list, fmt.Sprintf("connection from %v to %v", conn.LocalAddr(), conn.RemoteAddr()))
+	}
+	return list
+}

@@ -1,0 +1,143 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// keys are all below the root that fit, as their nodes are called.
+func keys(ctx context.Context, k *link, fits func(key string) bool) (nodes, found []string, err error) {
+	session, err := k.live(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	root := k.node.Root
+	if root == "" {
+		root = "/"
+	}
+	if !k.node.Standalone { // this server may be behind
+		if err := session.Sync(ctx, root); err != nil {
+			return nil, nil, err
+		}
+	}
+	names, err := session.Children(ctx, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if key, ok := gozk.Key(name); ok && key != presence && fits(key) {
+			nodes, found = append(nodes, name), append(found, key)
+		}
+	}
+	return nodes, found, nil
+}
+
+// Leftovers names the keys that contain mark, with what is below them, as KEY/NODE, and
+// this process's connections of that name.
+func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
+	nodes, found, err := keys(ctx, s.watching, func(key string) bool { return strings.Contains(key, mark) })
+	if err != nil {
+		return results.Leftovers{}, fmt.Errorf("%w: look for keys: %w", ErrUnreachable, err)
+	}
+	left := results.Leftovers{Keys: found, Connections: s.of(name)}
+	for i, node := range nodes {
+		session, err := s.watching.live(ctx)
+		var below []string
+		if err == nil {
+			below, err = session.Children(ctx, s.node.Root+"/"+node)
+		}
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return left, fmt.Errorf("%w: look for nodes below %s: %w", ErrUnreachable, node, err)
+		}
+		for _, child := range below {
+			left.Keys = append(left.Keys, found[i]+"/"+child)
+		}
+	}
+	return left, nil
+}
+
+// Remove deletes keys with all below them. What is named as KEY/NODE goes with its key.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		session, err := s.watching.live(ctx)
+		if err == nil {
+			err = remove(ctx, session, s.node.Path(key))
+		}
+		if err != nil {
+			return fmt.Errorf("%w: remove %s: %w", ErrUnreachable, key, err)
+		}
+	}
+	return nil
+}
+
+// remove deletes a node and what is below it.
+func remove(ctx context.Context, session *gozk.Session, path string) error {
+	for {
+		err := session.Delete(ctx, path)
+		if !errors.Is(err, zk.ErrNotEmpty) {
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		}
+		below, err := session.Children(ctx, path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		for _, child := range below {
+			if err := remove(ctx, session, path+"/"+child); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Subscriptions is nil: what watches there are ZooKeeper counts all together.
+func (*Server) Subscriptions(context.Context) *int64 { return nil }
+
+// Connected lists the names of lockbench's connections that begin so, each once.
+func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
+	names, err := s.watching.names(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: list the connections: %w", ErrUnreachable, err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
+}
+
+// sweepLimit is how long a run may look for what others have left before it starts.
+const sweepLimit = 2 * time.Second
+
+// runKey finds the run that a key belongs to. Strategies may put something before it.
+var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
+
+// sweep removes the keys of lockbenches that were killed: nobody of their session is
+// connected. What cannot be removed stays for the next one.
+func (s *Server) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+	defer cancel()
+	_, found, err := keys(ctx, s.watching, runKey.MatchString)
+	if err != nil || len(found) == 0 {
+		return
+	}
+	// Asked after the keys: a run that begins in between has none among them.
+	names, err := s.watching.names(ctx)
+	if err != nil {
+		return
+	}
+	dead := slices.DeleteFunc(found, func(key string) bool {
+		mine := "lockbench:" + runKey.FindStringSubmatch(key)[1] + ":"
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, mine) })
+	})
+	_ = s.Remove(ctx, dead)
+}

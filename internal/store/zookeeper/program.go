@@ -1,0 +1,186 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// serverEnv names the directory of another ZooKeeper than Debian's: of Apache's
+// distribution, or of jar files.
+const serverEnv = "LOCKBENCH_ZOOKEEPER_SERVER"
+
+// debian are the jar files of Debian's package, as its zkEnv.sh has them, and one with which
+// it says what is wrong.
+var debian = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
+
+// errNotThere says what is missing, and how to get it.
+var errNotThere = errors.New("it is not there: apt-get install zookeeper")
+
+// software is what runs a server.
+type software struct {
+	java string
+	jars string // for -classpath
+}
+
+// lookUp finds it.
+func lookUp() (software, error) {
+	java, err := exec.LookPath("java")
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		java, err = exec.LookPath(filepath.Join(home, "bin", "java"))
+	}
+	if err != nil {
+		return software{}, fmt.Errorf("find a Java to run ZooKeeper: %w", errNotThere)
+	}
+	if dir := os.Getenv(serverEnv); dir != "" {
+		for _, pattern := range []string{"zookeeper*.jar", "lib/zookeeper*.jar"} {
+			if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
+				return software{java, filepath.Join(dir, "*") + ":" + filepath.Join(dir, "lib", "*")}, nil
+			}
+		}
+		return software{}, fmt.Errorf("%s: there is no zookeeper*.jar in %s or its lib", serverEnv, dir)
+	}
+	if _, err := os.Stat(debian[0]); err != nil {
+		return software{}, fmt.Errorf("find ZooKeeper: %s: %w", debian[0], errNotThere)
+	}
+	return software{java, strings.Join(debian, ":")}, nil
+}
+
+// member is one server of those to be started.
+type member struct {
+	software
+	durability store.Durability // of its answers to writes: as ZooKeeper comes they wait for the disk
+	cpus       []int
+	id         int        // from 1
+	ensemble   []ensemble // all members' ports; none for a server alone
+}
+
+// ensemble are the ports of one of its members.
+type ensemble struct{ client, quorum, election int }
+
+// settings are those of every server. A tick of 100 ms, where 2 s are usual, lets sessions
+// time out after 200 ms and no more than that tick late; members may be out of reach of
+// their leader for 2 s.
+const settings = `tickTime=100
+initLimit=100
+syncLimit=20
+maxSessionTimeout=3600000
+maxClientCnxns=0
+clientPortAddress=127.0.0.1
+admin.enableServer=false
+4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
+`
+
+const (
+	configFile = "zoo.cfg"
+	dataDir    = "data"
+)
+
+// quiet has whatever writes the log, which is another in each distribution, tell what goes
+// wrong, and not what goes well.
+var quiet = map[string]string{
+	"simplelogger.properties": "org.slf4j.simpleLogger.defaultLogLevel=warn\n",
+	"log4j.properties": "log4j.rootLogger=WARN, CONSOLE\nlog4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender\n" +
+		"log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout\nlog4j.appender.CONSOLE.layout.ConversionPattern=%p %c{1} - %m%n\n",
+	"logback.xml": `<configuration><appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender"><encoder>` +
+		`<pattern>%p %logger{0} - %m%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="CONSOLE"/></root></configuration>` + "\n",
+}
+
+func (m member) program() launch.Program {
+	return launch.Program{
+		Name: name, Path: m.java, Known: []string{"java"}, Args: m.args, CPUs: m.cpus,
+		Prepare: m.prepare, Ready: ready, Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
+	}
+}
+
+func (m member) args(p *launch.Process) []string {
+	args := []string{
+		// Nothing is written but to its own directory.
+		"-Xmx256m", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + p.Dir(),
+		"-classpath", p.Dir() + ":" + m.jars,
+	}
+	if m.durability == store.InMemory {
+		args = append(args, "-Dzookeeper.forceSync=no")
+	}
+	return append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(p.Dir(), configFile))
+}
+
+// prepare writes its files.
+func (m member) prepare(_ context.Context, p *launch.Process) error {
+	var config bytes.Buffer
+	fmt.Fprintf(&config, "%sdataDir=%s\nclientPort=%d\n", settings, filepath.Join(p.Dir(), dataDir), p.Port())
+	for i, e := range m.ensemble {
+		fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, e.quorum, e.election)
+	}
+	if err := m.empty(p); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(p.Dir(), configFile), config.Bytes(), 0o600); err != nil {
+		return err
+	}
+	for file, text := range quiet {
+		if err := os.WriteFile(filepath.Join(p.Dir(), file), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty has the server, which has ended, have no data but its own number.
+func (m member) empty(p *launch.Process) error {
+	dir := filepath.Join(p.Dir(), dataDir)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "myid"), fmt.Appendln(nil, m.id), 0o600)
+}
+
+// startTimeout bounds a start on the slowest of machines; a second is usual.
+const startTimeout = 60 * time.Second
+
+// ready waits until the server answers, which that of an ensemble does once there is a
+// leader.
+func ready(ctx context.Context, p *launch.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		status, err := look(ctx, dialer, p.Addr())
+		switch {
+		case p.Ended(ctx):
+			return errors.New(lastWords(p.Log(ctx)))
+		case err == nil && status.serves():
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastWords(p.Log(context.WithoutCancel(ctx))))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lastWords are the last line of a log that names an error, without where it was thrown.
+func lastWords(log string) string {
+	last := "it said nothing"
+	for line := range strings.Lines(log) {
+		if line = strings.TrimSpace(line); strings.Contains(line, "Exception") || strings.HasPrefix(line, "Error") {
+			last = line
+		}
+	}
+	return last
+}

@@ -1,0 +1,169 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// ledger is what a server has counted, over restarts, after which it begins anew.
+type ledger struct {
+	mu            sync.Mutex
+	told          bool // by mntr
+	reads, writes grown[int64]
+	received      grown[int64] // bytes
+	cpu           grown[float64]
+	hasCPU        bool
+	connections   int64
+	role          string
+}
+
+// grown adds up a number that may begin anew.
+type grown[N int64 | float64] struct{ last, sum N }
+
+func (g *grown[N]) enter(now N) {
+	if now < g.last {
+		g.last = 0
+	}
+	g.sum += now - g.last
+	g.last = now
+}
+
+// read asks a server.
+func (s *Server) read(ctx context.Context, place int) error {
+	addr, l := s.node.Servers[place], s.ledgers[place]
+	answer, err := ask(ctx, s.observed.dial, addr, "mntr")
+	if err == nil && strings.Contains(answer, "not currently serving") {
+		err = errNoQuorum
+	}
+	counted := fields(answer)
+	var more status
+	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's may tell only this
+		more, err = look(ctx, s.observed.dial, addr)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(s.own) > 0 {
+		if cpu := s.own[place].CPU(); cpu != nil {
+			l.hasCPU = true
+			l.cpu.enter(*cpu)
+		}
+	}
+	if err != nil {
+		l.connections = 0
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	if more.mode != "" {
+		l.connections, l.role = more.connections, more.mode
+		return nil
+	}
+	l.told = true
+	l.connections, l.role = counted["zk_num_alive_connections"], roleIn(answer)
+	l.reads.enter(counted["zk_cnt_readlatency"])
+	l.writes.enter(counted["zk_cnt_updatelatency"])
+	l.received.enter(counted["zk_bytes_received_count"])
+	return nil
+}
+
+// roleIn is leader, follower or standalone.
+func roleIn(mntr string) string {
+	_, rest, _ := strings.Cut(mntr, "zk_server_state\t")
+	role, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(role)
+}
+
+// reading is what a ledger comes to.
+func (l *ledger) reading() (results.Reading, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// One connection is the one that asks.
+	r := results.Reading{Clients: max(0, l.connections-1)}
+	if l.told {
+		received := l.received.sum
+		r.BytesIn = &received
+		r.Commands = map[string]int64{"read": l.reads.sum, "write": l.writes.sum}
+	}
+	if l.hasCPU {
+		cpu := l.cpu.sum
+		r.CPU = &cpu
+	}
+	return r, l.role
+}
+
+// Read takes one reading of the servers' counters, all at the same time, and adds them up:
+// a write is counted by the server that its client is connected to, and heartbeats are
+// among the reads. One that is down stands with what it had counted.
+func (s *Server) Read(ctx context.Context) (results.Reading, error) {
+	began := time.Now()
+	faults := make([]error, len(s.ledgers))
+	var all sync.WaitGroup
+	for place := range s.ledgers {
+		all.Go(func() { faults[place] = s.read(ctx, place) })
+	}
+	all.Wait()
+	answered := 0
+	for _, fault := range faults {
+		if fault == nil {
+			answered++
+		}
+	}
+	if !s.enough(answered) {
+		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(faults))
+	}
+	sum, _ := s.ledgers[0].reading()
+	for place, l := range s.ledgers {
+		one, role := l.reading()
+		if place > 0 {
+			sum = add(sum, one)
+		}
+		if len(s.ledgers) > 1 {
+			sum.Nodes = append(sum.Nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
+		}
+	}
+	sum.At = began.Add(time.Since(began) / 2)
+	sum.Observer = results.ObserverCounts{RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read()}
+	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.traffic {
+		sum.RoundTrips += t.Requests()
+		sum.ClientBytesOut += t.Written()
+		sum.ClientBytesIn += t.Read()
+	}
+	return sum, nil
+}
+
+func firstOf(faults []error) error {
+	for _, fault := range faults {
+		if fault != nil {
+			return fault
+		}
+	}
+	return nil
+}
+
+// add sums two servers' readings; what one does not tell is not known of both.
+func add(a, b results.Reading) results.Reading {
+	sum := results.Reading{Nodes: a.Nodes, Clients: a.Clients + b.Clients, BytesIn: plus(a.BytesIn, b.BytesIn), CPU: plus(a.CPU, b.CPU)}
+	if a.Commands != nil && b.Commands != nil {
+		sum.Commands = map[string]int64{}
+		for _, counted := range []map[string]int64{a.Commands, b.Commands} {
+			for command, n := range counted {
+				sum.Commands[command] += n
+			}
+		}
+	}
+	return sum
+}
+
+func plus[N int64 | float64](a, b *N) *N {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
+}

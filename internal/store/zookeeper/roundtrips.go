@@ -1,0 +1,55 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// roundTrips is enough for a median, and few enough not to show beside a run.
+const roundTrips = 300
+
+// RoundTrips times reads of one node, and then writes of it, one after the other on a session
+// of that name.
+func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
+	var times store.RoundTrips
+	node := s.node
+	node.Dial = s.newTraffic().dial
+	k, err := openLink(ctx, node, name)
+	if err != nil {
+		return times, fmt.Errorf("%w: connect for the floors: %w", ErrUnreachable, err)
+	}
+	defer k.close(ctx)
+	session, err := k.live(ctx)
+	if err != nil {
+		return times, fmt.Errorf("%w: connect for the floors: %w", ErrUnreachable, err)
+	}
+	if times.PingP50, times.PingP99, err = timed(func() error { return exists(ctx, session, k.mine) }); err != nil {
+		return times, err
+	}
+	times.ScriptP50, times.ScriptP99, err = timed(func() error { return session.Set(ctx, k.mine, nil, -1) })
+	return times, err
+}
+
+func exists(ctx context.Context, session *gozk.Session, path string) error {
+	_, err := session.Stat(ctx, path)
+	return err
+}
+
+// timed is how long it takes to do something.
+func timed(do func() error) (p50, p99 *int64, err error) {
+	times := make([]int64, 0, roundTrips)
+	for range roundTrips {
+		began := time.Now()
+		if err := do(); err != nil {
+			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
+		}
+		times = append(times, int64(time.Since(began)))
+	}
+	slices.Sort(times)
+	return &times[len(times)/2], &times[len(times)*99/100], nil
+}

@@ -1,0 +1,133 @@
+// Package zookeeper is ZooKeeper as a store: a server or an ensemble of its own, or servers
+// of the user's, whose tree it leaves as it was.
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Store is ZooKeeper. Locks on it have Info.Store zookeeper.
+type Store struct{}
+
+// name is that of the store.
+const name = "zookeeper"
+
+func init() { store.Register(name, Store{}) }
+
+// Schemes are those of its addresses.
+func (Store) Schemes() []string { return []string{"zk"} }
+
+// ErrUnreachable says that no ZooKeeper could be reached or started.
+var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
+
+// Validate returns every fault of the options, see store.Store.
+func (Store) Validate(o store.Options) error {
+	_, topology := parseTopology(o.Topology)
+	var faults []error
+	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
+		faults = append(faults, fmt.Errorf("--durability: %w", err))
+	}
+	if o.CAFile != "" {
+		faults = append(faults, errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS"))
+	}
+	if o.Image != "" {
+		faults = append(faults, errors.New("--image is for Redis: ZooKeeper is not started in containers so far"))
+	}
+	switch {
+	case o.Address == "container":
+		faults = append(faults, errors.New("container: only Redis is started in containers so far: use process, or zk://host:port"))
+	case !started(o):
+		_, err := parseAddress(o.Address)
+		faults = append(faults, err)
+		if o.Pin {
+			faults = append(faults, errors.New("--pin needs a ZooKeeper that lockbench starts itself: it does not move a server of yours to other CPUs"))
+		}
+	}
+	return errors.Join(append(faults, topology)...)
+}
+
+// started says whether lockbench starts the servers itself.
+func started(o store.Options) bool {
+	switch o.Address {
+	case "", "auto", "process", "container":
+		return true
+	}
+	return false
+}
+
+// Layout is the topology that is asked for.
+func (Store) Layout(o store.Options) store.Layout {
+	members, err := parseTopology(o.Topology)
+	if err == nil && members == 0 && started(o) {
+		members = 1
+	}
+	return layout{members: members, started: started(o), allowed: o.AllowFaults}
+}
+
+// Open finds or starts the servers, see store.Store.
+func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	if err := s.Validate(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	server := &Server{runID: runID}
+	if err := server.open(ctx, o); err != nil {
+		return nil, errors.Join(err, server.Close(ctx))
+	}
+	return server, nil
+}
+
+// layout is how many members there are; 0 is not known yet.
+type layout struct {
+	members          int
+	started, allowed bool
+}
+
+// Unfit is why a strategy cannot run there; "" if it can.
+func (layout) Unfit(info strategies.Info) string {
+	switch {
+	case info.Nodes == 0 || info.Store == name && info.Nodes == 1:
+		return ""
+	case info.Store != name:
+		return "it does not lock on ZooKeeper"
+	}
+	return fmt.Sprintf("it needs %d stores that know nothing of each other, and an ensemble is one", info.Nodes)
+}
+
+// Primaries is the number that an instance connects to: one member, whichever it is.
+func (layout) Primaries() int { return 1 }
+
+// Impossible names every fault that cannot come about.
+func (l layout) Impossible(all []workloads.Fault) []error {
+	var wrong []error
+	for _, f := range all {
+		if why := l.impossible(f); why != "" {
+			wrong = append(wrong, fmt.Errorf("--fault %s %s", f.Name, why))
+		}
+	}
+	return wrong
+}
+
+func (l layout) impossible(f workloads.Fault) string {
+	last := f.Node + max(f.N, 1) - 1
+	switch {
+	case f.Kind().Place != workloads.OnServers:
+		return ""
+	case f.Name != workloads.Kill && f.Name != workloads.Pause && f.Name != workloads.NodeDown && f.Name != workloads.NodeHang:
+		return "cannot be brought about on ZooKeeper"
+	case !l.started:
+		return "needs a ZooKeeper that lockbench starts itself"
+	case f.Kind().Topology != "" && l.members < 3:
+		return "needs --topology zookeeper:3"
+	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.members > 1:
+		return "needs data=keep: a member of an ensemble that forgets what it has confirmed may not come back"
+	case last >= l.members:
+		return fmt.Sprintf("hits a server %d, and there are %d from 0 on", last, l.members)
+	}
+	return ""
+}

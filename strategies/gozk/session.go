@@ -1,0 +1,236 @@
+package gozk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+var (
+	// ErrOver is returned by calls of a session that the server has ended, or that was
+	// closed.
+	ErrOver = errors.New("the ZooKeeper session is over")
+	// ErrDoubt is returned by a call whose connection broke: nobody knows whether it was
+	// carried out.
+	ErrDoubt = errors.New("the connection to ZooKeeper broke before the answer")
+)
+
+// Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself.
+// Unlike a zk.Conn it never becomes another session: it is over when a server says that it
+// has ended it, or when no server was heard of for the timeout, as Apache Curator has it.
+// (A server that was restarted gives all sessions their whole timeout once more, so that
+// ephemeral nodes may outlive the second kind for so long; and one that has lost its data
+// hangs up on whoever knows more, without a word.)
+// It is safe for concurrent use.
+type Session struct {
+	node Node
+	conn *zk.Conn
+	line *line
+
+	life   context.Context // ends with the session
+	die    context.CancelFunc
+	calls  sync.WaitGroup
+	ready  chan struct{} // closed once there is a session
+	ended  chan struct{} // closed once the library's goroutines have ended
+	finish chan bool     // has them do so; true cuts the connection before
+
+	mu      sync.Mutex
+	closing bool // Close or Abandon was called
+	lost    chan struct{}
+	doubt   *time.Timer // comes when the session has timed out; nil while it is connected
+	watches map[string]<-chan zk.Event
+}
+
+// shortest is the shortest time in which a server has to answer to a new connection.
+const shortest = time.Second
+
+// Connect opens a session that the server ends when it has heard nothing of it for so long;
+// servers bound what they grant, see Session.Timeout. It waits for a server until ctx ends.
+func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
+	s := &Session{
+		node: n, ready: make(chan struct{}), ended: make(chan struct{}), finish: make(chan bool, 1),
+		lost: make(chan struct{}), watches: map[string]<-chan zk.Event{},
+	}
+	s.life, s.die = context.WithCancel(context.Background())
+	dial := n.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	s.line = &line{dial: dial, servers: max(len(n.Servers), 1), handshake: max(timeout, shortest)}
+	s.line.ctx, s.line.cancel = context.WithCancel(context.Background())
+	// The library's own goroutines begin before it returns the connection.
+	s.mu.Lock()
+	conn, events, err := zk.Connect(n.Servers, timeout, zk.WithLogger(silence{}), zk.WithLogInfo(false),
+		zk.WithDialer(s.line.open), zk.WithHostProvider(&servers{line: s.line}), zk.WithEventCallback(s.happened),
+		zk.WithMaxConnBufferSize(requests))
+	s.conn = conn
+	s.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
+	}
+	go s.attend(events) // ends when Close or Abandon is called, or the server ends the session; both wait for it
+	select {
+	case <-s.ready:
+		err = s.authenticate(ctx)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		s.line.mu.Lock()
+		fault := s.line.fault
+		s.line.mu.Unlock()
+		s.Abandon()
+		if fault != nil {
+			err = fmt.Errorf("%w: %w", err, fault)
+		}
+		return nil, fmt.Errorf("open a session on %s: %w", strings.Join(n.Servers, ","), err)
+	}
+	return s, nil
+}
+
+// requests is the length of the longest, that with which the library sets its watches again.
+const requests = 256 << 10
+
+// silence is a zk.Logger: whatever is wrong is told by errors.
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+func (s *Session) authenticate(ctx context.Context) error {
+	if s.node.Auth == "" {
+		return nil
+	}
+	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.AddAuth("digest", []byte(s.node.Auth)) })
+	return err
+}
+
+// attend ends the library's goroutines when the session is over.
+func (s *Session) attend(events <-chan zk.Event) {
+	defer close(s.ended)
+	cut := <-s.finish
+	s.line.close()
+	if cut {
+		s.line.hangUp()
+	}
+	s.conn.Close()
+	s.line.hangUp()
+	for range events { // they end with the library's own
+	}
+}
+
+// happened is told of every event, by the library's goroutines, one after the other.
+func (s *Session) happened(event zk.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if event.Type != zk.EventSession {
+		delete(s.watches, event.Path)
+		return
+	}
+	switch event.State {
+	case zk.StateHasSession:
+		if s.doubt != nil {
+			s.doubt.Stop()
+			s.doubt = nil
+		}
+		select {
+		case <-s.ready:
+		default:
+			close(s.ready)
+		}
+	case zk.StateDisconnected:
+		if s.doubt == nil && s.life.Err() == nil && !s.line.until().IsZero() {
+			s.doubt = time.AfterFunc(time.Until(s.line.until()), s.despair)
+		}
+	case zk.StateExpired:
+		s.lose()
+		s.giveUp(true)
+	}
+}
+
+// despair comes when no server was heard of for the timeout.
+func (s *Session) despair() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubt != nil {
+		s.lose()
+		s.giveUp(true)
+	}
+}
+
+// lose tells that leases may not be relied on any more. It is called with the mutex.
+func (s *Session) lose() {
+	select {
+	case <-s.lost:
+	default:
+		close(s.lost)
+	}
+}
+
+// giveUp has the library end, if nothing else has before. It is called with the mutex.
+func (s *Session) giveUp(cut bool) {
+	if s.life.Err() == nil {
+		s.die()
+		s.finish <- cut // it has room
+	}
+}
+
+// Close ends the session, and with it all its ephemeral nodes.
+func (s *Session) Close() { s.end(false) }
+
+// Abandon hangs up without a word: the server ends the session after its timeout.
+func (s *Session) Abandon() { s.end(true) }
+
+func (s *Session) end(cut bool) {
+	s.mu.Lock()
+	s.closing = true
+	s.giveUp(cut)
+	s.mu.Unlock()
+	<-s.ended
+	s.calls.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubt != nil {
+		s.doubt.Stop()
+		s.doubt = nil
+	}
+	if cut { // what it holds lasts until then
+		s.doubt = time.AfterFunc(time.Until(s.line.until()), s.despair)
+	}
+}
+
+// Timeout is after how long without a word the server ends the session, as it has granted.
+func (s *Session) Timeout() time.Duration {
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
+	return s.line.timeout
+}
+
+// Until is the timeout after the newest request that the server has answered was sent. A
+// standalone server ends the session no earlier. In an ensemble the leader does, which may
+// not have heard of it: the server in between answers for itself.
+func (s *Session) Until() time.Time { return s.line.until() }
+
+// Lost is closed once what the session holds may not be relied on any more: the server has
+// ended it, or no server was heard of for the timeout.
+func (s *Session) Lost() <-chan struct{} { return s.lost }
+
+// Over is closed when the session is over: it is lost, or was closed, or abandoned.
+func (s *Session) Over() <-chan struct{} { return s.life.Done() }
+
+// Go does something in the background, with a context that ends with the session. It says
+// whether it will; Close and Abandon wait for its end.
+func (s *Session) Go(do func(life context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.life.Err() != nil {
+		return false
+	}
+	s.calls.Go(func() { do(s.life) })
+	return true
+}

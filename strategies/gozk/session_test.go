@@ -1,0 +1,220 @@
+package gozk
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve has a server of the test's own answer on each connection.
+func serve(t *testing.T, answer func(net.Conn)) Node {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			answer(conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close(); <-ended })
+	return Node{Servers: []string{listener.Addr().String()}}
+}
+
+// frame is an answer: its length, and numbers.
+func frame(parts ...any) []byte {
+	var body bytes.Buffer
+	for _, part := range parts {
+		_ = binary.Write(&body, binary.BigEndian, part)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(body.Len())), body.Bytes()...)
+}
+
+// request reads one.
+func request(conn net.Conn) error {
+	var length [4]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return err
+	}
+	_, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(length[:])))
+	return err
+}
+
+// greets grants a session with that timeout.
+func greets(conn net.Conn, timeout int32) {
+	_ = request(conn)
+	_, _ = conn.Write(frame(int32(0), timeout, int64(77), int32(16), make([]byte, 16)))
+}
+
+// Who waits for a session that is not to be had is told why, when his context ends, and
+// nothing goes on then.
+func TestNoSession(t *testing.T) {
+	nothing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := nothing.Addr().String()
+	_ = nothing.Close()
+	for name, c := range map[string]struct {
+		node Node
+		said string
+	}{
+		"nothing there":         {Node{Servers: []string{addr}}, "connection refused"},
+		"a Redis":               {serve(t, func(c net.Conn) { _ = request(c); _, _ = c.Write([]byte("-ERR unknown command\r\n")) }), "does not speak"},
+		"an impossible length":  {serve(t, func(c net.Conn) { _ = request(c); _, _ = c.Write([]byte{0x80, 0, 0, 0, 1}) }), "does not speak"},
+		"a length of too few":   {serve(t, func(c net.Conn) { _ = request(c); _, _ = c.Write([]byte{0, 0, 0, 3, 1}) }), "does not speak"},
+		"it hangs up":           {serve(t, func(c net.Conn) { _ = request(c) }), "no answer"},
+		"it says half a length": {serve(t, func(c net.Conn) { _ = request(c); _, _ = c.Write([]byte{0}) }), "no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			s, err := c.node.Connect(ctx, 10*time.Second)
+			if s != nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.said) {
+				t.Errorf("error %v, want %q", err, c.said)
+			}
+		})
+	}
+	if _, err := (Node{}).Connect(t.Context(), time.Second); err == nil {
+		t.Error("it connected to no server")
+	}
+}
+
+// A server that grants a session and never answers any more costs the session, and whoever
+// asks it something is told.
+func TestSilentServer(t *testing.T) {
+	const timeout = 600 * time.Millisecond
+	connections := 0
+	node := serve(t, func(conn net.Conn) {
+		if connections++; connections == 1 {
+			greets(conn, int32(timeout.Milliseconds()))
+		}
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	began := time.Now()
+	s, err := node.Connect(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Timeout() != timeout {
+		t.Errorf("the timeout is %v, and %v was granted", s.Timeout(), timeout)
+	}
+	if until := s.Until(); until.Before(began.Add(timeout)) || until.After(time.Now().Add(timeout)) {
+		t.Errorf("the session lasts until %v from now", time.Until(until))
+	}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.Children(short, "/"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a question with a deadline: %v", err)
+	}
+	if _, err := s.Children(t.Context(), "/"); !errors.Is(err, ErrDoubt) {
+		t.Errorf("a question: %v", err)
+	}
+	if _, err := s.Children(t.Context(), "/"); !errors.Is(err, ErrOver) {
+		t.Errorf("a question that is never answered: %v", err)
+	}
+	if early := time.Until(s.Until()); early > 0 {
+		t.Errorf("it was given up %v early", early)
+	}
+	for name, ended := range map[string]<-chan struct{}{"lost": s.Lost(), "over": s.Over()} {
+		select {
+		case <-ended:
+		default:
+			t.Errorf("it is not %s", name)
+		}
+	}
+	if s.Go(func(context.Context) { t.Error("it goes on") }) {
+		t.Error("a session that is over does more")
+	}
+}
+
+// A session that the server has ended is over at once.
+func TestExpired(t *testing.T) {
+	connections := 0
+	node := serve(t, func(conn net.Conn) {
+		if connections++; connections == 1 {
+			greets(conn, 60000)
+			return
+		}
+		expires(conn)
+	})
+	s, err := node.Connect(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abandon()
+	select {
+	case <-s.Over():
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is not over")
+	}
+	<-s.Lost()
+}
+
+// expires says that the session has expired.
+func expires(conn net.Conn) {
+	_ = request(conn)
+	_, _ = conn.Write(frame(int32(0), int32(0), int64(0), int32(16), make([]byte, 16)))
+}
+
+// When a request was sent is known of those that were answered, however the answers come in
+// pieces, and a notification is none.
+func TestAnswers(t *testing.T) {
+	start := time.Now()
+	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	send := func(number int32) []byte { return frame(number, int32(3)) }
+	for _, size := range []int{1, 3, 7, 1000} {
+		l := &line{}
+		w := &wire{line: l, sent: map[int32]time.Time{}, timer: time.NewTimer(time.Hour)}
+		expect := func(what string, answer []byte, want int) {
+			t.Helper()
+			for len(answer) > 0 {
+				n := min(size, len(answer))
+				if err := w.read(answer[:n]); err != nil {
+					t.Fatal(err)
+				}
+				answer = answer[n:]
+			}
+			if got := l.until().Add(-l.timeout); !got.Equal(at(want)) {
+				t.Errorf("in pieces of %d, after %s: %v, want %d s", size, what, got.Sub(start), want)
+			}
+		}
+		w.note(make([]byte, 48), at(1))
+		expect("the session", frame(int32(0), int32(5000), int64(7), int32(16), make([]byte, 16)), 1)
+		if l.timeout != 5*time.Second {
+			t.Errorf("the timeout is %v", l.timeout)
+		}
+		w.note(send(1), at(2))
+		w.note(send(2), at(3))
+		w.note(send(pings), at(4))
+		w.note(send(pings), at(5))
+		expect("a notification", frame(int32(notifications), int64(-1), int32(0), make([]byte, 30)), 1)
+		expect("the second answer", frame(int32(2), int64(9), int32(0), make([]byte, 99)), 3)
+		expect("the first answer", frame(int32(1), int64(9), int32(0)), 3)
+		expect("a ping", frame(int32(pings), int64(9), int32(0)), 4)
+		expect("the other ping", frame(int32(pings), int64(9), int32(0)), 4)
+		expect("an answer to nothing", frame(int32(8), int64(9), int32(0)), 4)
+		if len(w.sent) > 0 {
+			t.Errorf("%d requests are taken to be unanswered", len(w.sent))
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// lease is the first place in a queue.
+type lease struct {
+	place
+	locker   *Locker
+	lost     <-chan struct{}
+	released chan struct{} // closed when the node is gone, or the session; nil before the first Release
+	err      error         // of that
+	told     bool          // that it was released
+}
+
+// timed is a lease on a standalone server.
+type timed struct{ *lease }
+
+// granted makes a lease of the first place.
+func (l *Locker) granted(p place) strategies.Lease {
+	l.took(p.session, 1)
+	held := &lease{place: p, locker: l, lost: p.session.Lost()}
+	if l.node.Standalone {
+		return timed{held}
+	}
+	return held
+}
+
+// FencingToken is the id of the transaction that made the node.
+func (h *lease) FencingToken() int64 { return h.token }
+
+// Lost is closed when the session is, see gozk.Session.Lost.
+func (h *lease) Lost() <-chan struct{} { return h.lost }
+
+// ValidUntil is the session's timeout after the newest request that was answered.
+func (h timed) ValidUntil() time.Time { return h.session.Until() }
+
+// Release deletes the node. It goes on in the background when ctx has ended, since the
+// session would keep the lease otherwise; a second call waits for that.
+func (h *lease) Release(ctx context.Context) error {
+	if h.told {
+		return strategies.ErrNotHeld
+	}
+	if h.released == nil {
+		released := make(chan struct{})
+		begun := h.session.Go(func(life context.Context) {
+			defer close(released)
+			there, err := h.remove(life)
+			if err == nil && !there {
+				err = strategies.ErrNotHeld
+			}
+			h.locker.took(h.session, -1)
+			h.err = err
+		})
+		if !begun {
+			return h.afterwards(ctx)
+		}
+		h.released = released
+	}
+	select {
+	case <-h.released:
+	case <-ctx.Done():
+		return fmt.Errorf("release %q: %w", h.key, ctx.Err())
+	}
+	if errors.Is(h.err, gozk.ErrOver) { // while it was being released
+		return h.afterwards(ctx)
+	}
+	h.told = true
+	if h.err != nil && !errors.Is(h.err, strategies.ErrNotHeld) {
+		return fmt.Errorf("release %q: %w", h.key, h.err)
+	}
+	return h.err
+}
+
+// afterwards releases when the session is over: the server may not know that yet, since the
+// Locker was closed.
+func (h *lease) afterwards(ctx context.Context) error {
+	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
+	if err != nil {
+		return fmt.Errorf("release %q after its session: %w", h.key, err)
+	}
+	defer s.Close()
+	err = s.Delete(ctx, h.path())
+	switch {
+	case err == nil:
+		h.told = true
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		h.told = true
+		return strategies.ErrNotHeld
+	}
+	return fmt.Errorf("release %q after its session: %w", h.key, err)
+}

@@ -1,0 +1,24 @@
+package zookeeper
+
+import "testing"
+
+// Numbers go on below zero after the largest, and what is not of the recipe is passed over.
+func TestAhead(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		queue  []string
+		before string
+		there  bool
+	}{
+		{"_c_a-lock-0000000003", []string{"_c_a-lock-0000000003"}, "", true},
+		{"_c_a-lock-0000000003", []string{"_c_b-lock-0000000001", "_c_a-lock-0000000003", "_c_c-lock-0000000002", "_c_d-lock-0000000004"}, "_c_c-lock-0000000002", true},
+		{"_c_a-lock-0000000003", []string{"_c_b-lock-0000000001"}, "_c_b-lock-0000000001", false},
+		{"_c_a-lock-0000000003", []string{"x", "config", "_c_a-lock-0000000003"}, "", true},
+		{"_c_a-lock--2147483648", []string{"_c_a-lock--2147483648", "_c_b-lock-2147483647", "_c_c-lock--2147483647"}, "_c_b-lock-2147483647", true},
+		{"_c_b-lock-2147483647", []string{"_c_a-lock--2147483648", "_c_b-lock-2147483647"}, "", true},
+	} {
+		if before, there := ahead(c.name, c.queue); before != c.before || there != c.there {
+			t.Errorf("before %s in %q is %q, %v", c.name, c.queue, before, there)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package zookeeper_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// cable is the way to the server.
+type cable struct {
+	mu      sync.Mutex
+	cut     bool
+	conns   map[net.Conn]bool
+	swallow int32 // the answer to the next request of that code is lost; 0 is none
+	lost    int   // so far
+}
+
+// The codes of requests.
+const (
+	creates  = 1
+	deletes  = 2
+	lists    = 12
+	watching = 4
+)
+
+func newCable() *cable { return &cable{conns: map[net.Conn]bool{}} }
+
+var errCut = errors.New("the cable is cut")
+
+// through is a node that is reached by the cable.
+func (c *cable) through(n gozk.Node) gozk.Node {
+	n.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c.mu.Lock()
+		cut := c.cut
+		c.mu.Unlock()
+		if cut {
+			return nil, errCut
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conns[conn] = true
+		var deaf bool
+		return intercept.Conn(conn, intercept.Hooks{
+			Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+				c.mu.Lock()
+				if c.swallow != 0 && len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == c.swallow {
+					deaf, c.swallow = true, 0
+					c.lost++
+				}
+				c.mu.Unlock()
+				return write(b)
+			},
+			Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
+				n, err := read(b)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if deaf { // the server has answered
+					_ = conn.Close()
+					return 0, errCut
+				}
+				return n, err
+			},
+		}), nil
+	}
+	return n
+}
+
+// broken closes all connections; new ones can be had unless it is cut.
+func (c *cable) broken(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	for conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = map[net.Conn]bool{}
+}
+
+func (c *cable) lose(code int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.swallow = code
+}
+
+// A holder that is cut off is told that its lease is lost, and nobody gets the lock before
+// it has ceased to be valid.
+func TestHolderIsCutOff(t *testing.T) {
+	const ttl = time.Second
+	c := newCable()
+	one, other := open(t, c.through(node(t)), ttl), open(t, node(t), ttl)
+	lease := acquire(t, one, "key")
+	time.Sleep(ttl) // heartbeats keep it
+	if until := time.Until(lease.(strategies.Timed).ValidUntil()); until <= 0 {
+		t.Errorf("it has run out %v ago, and its session lives", -until)
+	}
+	c.broken(true)
+	next := acquire(t, other, "key")
+	got := time.Now()
+	until := lease.(strategies.Timed).ValidUntil()
+	if got.Before(until) {
+		t.Errorf("another got it %v before it ceased to be valid", until.Sub(got))
+	}
+	select {
+	case <-lease.(strategies.Watched).Lost():
+	case <-time.After(ttl):
+		t.Error("its loss was not told")
+	}
+	c.broken(false)
+	release(t, lease, strategies.ErrNotHeld)
+	release(t, next, nil)
+	release(t, acquire(t, one, "key"), nil) // it has another session now
+}
+
+// A connection that breaks and comes back in time costs neither the lease nor the place in
+// the queue.
+func TestReconnectInTime(t *testing.T) {
+	c := newCable()
+	n := c.through(node(t))
+	holder, waiter, late := open(t, n, 10*time.Second), open(t, n, 10*time.Second), open(t, node(t), 10*time.Second)
+	for range 5 {
+		lease := acquire(t, holder, "key")
+		order := make(chan string, 2)
+		var all sync.WaitGroup
+		wait := func(who string, on interface {
+			Acquire(context.Context, string) (strategies.Lease, error)
+		}, place int) {
+			all.Go(func() {
+				got, err := on.Acquire(t.Context(), "key")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- who
+				release(t, got, nil)
+			})
+			eventually(t, "it queues", func() bool { return queue(t, "key") == place })
+		}
+		wait("first", waiter, 2)
+		wait("second", late, 3)
+		c.broken(false)
+		select {
+		case <-lease.(strategies.Watched).Lost():
+			t.Error("it was told to be lost")
+		default:
+		}
+		release(t, lease, nil)
+		all.Wait()
+		if first := <-order; first != "first" {
+			t.Errorf("the %s came first", first)
+		}
+	}
+	if n := queue(t, "key"); n > 0 {
+		t.Errorf("%d are left in the queue", n)
+	}
+}
+
+// A waiter whose session has ended asks again.
+func TestWaiterIsCutOff(t *testing.T) {
+	const ttl = 500 * time.Millisecond
+	c := newCable()
+	holder, waiter := open(t, node(t), ttl), open(t, c.through(node(t)), ttl)
+	lease := acquire(t, holder, "key")
+	got := make(chan error)
+	go func() {
+		lease, err := waiter.Acquire(t.Context(), "key")
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		got <- err
+	}()
+	eventually(t, "it queues", func() bool { return queue(t, "key") == 2 })
+	c.broken(true)
+	eventually(t, "it has lost its place", func() bool { return queue(t, "key") == 1 })
+	c.broken(false)
+	eventually(t, "it queues again", func() bool { return queue(t, "key") == 2 })
+	release(t, lease, nil)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// When the answer to a request is lost nobody is left in the queue twice, or for good.
+func TestLostAnswers(t *testing.T) {
+	for name, code := range map[string]int32{"create": creates, "delete": deletes, "list": lists, "watch": watching} {
+		t.Run(name, func(t *testing.T) {
+			c := newCable()
+			holder, one := open(t, node(t), 10*time.Second), open(t, c.through(node(t)), 10*time.Second)
+			release(t, acquire(t, one, "key"), nil) // its session is open
+			for _, cancelled := range []bool{false, true} {
+				lease := acquire(t, holder, "key")
+				c.lose(code)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				got := make(chan error)
+				go func() {
+					lease, err := one.Acquire(ctx, "key")
+					if err == nil {
+						err = lease.Release(t.Context())
+					}
+					got <- err
+				}()
+				if cancelled {
+					time.Sleep(5 * time.Millisecond)
+					cancel()
+				} else {
+					eventually(t, "it queues", func() bool { return queue(t, "key") == 2 })
+				}
+				release(t, lease, nil)
+				if err := <-got; err != nil && (!cancelled || !errors.Is(err, context.Canceled)) {
+					t.Errorf("cancelled %v: %v", cancelled, err)
+				}
+				cancel()
+				eventually(t, "the queue is empty", func() bool { return queue(t, "key") == 0 })
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.lost == 0 {
+				t.Error("no answer was lost")
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+// Package zookeeper is the lock of ZooKeeper's recipes, as Apache Curator has it with
+// InterProcessMutex: whoever asks makes an ephemeral sequential node below the lock's, the
+// first one holds, and every other watches the one before it alone.
+//
+//	locker, err := zookeeper.Open(gozk.Config{
+//		Nodes: []gozk.Node{{Servers: []string{"zk1:2181", "zk2:2181", "zk3:2181"}, Root: "/locks"}},
+//		TTL:   10 * time.Second,
+//	}, zookeeper.Options{})
+//	lease, err := locker.Acquire(ctx, "order:17")
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion, serves in the order in which ZooKeeper got the nodes, and each
+// lease has a fencing token: the id of the transaction that made its node (czxid), which
+// grows in the whole ensemble, over restarts and changes of the leader too.
+//
+// A Locker has one session, whose timeout is the TTL within what the server grants: by
+// default 2 to 20 times its tickTime of 2 s. Heartbeats keep the session, and so all leases
+// of a process that lives, until they are released; those of one that died are free after
+// the timeout, rounded up to the server's next tick. go-zookeeper reconnects by itself, to
+// another server too, and a session that comes back in time has lost nothing, neither its
+// leases nor its places in queues. One that hears of no server for the timeout is given up,
+// as Curator does. A waiter whose session is over asks again, behind those who came meanwhile.
+//
+// What breaks it: a holder that works on while it is cut off. It cannot know whether its
+// session still lives. Lost is closed once nothing was heard for the timeout, or the server
+// has ended the session. On a standalone server ValidUntil tells until when a lease can be
+// relied on: the timeout after the newest request that was answered. Of an ensemble nobody
+// can: a server that has lost the leader goes on answering heartbeats for a while, and the
+// leader ends the session meanwhile. Check the fencing token there.
+//
+// An uncontended acquire is one write and then two reads at a time, that of the queue and
+// that of the token; a release is one write. A waiter pays a read more to watch, and one
+// after its watch has fired. A release wakes one waiter.
+//
+// When a create's answer is lost the node is found by the random part of its name, which
+// Curator calls protection. One who waits no longer deletes its node, in the background if
+// it has to. The lock's own node is a container, as Curator's: ZooKeeper itself deletes it
+// some time after it was last used, by default within a minute. ZooKeeper 3.5 has them.
+//
+// go-zookeeper's own Lock is not offered here: its wait cannot be cancelled, a node stays in
+// the queue if a read fails after it was made, and when a session ends between its create
+// and its first read it believes to hold a lock without a node.
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
+		Name:        "zookeeper",
+		Summary:     "ZooKeeper: ephemeral sequential nodes, each watching the one before it",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
+		Capacity:    1,
+		Store:       "zookeeper",
+		Nodes:       1,
+		Persistent:  []string{"{key}"},
+		Connections: strategies.Connections{PerInstance: 1},
+	}, Options{}, Open)
+}
+
+// Options are none.
+type Options struct{}
+
+// Locker has one session on ZooKeeper.
+type Locker struct {
+	config gozk.Config
+	node   gozk.Node
+
+	mu      sync.Mutex
+	closed  bool
+	current *session
+	opening chan struct{} // closed when somebody has opened the next session, or could not; nil while nobody does
+}
+
+// session is one of the Locker's, and how many leases it has.
+type session struct {
+	*gozk.Session
+	leases int
+}
+
+// Open returns a Locker on the first node. It does not talk to ZooKeeper yet.
+func Open(config gozk.Config, _ Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("zookeeper: %w", err)
+	}
+	if len(config.Nodes[0].Servers) == 0 {
+		return nil, errors.New("zookeeper: there are no servers to connect to")
+	}
+	return &Locker{config: config, node: config.Nodes[0]}, nil
+}
+
+// Prepare opens the session.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	_, err := l.session(ctx)
+	return err
+}
+
+// session is the one there is, or a new one if there is none that lives.
+func (l *Locker) session(ctx context.Context) (*session, error) {
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return nil, strategies.ErrClosed
+		}
+		if s := l.current; s != nil {
+			select {
+			case <-s.Over():
+				l.current = nil
+			default:
+				l.mu.Unlock()
+				return s, nil
+			}
+		}
+		if opening := l.opening; opening != nil {
+			l.mu.Unlock()
+			select {
+			case <-opening: // or could not: then it is this one's turn
+				continue
+			case <-ctx.Done():
+				return nil, fmt.Errorf("wait for a session: %w", ctx.Err())
+			}
+		}
+		opening := make(chan struct{})
+		l.opening = opening
+		l.mu.Unlock()
+		opened, err := l.node.Connect(ctx, l.config.TTL)
+		l.mu.Lock()
+		l.opening = nil
+		close(opening)
+		if err == nil {
+			l.current = &session{Session: opened}
+		}
+		l.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Acquire queues, and waits for its turn.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	for {
+		s, err := l.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		held, err := l.wait(ctx, s, key)
+		if !errors.Is(err, errNoPlace) {
+			return held, err
+		}
+	}
+}
+
+// TryAcquire looks whether somebody is in the queue, and takes the first place if nobody is.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	for {
+		s, err := l.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		held, err := l.try(ctx, s, key)
+		if !errors.Is(err, errNoPlace) {
+			return held, err
+		}
+	}
+}
+
+// Close refuses further calls and ends the session. If there are leases it is left to end by
+// itself, after its timeout; until then they can be released.
+func (l *Locker) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	s := l.current
+	l.current = nil
+	leases := 0
+	if s != nil {
+		leases = s.leases
+	}
+	l.mu.Unlock()
+	switch {
+	case s == nil:
+	case leases > 0:
+		s.Abandon()
+	default:
+		s.Close()
+	}
+	return nil
+}
+
+// took counts a lease, or one less, of a session.
+func (l *Locker) took(s *session, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.leases += n
+}
