@@ -6,4 +6,5 @@ package stores
 
 import (
 	_ "github.com/lockbench/lockbench/internal/store/postgres"
+	_ "github.com/lockbench/lockbench/internal/store/zookeeper"
 )

@@ -27,6 +27,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 	"github.com/lockbench/lockbench/strategies/stream"
 	"github.com/lockbench/lockbench/strategies/tracking"
+	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
 //go:generate go run ./internal/gendoc
@@ -58,6 +59,7 @@ func init() {
 		{spin.Strategy(), spinDoc},
 		{stream.Strategy(), streamDoc},
 		{tracking.Strategy(), trackingDoc},
+		{zookeeper.Strategy(), zookeeperDoc},
 	} {
 		s.strategy.Info.Doc = s.doc
 		strategies.RegisterStrategy(s.strategy)
