@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench"
+	_ "github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -24,7 +25,7 @@ func measured(tb testing.TB, address, strategy string, change func(*workloads.Sp
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	plan := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.StoreOptions{Address: address}}
 	plan.Workload.Warmup = workloads.Duration(100 * time.Millisecond)
 	change(&plan.Workload)
 	report, err := lockbench.Run(context.Background(), plan)

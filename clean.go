@@ -9,17 +9,17 @@ import (
 )
 
 // Clean removes what lockbenches that were killed have left: containers and
-// redis-server processes on this machine, and keys on the server at the address,
+// server processes on this machine, and keys on the server at the address,
 // if one is given. It says what it removed and what it could not look at. What
 // belongs to a lockbench that still runs is left alone.
-func Clean(ctx context.Context, at RedisOptions) ([]string, error) {
+func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 	swept, err := redis.Sweep(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)
 	}
 	for _, pid := range swept.Processes {
-		lines = append(lines, fmt.Sprintf("ended redis-server, process %d", pid))
+		lines = append(lines, fmt.Sprintf("ended server process %d", pid))
 	}
 	for _, directory := range swept.Directories {
 		lines = append(lines, "removed directory "+directory)

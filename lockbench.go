@@ -29,9 +29,13 @@ type Plan struct {
 	Strategies []strategies.Variant
 	Workload   workloads.Spec
 	// Sweep are the workloads to measure one by one; without any it is Workload alone.
-	Sweep    []workloads.Point
-	Rounds   int // runs of each strategy at each point, interleaved; at least 1
-	Redis    RedisOptions
+	Sweep  []workloads.Point
+	Rounds int // runs of each strategy at each point, interleaved; at least 1
+	Redis  StoreOptions
+	// Stores are the options of stores beside Redis, by the names that strategies give in
+	// Info.Store; one that is not there is started. A program knows those that it imports:
+	// lockbench/stores has all.
+	Stores   map[string]StoreOptions
 	Floors   bool           // measure the floors first
 	Progress func(Progress) // called from one goroutine at a time; may be nil
 
@@ -43,29 +47,37 @@ type Plan struct {
 	Start time.Time
 }
 
-// RedisOptions say where the Redis of the run comes from.
-type RedisOptions struct {
-	// Address is "auto", "container", "process" or a redis:// or rediss:// URL, or
-	// several URLs with commas in between: independent nodes, a primary with its
-	// replicas, or some nodes of a cluster, which is found out.
-	// auto is a container if Docker works, else a local redis-server process. Containers
-	// are swept by lockbench: a program with TESTCONTAINERS_RYUK_DISABLED=true in its
-	// environment spares itself the one that testcontainers starts for that. What go-redis
-	// and testcontainers log goes to standard error; redis.SetLogger and testcontainers'
-	// log.SetDefault change that.
+// StoreOptions say where the servers of a store come from, Redis's to begin with.
+type StoreOptions struct {
+	// Address is "auto", "container", "process" or a URL of the store's: redis:// or
+	// rediss://, or several URLs with commas in between: independent nodes, a primary with
+	// its replicas, or some nodes of a cluster, which is found out; etcd://, postgres://,
+	// zk:// of the others.
+	// auto is a container if the program imports lockbench/docker and Docker works, else a
+	// local process. What go-redis logs goes to standard error; redis.SetLogger changes
+	// that.
 	Address string
 	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
-	// there must be at the addresses. "" is one node, or whatever is there.
+	// there must be at the addresses. "" is one node, or whatever is there. Other stores
+	// have NAME:N, as etcd:3.
 	Topology string
-	CAFile   string // PEM, to trust for rediss://
+	CAFile   string // PEM, to trust for encrypted addresses
 	Image    string // of the container; "" is redis:8, else the locally built one
 	Pin      bool   // put server and generator on disjoint CPUs
+	// Durability is memory, default or fsync: what a crash of what lockbench starts may lose;
+	// "" is Redis in memory and the others as they are shipped.
+	Durability string
 	// AllowFaults lets the workload's faults disturb servers that lockbench did not
 	// start.
 	AllowFaults bool
 }
 
-func (r RedisOptions) options() store.Options { return store.Options(r) }
+func (o StoreOptions) options() store.Options {
+	return store.Options{
+		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin,
+		Durability: store.Durability(o.Durability), AllowFaults: o.AllowFaults,
+	}
+}
 
 // Progress tells what a run is doing.
 type Progress struct {
@@ -97,8 +109,11 @@ func (p Plan) Expected() time.Duration { return p.runner().Expected() }
 
 func (p Plan) runner() runner.Plan {
 	plan := runner.Plan{
-		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds, Store: p.Redis.options(),
-		Floors: p.Floors, Session: p.Session, Start: p.Start,
+		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds,
+		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Floors: p.Floors, Session: p.Session, Start: p.Start,
+	}
+	for name, options := range p.Stores {
+		plan.Stores[name] = options.options()
 	}
 	if p.Progress != nil {
 		plan.Progress = func(progress runner.Progress) { p.Progress(Progress(progress)) }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
@@ -23,6 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	servers.Quiet()
+	docker.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
@@ -35,7 +37,7 @@ func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lock
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.RedisOptions{Address: address}}
+	p := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.StoreOptions{Address: address}}
 	p.Workload.Clients, p.Workload.Instances = 20, 4
 	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // whatever time they take
 	if change != nil {

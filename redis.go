@@ -11,18 +11,18 @@ import (
 
 // Validate returns every fault that can be told without a look at the servers,
 // joined, each naming its flag.
-func (r RedisOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
+func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
 // Redis is a Redis that several calls of Run, in processes of their own too, are
 // to share.
 type Redis struct {
 	server  store.Server
-	options RedisOptions
+	options StoreOptions
 }
 
 // OpenRedis starts the Redis that the options ask for, or makes sure that the one
 // they name is there. The caller closes it.
-func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
+func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	server, err := redis.Store{}.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func OpenRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 }
 
 // Options are those that lead to this Redis; they may hold a password.
-func (r *Redis) Options() RedisOptions {
+func (r *Redis) Options() StoreOptions {
 	at := r.Describe()
 	if at.Source == "address" {
 		return r.options
@@ -40,7 +40,7 @@ func (r *Redis) Options() RedisOptions {
 	if len(nodes) == 0 {
 		nodes = []string{at.Address}
 	}
-	return RedisOptions{Address: "redis://" + strings.Join(nodes, ",redis://"), Topology: at.Topology}
+	return StoreOptions{Address: "redis://" + strings.Join(nodes, ",redis://"), Topology: at.Topology}
 }
 
 // Describe says which Redis it is and why, without any secret.

@@ -17,7 +17,7 @@ import (
 // ab is what its flags ask for.
 type ab struct {
 	gate  *gate
-	redis lockbench.RedisOptions
+	redis lockbench.StoreOptions
 	pairs int
 	seed  int
 	keep  string
@@ -25,7 +25,7 @@ type ab struct {
 }
 
 func (a *app) ab() *cobra.Command {
-	f := &ab{gate: newGate(), redis: lockbench.RedisOptions{Address: "auto"}, pairs: 14, seed: 1}
+	f := &ab{gate: newGate(), redis: lockbench.StoreOptions{Address: "auto"}, pairs: 14, seed: 1}
 	cmd := &cobra.Command{
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Say whether one build is better or worse than another, by taking turns",

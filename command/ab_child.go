@@ -20,7 +20,7 @@ import (
 type child struct {
 	program string
 	flags   []string
-	redis   lockbench.RedisOptions
+	redis   lockbench.StoreOptions
 	seed    int
 	report  string // the file it writes
 	alone   bool   // its flags count, and of the environment only where Redis is

@@ -16,7 +16,7 @@ import (
 type turns struct {
 	app        *app
 	ab         *ab
-	redis      lockbench.RedisOptions
+	redis      lockbench.StoreOptions
 	programs   [2]string // base, head
 	flags      []string
 	dir        string // of the reports

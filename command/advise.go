@@ -25,7 +25,7 @@ type adviseFlags struct {
 	strategies []string
 	workload   workloads.Draft
 	rounds     int
-	redis      lockbench.RedisOptions
+	redis      lockbench.StoreOptions
 	outputs    []string
 	quiet      bool
 	dryRun     bool
@@ -39,7 +39,7 @@ var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "t
 var quick = map[string]string{"duration": "500ms", "warmup": "200ms"}
 
 func (a *app) advise() *cobra.Command {
-	f := &adviseFlags{purpose: string(advise.Efficiency), rounds: 6, redis: lockbench.RedisOptions{Address: "auto"}}
+	f := &adviseFlags{purpose: string(advise.Efficiency), rounds: 6, redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
@@ -139,7 +139,7 @@ func adviceFormats() formats[*advise.Document] {
 }
 
 // showAdvice prints what would be measured.
-func showAdvice(w io.Writer, q advise.Question, redis lockbench.RedisOptions, outputs []output[*advise.Document]) error {
+func showAdvice(w io.Writer, q advise.Question, redis lockbench.StoreOptions, outputs []output[*advise.Document]) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(columns, "for\t%s\n", q.For)
 	for i, plan := range q.Plans() {

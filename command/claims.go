@@ -22,7 +22,7 @@ import (
 
 // claimsFlags are those of the command.
 type claimsFlags struct {
-	redis   lockbench.RedisOptions
+	redis   lockbench.StoreOptions
 	rounds  int // in place of the claims' own; 0 is theirs
 	title   string
 	outputs []string
@@ -32,7 +32,7 @@ type claimsFlags struct {
 }
 
 func (a *app) claims() *cobra.Command {
-	f := &claimsFlags{redis: lockbench.RedisOptions{Address: "auto"}}
+	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
 		Short: "Put what is said of Redis locks to the test on this machine",

@@ -24,7 +24,7 @@ func getReady(processes int) time.Duration {
 
 // inProcesses has so many processes of this program carry a command line out on one Redis
 // at the same time, each with a seed of its own, and merges their reports.
-func inProcesses(ctx context.Context, words []string, processes int, options lockbench.RedisOptions) (report *results.Report, err error) {
+func inProcesses(ctx context.Context, words []string, processes int, options lockbench.StoreOptions) (report *results.Report, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)

@@ -9,7 +9,7 @@ import (
 )
 
 func (a *app) clean() *cobra.Command {
-	redis := lockbench.RedisOptions{Address: "auto"}
+	redis := lockbench.StoreOptions{Address: "auto"}
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",

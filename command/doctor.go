@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	var redis lockbench.RedisOptions
+	var redis lockbench.StoreOptions
 	var outputs []string
 	cmd := &cobra.Command{
 		Use:   "doctor",

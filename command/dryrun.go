@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"floors", floors},
 		{"together", together(plan)},
 		{"redis", shown(plan.Redis)},
+		{"stores", otherStores(plan)},
 		{"output", strings.Join(places, ", ")},
 		{"thresholds", strings.Join(thresholds, ", ")},
 		{"expected", duration(plan)},
@@ -58,6 +61,19 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		}
 	}
 	return nil
+}
+
+// otherStores says where the stores beside Redis are that strategies lock in.
+func otherStores(plan lockbench.Plan) string {
+	var places []string
+	for _, v := range plan.Strategies {
+		name := v.Info().Store
+		place := name + " " + cmp.Or(shown(plan.Stores[name]), "started")
+		if name != "" && !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	return strings.Join(places, ", ")
 }
 
 // seed names one, or says that it will be drawn.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,8 @@ type flags struct {
 	outputs    []string
 	thresholds []string
 	quiet      bool
-	redis      lockbench.RedisOptions
+	redis      lockbench.StoreOptions
+	others     map[string]lockbench.StoreOptions // of the other stores, by their names
 	noFloors   bool
 	dryRun     bool
 	session    string
@@ -33,7 +33,7 @@ type flags struct {
 }
 
 func newFlags() *flags {
-	return &flags{rounds: 1, redis: lockbench.RedisOptions{Address: "auto"}}
+	return &flags{rounds: 1, redis: lockbench.StoreOptions{Address: "auto"}, others: map[string]lockbench.StoreOptions{}}
 }
 
 // register adds the flags in the order in which help shows them.
@@ -55,8 +55,10 @@ func (f *flags) register(set *pflag.FlagSet) {
 	}
 	add(intValue(&f.rounds), "runs", "", "runs of each strategy, interleaved and shuffled by the seed")
 
-	registerRedis(set, &f.redis)
-	add(textValue("form", &f.redis.Topology), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses")
+	add(f.stores().addresses(), "redis", "u", addressHelp+"; repeatable for other stores: etcd://, postgres://, zk://")
+	add(textValue("file", &f.redis.CAFile), "ca-file", "", "PEM certificates to trust for encrypted addresses")
+	add(f.stores().topologies(), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses; of other stores with commas: nodes:5,etcd:3")
+	add(textValue("class", &f.redis.Durability), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
 	add(textValue("image", &f.redis.Image), "image", "", "container image of Redis")
 	addSwitch(set, &f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
 	add(textValue("name", &f.session), "session", "", "measure together with other lockbenches that are given the same new name, the same plan and another --seed: they share locks; see merge")
@@ -72,24 +74,15 @@ func (f *flags) register(set *pflag.FlagSet) {
 	f.given.set = set
 }
 
-// serversValue is where the servers are. Several of them are one topology, in one value.
-func serversValue(target *string) *value {
-	v := textValue("url", target)
-	given := false
-	v.set = func(s string) error {
-		if given {
-			return errors.New("it is given more than once: it takes the nodes of one topology, with commas in between")
-		}
-		given, *target = true, s
-		return nil
-	}
-	return v
-}
+func (f *flags) stores() stores { return stores{&f.redis, f.others} }
+
+// addressHelp says what --redis takes.
+const addressHelp = "redis:// or rediss:// URL or host:port of a server, several with commas, else container, process or auto; " +
+	"a password belongs in LOCKBENCH_REDIS, where ps does not show it"
 
 // registerRedis adds the flags that say where Redis is.
-func registerRedis(set *pflag.FlagSet, r *lockbench.RedisOptions) {
-	set.VarP(serversValue(&r.Address), "redis", "u", "redis:// or rediss:// URL or host:port of a server, several with commas, else container, process or auto; "+
-		"a password belongs in LOCKBENCH_REDIS, where ps does not show it")
+func registerRedis(set *pflag.FlagSet, r *lockbench.StoreOptions) {
+	set.VarP(stores{redis: r}.addresses(), "redis", "u", addressHelp)
 	set.Var(textValue("file", &r.CAFile), "ca-file", "PEM certificates to trust for rediss://")
 }
 

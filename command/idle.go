@@ -18,7 +18,7 @@ import (
 // idle names the flags of a run that have no effect.
 func (f *flags) idle(plan lockbench.Plan) []string {
 	lines := append(f.workload.Idle(), idleRedis(f.given.set, plan.Redis)...)
-	remote := slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsRedis(v.Info(), plan.Workload) })
+	remote := slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsStore(v.Info(), plan.Workload) })
 	if f.given.set.Changed("allow-faults-on-my-server") && len(plan.Workload.Faults) == 0 {
 		lines = append(lines, "--allow-faults-on-my-server has no effect without --fault")
 	}
@@ -29,7 +29,7 @@ func (f *flags) idle(plan lockbench.Plan) []string {
 }
 
 // idleRedis names the flags that have no effect on where Redis is.
-func idleRedis(set *pflag.FlagSet, r lockbench.RedisOptions) []string {
+func idleRedis(set *pflag.FlagSet, r lockbench.StoreOptions) []string {
 	started := slices.Contains([]string{"", "auto", "container", "process"}, r.Address)
 	var lines []string
 	if set.Changed("image") && (!started || r.Address == "process") {

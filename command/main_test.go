@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	docker.Quiet()
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,
 		// The command of somebody with locks of his own.

@@ -38,6 +38,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Workload:   points[0].Workload,
 		Rounds:     f.rounds,
 		Redis:      f.redis,
+		Stores:     f.stores().complete(),
 		Floors:     !f.noFloors,
 		Session:    f.session,
 		Start:      f.start,
@@ -55,7 +56,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 }
 
 // shown is where Redis is, without who we are there.
-func shown(r lockbench.RedisOptions) string {
+func shown(r lockbench.StoreOptions) string {
 	var places []string
 	for address := range strings.SplitSeq(r.Address, ",") {
 		u, err := url.Parse(address)

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) selfcheck() *cobra.Command {
-	plan := selfcheck.Options{Redis: lockbench.RedisOptions{Address: "auto"}, Effort: selfcheck.Full()}
+	plan := selfcheck.Options{Redis: lockbench.StoreOptions{Address: "auto"}, Effort: selfcheck.Full()}
 	var outputs []string
 	quiet := false
 	cmd := &cobra.Command{

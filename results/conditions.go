@@ -12,7 +12,13 @@ import (
 // Conditions are the lines that say what was measured on what, each with its label.
 func (r *Report) Conditions() [][2]string {
 	lines := [][2]string{
-		{"workload", r.Workload.Describe()}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}, {"redis", r.Redis.Describe()},
+		{"workload", r.Workload.Describe()}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)},
+	}
+	if len(r.Stores) == 0 || r.Redis.Source != "none" {
+		lines = append(lines, [2]string{"redis", r.Redis.Describe()})
+	}
+	for _, s := range r.Stores {
+		lines = append(lines, [2]string{s.Store, s.describe()})
 	}
 	if len(r.Parts) == 0 {
 		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
@@ -73,7 +79,21 @@ func (s Redis) Describe() string {
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+}
+
+// losing says what a crash of the server may lose.
+func (s Redis) losing() string {
+	switch s.Durability {
+	case "":
+		return ""
+	case "memory":
+		return "a crash loses all"
+	case "fsync":
+		return "each write is synced"
+	default:
+		return "synced " + s.Durability
+	}
 }
 
 // Describe says in a line what the machine is.
@@ -98,6 +118,18 @@ func cpus(who string, pinned []int) string {
 		return ""
 	}
 	return fmt.Sprintf("%s pinned to CPU %s", who, strings.Trim(fmt.Sprint(pinned), "[]"))
+}
+
+// describe adds what was measured of it beside its locks.
+func (s Store) describe() string {
+	request, idle := "", ""
+	if s.RequestP50 != nil {
+		request = "request " + optional(s.RequestP50) + " / " + optional(s.RequestP99) + " (p50 / p99)"
+	}
+	if s.IdleCPU != nil {
+		idle = "idle " + Percent.Format(*s.IdleCPU) + " of a core"
+	}
+	return words.Dotted(s.Describe(), request, idle)
 }
 
 func (f *Floors) describe() string {

@@ -23,9 +23,11 @@ type Report struct {
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 
-	Environment Environment    `json:"environment"`
-	Redis       Redis          `json:"redis"`
-	Workload    workloads.Spec `json:"workload"` // of a sweep the first
+	Environment Environment `json:"environment"`
+	Redis       Redis       `json:"redis"`
+	// Stores are the others that strategies locked in.
+	Stores   []Store        `json:"stores,omitempty"`
+	Workload workloads.Spec `json:"workload"` // of a sweep the first
 	// Points are the workloads of a sweep; each run names its own by its label.
 	Points     []workloads.Point `json:"points,omitempty"`
 	Rounds     int               `json:"rounds"` // runs of each strategy that were asked for
@@ -93,19 +95,34 @@ type Redis struct {
 	Nodes    []string `json:"nodes,omitempty"`    // the addresses of all nodes, if there are several; primaries first
 	// Name is the server's own: redis, valkey, keydb, dragonfly; empty where it does not
 	// say, as in reports of earlier versions.
-	Name       string `json:"name,omitempty"`
-	Version    string `json:"version,omitempty"`
-	Mode       string `json:"mode,omitempty"`       // standalone, cluster, sentinel
-	Network    string `json:"network,omitempty"`    // loopback, host, published port, remote
-	Protocol   int    `json:"protocol,omitempty"`   // RESP version of the connections
-	IOThreads  *int   `json:"io_threads,omitempty"` // of the first node, the main one included; absent where it does not say
-	Image      string `json:"image,omitempty"`
-	TLS        bool   `json:"tls,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Mode      string `json:"mode,omitempty"`       // standalone, cluster, sentinel
+	Network   string `json:"network,omitempty"`    // loopback, host, published port, remote
+	Protocol  int    `json:"protocol,omitempty"`   // RESP version of the connections
+	IOThreads *int   `json:"io_threads,omitempty"` // of the first node, the main one included; absent where it does not say
+	Image     string `json:"image,omitempty"`
+	TLS       bool   `json:"tls,omitempty"`
+	// Durability is what a crash of it may lose: memory (everything), every second, fsync
+	// (nothing that it has confirmed); absent where that is not known.
+	Durability string `json:"durability,omitempty"`
 	PinnedCPUs []int  `json:"pinned_cpus,omitempty"`
 	// AllowedCPUs are those of this machine that its processes may run on; empty where
 	// that is not known, as of another machine.
 	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
 	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
+}
+
+// Store is one beside Redis, of the same description.
+type Store struct {
+	Store string `json:"store"` // by the name that strategies give: etcd
+	Redis
+	// RequestP50 and RequestP99 are of its least request, one after the other on one
+	// connection, as Floors has them of Redis.
+	RequestP50 *int64 `json:"request_p50_ns"`
+	RequestP99 *int64 `json:"request_p99_ns"`
+	// IdleCPU is its processor time, in percent of a core, while others were driven.
+	IdleCPU *float64 `json:"idle_cpu_percent"`
 }
 
 // Release is the version, of what is not Redis with its name: "8.0.3", "valkey 9.1.2".
@@ -119,6 +136,7 @@ func (r Redis) Release() string {
 // Strategy is what a measured strategy claims.
 type Strategy struct {
 	Name      string   `json:"name"`
+	Store     string   `json:"store,omitempty"` // where it locks; absent for Redis
 	Summary   string   `json:"summary"`
 	Claims    []string `json:"claims"`
 	Caveat    string   `json:"caveat,omitempty"` // not empty: unsafe by design

@@ -6,9 +6,11 @@ import (
 	"os"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/docker"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
 func main() {
+	docker.Quiet()
 	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -62,7 +62,7 @@ func TestShortHoldsAreFoundByTheServersClock(t *testing.T) {
 // says, in percent, and the check's verdict.
 func byTheServersClock(t *testing.T, change func(engine.Job) engine.Job) (longer float64, verdict selfcheck.Verdict) {
 	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
-		Redis: lockbench.RedisOptions{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
+		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"queueing"}, Change: change,
 		Effort: selfcheck.Effort{Queues: []string{"local"}, Customers: 400, Loads: []float64{0.7}, Window: time.Second},
 	})
 	if err != nil {

@@ -88,7 +88,7 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 		}
 	}
 	if len(j.Workload.Faults) > 0 && j.Strategy.Info().Nodes == 0 {
-		return nil, fmt.Errorf("%w: it lives in the process, and faults are of Redis and its clients", ErrUnsupported)
+		return nil, fmt.Errorf("%w: it lives in the process, and faults are of servers and their clients", ErrUnsupported)
 	}
 	return newRun(j).carryOut(ctx)
 }
@@ -208,11 +208,11 @@ func (r *run) phase(name string) {
 	}
 }
 
-// remote says whether anybody talks to Redis at all.
-func (r *run) remote() bool { return NeedsRedis(r.info, r.Workload) }
+// remote says whether anybody talks to a store at all.
+func (r *run) remote() bool { return NeedsStore(r.info, r.Workload) }
 
-// NeedsRedis says whether a strategy under a workload talks to Redis.
-func NeedsRedis(info strategies.Info, w workloads.Spec) bool {
+// NeedsStore says whether a strategy under a workload talks to a store.
+func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 	return info.Nodes > 0 || w.Work == workloads.WorkCounter
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,10 +13,9 @@ import (
 // far as that can be told without a look at them; the error wraps store.ErrConfig. What only
 // they or a strategy at work can tell comes out in Run.
 func (p Plan) Feasible() error {
-	if p.kind().Validate(p.Store) != nil {
+	if errors.Join(p.wrongStores()...) != nil {
 		return nil // Validate says it
 	}
-	layout := p.kind().Layout(p.Store)
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
@@ -23,6 +23,11 @@ func (p Plan) Feasible() error {
 	var faults []error
 	why, fit := "", 0
 	for _, v := range p.Strategies {
+		kind, err := store.Lookup(p.storeOf(v))
+		if err != nil {
+			return err
+		}
+		layout := kind.Layout(p.Stores[cmp.Or(p.storeOf(v), store.Redis)])
 		if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
 			why = w
 			continue

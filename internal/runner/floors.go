@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/local"
@@ -27,10 +28,8 @@ func (s *session) measureFloors(ctx context.Context) error {
 		}
 		*f.into = perSecond
 	}
-	if s.server != nil {
-		if err := s.measureRoundTrips(ctx, floors); err != nil {
-			return err
-		}
+	if err := s.measureRoundTrips(ctx, floors); err != nil {
+		return err
 	}
 	if ctx.Err() == nil {
 		s.report.Floors = floors
@@ -55,15 +54,22 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	return run.Speed.PerSecond, nil
 }
 
-// measureRoundTrips times commands one after the other on one connection.
+// measureRoundTrips times requests to each store, one after the other on one connection.
 func (s *session) measureRoundTrips(ctx context.Context, floors *results.Floors) error {
-	times, err := s.server.RoundTrips(ctx, engine.Prefix+s.id+":floors")
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
+	for _, p := range s.servers {
+		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":floors")
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
-		return err
+		if p.name == store.Redis {
+			floors.PingP50, floors.PingP99, floors.EvalP50, floors.EvalP99 = times.PingP50, times.PingP99, times.ScriptP50, times.ScriptP99
+			continue
+		}
+		of := s.other(p.name)
+		of.RequestP50, of.RequestP99 = times.PingP50, times.PingP99
 	}
-	floors.PingP50, floors.PingP99, floors.EvalP50, floors.EvalP99 = times.PingP50, times.PingP99, times.ScriptP50, times.ScriptP99
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis"
+	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program has
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -23,21 +23,12 @@ type Plan struct {
 	Workload   workloads.Spec
 	Sweep      []workloads.Point
 	Rounds     int
-	Store      store.Options
-	Floors     bool
-	Progress   func(Progress)
-	Session    string
-	Start      time.Time
-
-	// Kind is that of the store; nil is Redis.
-	Kind store.Store
-}
-
-func (p Plan) kind() store.Store {
-	if p.Kind != nil {
-		return p.Kind
-	}
-	return redis.Store{}
+	// Stores are the stores' options, by their names; of one that is not there the zero value.
+	Stores   map[string]store.Options
+	Floors   bool
+	Progress func(Progress)
+	Session  string
+	Start    time.Time
 }
 
 // Progress tells what a run is doing, see lockbench.Progress.
@@ -68,9 +59,8 @@ func (p Plan) Validate() error {
 	if p.Rounds < 1 {
 		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
 	}
-	faults = append(faults, p.kind().Validate(p.Store))
+	faults = append(faults, p.wrongStores()...)
 	faults = append(faults, p.together()...)
-	faults = append(faults, p.kind().Layout(p.Store).Impossible(p.points()[0].Workload.Faults)...)
 	return errors.Join(faults...)
 }
 

@@ -18,12 +18,13 @@ const spare = 16
 // preflight names every limit that is too small for the plan before any client
 // starts: a run that fails at its nine thousandth connection wastes an hour.
 func (s *session) preflight(ctx context.Context) error {
-	if s.server == nil {
-		return nil
-	}
-	limits, err := s.server.Limits(ctx)
-	if err != nil {
-		return fmt.Errorf("read the server's limits: %w", err)
+	limits := map[string]store.Limits{}
+	for _, p := range s.servers {
+		of, err := p.server.Limits(ctx)
+		if err != nil {
+			return fmt.Errorf("read the limits of %s: %w", p.name, err)
+		}
+		limits[p.name] = of
 	}
 	files, err := measure.MaxOpenFiles()
 	if err != nil {
@@ -31,15 +32,17 @@ func (s *session) preflight(ctx context.Context) error {
 	}
 	var faults []error
 	for _, v := range s.plan.Strategies {
-		if s.unfit(v.Info()) != "" {
+		server := s.server(v)
+		if server == nil || s.unfit(v) != "" {
 			continue
 		}
+		of := limits[s.plan.storeOf(v)]
 		needed, clients := s.plan.connections(v)
-		if free := limits.MaxClients - limits.Connected; limits.MaxClients > 0 && needed > free {
+		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
 			faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
-				v.Name(), clients, needed, free, limits.MaxClients))
+				v.Name(), clients, needed, free, of.MaxClients))
 		}
-		faults = append(faults, s.plan.tooManyFiles(v, s.server.Primaries(), files))
+		faults = append(faults, s.plan.tooManyFiles(v, server.Primaries(), files))
 	}
 	if errors.Join(faults...) == nil {
 		faults = s.try(ctx)
@@ -77,10 +80,10 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 func (s *session) try(ctx context.Context) []error {
 	var faults []error
 	for _, v := range s.plan.Strategies {
-		if s.unfit(v.Info()) != "" || ctx.Err() != nil {
+		if s.server(v) == nil || s.unfit(v) != "" || ctx.Err() != nil {
 			continue
 		}
-		job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(), Session: s.id, Generator: s.generator}
+		job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: s.target(v), Session: s.id, Generator: s.generator}
 		if err := job.Try(ctx); err != nil {
 			faults = append(faults, err)
 		}
@@ -98,7 +101,7 @@ func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error 
 
 // connections is how many a strategy opens to a node at most.
 func connections(info strategies.Info, w workloads.Spec) int64 {
-	if !engine.NeedsRedis(info, w) {
+	if !engine.NeedsStore(info, w) {
 		return 0
 	}
 	instances := w.Instances

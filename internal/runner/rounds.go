@@ -59,7 +59,7 @@ func (s *session) measureRounds(ctx context.Context) error {
 // chooseStrategies leaves out what cannot run on these servers.
 func (s *session) chooseStrategies() {
 	s.strategies = slices.DeleteFunc(s.strategies, func(v strategies.Variant) bool {
-		why := s.unfit(v.Info())
+		why := s.unfit(v)
 		if why != "" {
 			s.leaveOut(v, why)
 		}
@@ -69,6 +69,7 @@ func (s *session) chooseStrategies() {
 		info := v.Info()
 		s.report.Strategies = append(s.report.Strategies, results.Strategy{
 			Name:      v.Name(),
+			Store:     info.Store,
 			Summary:   info.Summary,
 			Claims:    info.Claims.List(),
 			Caveat:    info.Caveat,
@@ -80,18 +81,18 @@ func (s *session) chooseStrategies() {
 }
 
 // unfit is why a strategy cannot run on these servers; "" if it can.
-func (s *session) unfit(info strategies.Info) string {
-	if s.server == nil {
-		return unfit(info, s.report.Workload, nil)
+func (s *session) unfit(v strategies.Variant) string {
+	if server := s.server(v); server != nil {
+		return unfit(v.Info(), s.report.Workload, server)
 	}
-	return unfit(info, s.report.Workload, s.server)
+	return unfit(v.Info(), s.report.Workload, nil)
 }
 
 // unfit is why a strategy cannot run on servers of a layout; nil is that of no servers.
 func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	switch {
 	case len(w.Faults) > 0 && info.Nodes == 0:
-		return "it lives in the process, and faults are of Redis and its clients"
+		return "it lives in the process, and faults are of servers and their clients"
 	case info.OnlyCounter && w.Work != workloads.WorkCounter:
 		return "it is no lock, and runs only with --work counter"
 	case layout == nil:
@@ -108,15 +109,16 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 // measure runs one strategy once and enters it into the report. One that fails is
 // left out from then on; the error returned is what ends the session.
 func (s *session) measure(ctx context.Context, v turn, start time.Time, round, order int) error {
-	if s.server != nil { // what an earlier run was hit by is over
-		if err := s.server.Settle(ctx); err != nil && ctx.Err() == nil {
+	server := s.server(v.Variant)
+	if server != nil { // what an earlier run was hit by is over
+		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
 	}
 	job := engine.Job{
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
-		Target:    s.target(),
+		Target:    s.target(v.Variant),
 		Session:   s.id,
 		Generator: s.generator,
 		Start:     start,
@@ -125,16 +127,18 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		Order:     order,
 		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
 	}
-	if s.server != nil && len(v.point.Workload.Faults) > 0 {
-		injector := s.server.Faults(v.point.Workload.Faults)
+	if server != nil && len(v.point.Workload.Faults) > 0 {
+		injector := server.Faults(v.point.Workload.Faults)
 		defer injector.Close()
 		job.Faults = injector
 	}
+	idle := s.watchOthers(ctx, s.plan.storeOf(v.Variant))
 	run, err := job.Run(ctx)
+	idle()
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)
-		if run.Server.Whole != nil {
+		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
 			s.granted += run.Server.Whole.Acquisitions
 		}
 	}
@@ -142,8 +146,8 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 		return nil
 	}
 	lost := errors.Is(err, engine.ErrServerGone)
-	if !lost && s.server != nil {
-		if gone := s.server.Ping(ctx); gone != nil {
+	if !lost && server != nil {
+		if gone := server.Ping(ctx); gone != nil {
 			lost, err = true, fmt.Errorf("%w: %w", gone, err)
 		}
 	}

@@ -3,11 +3,9 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
@@ -18,18 +16,19 @@ import (
 type session struct {
 	plan       Plan
 	id         string
-	generator  string       // among those that share the session; "" if it is alone
-	start      time.Time    // of the next run's warm-up; zero is at once
-	server     store.Server // nil if no strategy talks to Redis
+	generator  string    // among those that share the session; "" if it is alone
+	start      time.Time // of the next run's warm-up; zero is at once
+	servers    []place   // of the stores that strategies talk to, Redis first
 	strategies []strategies.Variant
 	report     *results.Report
+	idle       map[string]idleTime // of stores, by name
 	before     *results.Reading
 	begun      int // runs
 	granted    int64
 	failures   []error // of strategies that were left out for them
 }
 
-// open gets a Redis, if any strategy needs one.
+// open gets the stores that strategies need.
 func open(ctx context.Context, plan Plan) (*session, error) {
 	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
 	if plan.Session != "" {
@@ -47,31 +46,33 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Runs:     []results.Run{},
 	}
 	s.progress("", 0, "start", 0)
-	if slices.ContainsFunc(plan.Strategies, func(v strategies.Variant) bool { return engine.NeedsRedis(v.Info(), s.report.Workload) }) {
-		server, err := plan.kind().Open(ctx, s.id, plan.Store)
-		if err != nil {
-			return nil, err
-		}
-		s.server = server
-		s.report.Redis = server.Describe()
-		if s.generator != "" {
-			s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator, RedisRuns: server.RunIDs()}
-		}
-		if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
-			return nil, errors.Join(fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...)), server.Close(context.WithoutCancel(ctx)))
-		}
-		s.before = s.read(ctx)
+	if err := s.openStores(ctx); err != nil {
+		return nil, errors.Join(append([]error{err}, s.closeStores(context.WithoutCancel(ctx))...)...)
 	}
-	// After the server is open: pinning has been done by then.
+	// After the servers are open: pinning has been done by then.
 	s.report.Environment = measure.Environment()
-	if s.server != nil {
-		s.report.Environment.PinnedCPUs = s.server.GeneratorCPUs()
+	for _, p := range s.servers {
+		if cpus := p.server.GeneratorCPUs(); cpus != nil {
+			s.report.Environment.PinnedCPUs = cpus
+		}
 	}
+	if s.generator != "" {
+		s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator}
+		for _, p := range s.servers {
+			s.report.Shared.RedisRuns = append(s.report.Shared.RedisRuns, p.server.RunIDs()...)
+		}
+	}
+	s.before = s.read(ctx)
 	return s, nil
 }
 
+// read takes a reading of Redis; nil where there is none to be had.
 func (s *session) read(ctx context.Context) *results.Reading {
-	reading, err := s.server.Read(ctx)
+	redis := s.named(store.Redis)
+	if redis == nil {
+		return nil
+	}
+	reading, err := redis.Read(ctx)
 	if err != nil {
 		return nil
 	}
@@ -86,14 +87,6 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 		defer cancel()
 	}
 	return s.read(ctx)
-}
-
-// target is the server as the engine sees it.
-func (s *session) target() store.Target {
-	if s.server == nil {
-		return nil
-	}
-	return s.server
 }
 
 // progress tells where the session is.
@@ -111,13 +104,11 @@ func (s *session) progress(strategy string, round int, phase string, run int) {
 
 // finish closes the server and completes the report.
 func (s *session) finish(ctx context.Context, err error) (*results.Report, error) {
-	if s.server != nil {
-		if after := s.last(ctx, err); after != nil && s.before != nil {
-			s.report.Server = after.Since(*s.before, s.granted)
-		}
-		if closeErr := s.server.Close(ctx); closeErr != nil {
-			s.report.Warnings = append(s.report.Warnings, closeErr.Error())
-		}
+	if after := s.last(ctx, err); after != nil && s.before != nil {
+		s.report.Server = after.Since(*s.before, s.granted)
+	}
+	for _, fault := range s.closeStores(ctx) {
+		s.report.Warnings = append(s.report.Warnings, fault.Error())
 	}
 	if err != nil {
 		s.report.Error = err.Error()

@@ -28,11 +28,14 @@ func (p Plan) together() []error {
 	if !sessionName.MatchString(p.Session) {
 		faults = append(faults, fmt.Errorf("--session must be up to 32 letters, digits, - and _, not %q", p.Session))
 	}
-	if slices.Contains([]string{"", "auto", "container", "process"}, p.Store.Address) {
+	ours := func(name string) bool {
+		return slices.Contains([]string{"", "auto", "container", "process"}, p.Stores[name].Address)
+	}
+	if names := p.storesNeeded(); len(names) == 0 || slices.ContainsFunc(names, ours) {
 		faults = append(faults, errors.New("--session needs --redis with the address of a server that all generators reach"))
 	}
 	for _, v := range p.Strategies {
-		if !engine.NeedsRedis(v.Info(), p.points()[0].Workload) {
+		if !engine.NeedsStore(v.Info(), p.points()[0].Workload) {
 			faults = append(faults, fmt.Errorf("--session: %s does not use Redis, so that generators would not meet", v.Name()))
 		}
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 
 // shelf is a store that is all there is to one: a map of keys to owners, in this process.
 type shelf struct{ opened []*shelfServer }
+
+func (*shelf) Schemes() []string { return []string{"shelf"} }
 
 func (*shelf) Validate(store.Options) error { return nil }
 
@@ -153,7 +156,8 @@ func (l shelfLease) Release(context.Context) error {
 
 // A store is its own folder: what drives locks through it needs to know nothing of it.
 func TestAnyStoreWillDo(t *testing.T) {
-	info := strategies.Info{Name: "on-a-shelf", Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true}}
+	name := rand.Text() // another each time that the test runs
+	info := strategies.Info{Name: "on-a-shelf", Store: name, Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true}}
 	lock := strategies.Unlisted(info, func(c strategies.ConfigOf[*shelfServer]) (shelfLock, error) { return shelfLock{c}, nil })
 	quorum := info
 	quorum.Name, quorum.Nodes = "on-three", 3
@@ -161,12 +165,13 @@ func TestAnyStoreWillDo(t *testing.T) {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 3, 3, 0, workloads.Duration(700*time.Millisecond)
 	kind := new(shelf)
-	report, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock, three}, Workload: w, Rounds: 1, Floors: true, Kind: kind})
+	store.Register(name, kind)
+	report, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock, three}, Workload: w, Rounds: 1, Floors: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(kind.opened) != 1 || !kind.opened[0].closed || report.Redis.Source != "shelf" {
-		t.Errorf("%d were started, of %+v", len(kind.opened), report.Redis)
+	if len(kind.opened) != 1 || !kind.opened[0].closed || len(report.Stores) != 1 || report.Stores[0].Source != "shelf" || report.Redis.Source != "none" {
+		t.Errorf("%d were started, of %+v", len(kind.opened), report.Stores)
 	}
 	if len(report.LeftOut) != 1 || report.LeftOut[0].Why != "there is one shelf" {
 		t.Errorf("left out: %+v", report.LeftOut)
@@ -185,10 +190,12 @@ func TestAnyStoreWillDo(t *testing.T) {
 
 // A strategy on the wrong store says so.
 func TestAStrategyNeedsItsStore(t *testing.T) {
-	lock := strategies.Unlisted(strategies.Info{Name: "on-another", Capacity: 1, Nodes: 1}, func(strategies.ConfigOf[int]) (shelfLock, error) { return shelfLock{}, nil })
+	name := rand.Text()
+	lock := strategies.Unlisted(strategies.Info{Name: "on-another", Store: name, Capacity: 1, Nodes: 1}, func(strategies.ConfigOf[int]) (shelfLock, error) { return shelfLock{}, nil })
 	w := workloads.Default()
 	w.Warmup, w.Duration = 0, workloads.Duration(100*time.Millisecond)
-	if _, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock}, Workload: w, Rounds: 1, Kind: new(shelf)}); err == nil || !strings.Contains(err.Error(), "locks in a store that is reached by") {
+	store.Register(name, new(shelf))
+	if _, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock}, Workload: w, Rounds: 1}); err == nil || !strings.Contains(err.Error(), "locks in a store that is reached by") {
 		t.Errorf("error %v", err)
 	}
 }

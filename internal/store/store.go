@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -23,17 +24,40 @@ var (
 // Options say where the servers of a run come from. What an address and a topology are
 // like is the store's own.
 type Options struct {
-	Address  string // "" or auto is one that lockbench starts
-	Topology string // what to start, or what there must be at the addresses
-	CAFile   string // PEM, to trust for encrypted addresses
-	Image    string // of containers
-	Pin      bool   // put servers and generator on disjoint CPUs
+	Address    string // "" or auto is one that lockbench starts
+	Topology   string // what to start, or what there must be at the addresses
+	CAFile     string // PEM, to trust for encrypted addresses
+	Image      string // of containers
+	Pin        bool   // put servers and generator on disjoint CPUs
+	Durability Durability
 	// AllowFaults lets faults disturb servers that lockbench did not start.
 	AllowFaults bool
 }
 
+// Durability is how much of what a server of ours has confirmed it may lose when it
+// crashes. "" is as lockbench has always started it: Redis in memory, others as shipped.
+type Durability string
+
+// The durabilities.
+const (
+	InMemory Durability = "memory"  // everything: nothing is written to disk, or not waited for
+	Usual    Durability = "default" // what the store's makers let it lose
+	Synced   Durability = "fsync"   // nothing: a write is on the disk before it is confirmed
+)
+
+// ParseDurability reads one; "" is one too.
+func ParseDurability(s string) (Durability, error) {
+	switch d := Durability(s); d {
+	case "", InMemory, Usual, Synced:
+		return d, nil
+	}
+	return "", fmt.Errorf("%q is not memory, default or fsync", s)
+}
+
 // Store is a kind of store: how its servers are found or started.
 type Store interface {
+	// Schemes are those of its addresses.
+	Schemes() []string
 	// Validate returns every fault of the options that can be told without a look at the
 	// servers, joined, each naming its flag.
 	Validate(Options) error

@@ -12,7 +12,7 @@ import (
 
 // Bench carries the plans out.
 type Bench struct {
-	Redis lockbench.RedisOptions
+	Redis lockbench.StoreOptions
 	// Run measures a plan; lockbench.Run.
 	Run      func(context.Context, lockbench.Plan) (*results.Report, error)
 	Progress func(lockbench.Progress) // may be nil

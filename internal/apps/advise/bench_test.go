@@ -47,7 +47,7 @@ func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 			}
 			plans = append(plans, names(plan.Strategies))
 			return pretend(plan), errors.New("of a strategy that was left out")
-		}, Redis: lockbench.RedisOptions{Address: "auto"}}
+		}, Redis: lockbench.StoreOptions{Address: "auto"}}
 		q := asked(func(q *Question) { q.For = purpose })
 		a, err := b.Answer(t.Context(), q)
 		if err != nil || !slices.Equal(plans, want) || named(a.Choice) != "handoff" {

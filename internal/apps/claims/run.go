@@ -19,12 +19,12 @@ type Bench struct {
 	Plan func(words []string) (lockbench.Plan, error)
 	// Redis is where to measure: its Address, CAFile and Image. A claim that needs
 	// other servers than these is inconclusive.
-	Redis lockbench.RedisOptions
+	Redis lockbench.StoreOptions
 	// Run measures a plan; lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
 	// Together has so many processes carry a command line out on one Redis at the same
 	// time, and merges their reports.
-	Together func(ctx context.Context, words []string, processes int, redis lockbench.RedisOptions) (*results.Report, error)
+	Together func(ctx context.Context, words []string, processes int, redis lockbench.StoreOptions) (*results.Report, error)
 	// Say tells what is being done; may be nil.
 	Say func(format string, args ...any)
 

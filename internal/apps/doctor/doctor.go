@@ -19,7 +19,7 @@ import (
 
 // Validate returns every fault of the address that can be told without a look at the
 // server, joined.
-func Validate(redis lockbench.RedisOptions) error {
+func Validate(redis lockbench.StoreOptions) error {
 	switch {
 	case redis.Address == "":
 		return errors.New("--redis: give the address of the server to look at")
@@ -32,7 +32,7 @@ func Validate(redis lockbench.RedisOptions) error {
 // Run looks at the server at an address, and at this machine, in a few seconds: whether a
 // run would work there, and what would spoil its figures. The document comes also with an
 // error, which is that of a server that cannot be used, or of ctx.
-func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
+func Run(ctx context.Context, redis lockbench.StoreOptions) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	d.Environment, d.Redis = measure.Environment(), results.Redis{Source: "address"}
 	err := examine(ctx, redis, d)
@@ -40,7 +40,7 @@ func Run(ctx context.Context, redis lockbench.RedisOptions) (*Document, error) {
 	return d, errors.Join(ctx.Err(), err)
 }
 
-func examine(ctx context.Context, redis lockbench.RedisOptions, d *Document) error {
+func examine(ctx context.Context, redis lockbench.StoreOptions, d *Document) error {
 	id := store.NewRunID()
 	server, err := servers.Open(ctx, servers.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile, RunID: id})
 	if err != nil {

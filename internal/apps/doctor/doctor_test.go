@@ -19,7 +19,7 @@ func TestAnInterruptIsAnError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := Run(ctx, lockbench.RedisOptions{Address: redistest.Start(t).URL()}); d == nil || !errors.Is(err, context.Canceled) {
+	if d, err := Run(ctx, lockbench.StoreOptions{Address: redistest.Start(t).URL()}); d == nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v and %v", d, err)
 	}
 }
@@ -37,7 +37,7 @@ func named(t *testing.T, d *Document, name string) Symptom {
 func TestAServerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "500")
-	d, err := Run(t.Context(), lockbench.RedisOptions{Address: server.URL()})
+	d, err := Run(t.Context(), lockbench.StoreOptions{Address: server.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestARightThatIsMissingIsTold(t *testing.T) {
 	if err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-eval", "-evalsha", "-config").Err(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Run(t.Context(), lockbench.RedisOptions{Address: "redis://poor:secret@" + server.Addr})
+	d, err := Run(t.Context(), lockbench.StoreOptions{Address: "redis://poor:secret@" + server.Addr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestARightThatIsMissingIsTold(t *testing.T) {
 
 func TestWithoutAServerThereIsADocument(t *testing.T) {
 	t.Parallel()
-	d, err := Run(t.Context(), lockbench.RedisOptions{Address: "redis://127.0.0.1:1"})
+	d, err := Run(t.Context(), lockbench.StoreOptions{Address: "redis://127.0.0.1:1"})
 	if !errors.Is(err, lockbench.ErrUnreachable) {
 		t.Errorf("the error is %v", err)
 	}
@@ -97,7 +97,7 @@ func TestOnlyAnAddressCanBeLookedAt(t *testing.T) {
 	for address, want := range map[string]string{
 		"": "give the address", "auto": "must be the address", "process": "must be the address", "http://127.0.0.1:6379": "unix://", "redis://127.0.0.1:6379": "",
 	} {
-		err := Validate(lockbench.RedisOptions{Address: address})
+		err := Validate(lockbench.StoreOptions{Address: address})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", address, err, want)
 		}

@@ -42,7 +42,7 @@ func quick(check string) Effort {
 func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
-		Redis: lockbench.RedisOptions{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
+		Redis: lockbench.StoreOptions{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := Run(ctx, Options{
-		Redis: lockbench.RedisOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
+		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
 		Progress: func(what string) {
 			if strings.HasPrefix(what, "outside") {
 				cancel()

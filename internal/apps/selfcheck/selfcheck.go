@@ -23,7 +23,7 @@ import (
 
 // Options say what to check and where.
 type Options struct {
-	Redis    lockbench.RedisOptions // its Address, CAFile and Image; it is one node
+	Redis    lockbench.StoreOptions // its Address, CAFile and Image; it is one node
 	Only     []string               // names of checks; empty is all
 	Effort   Effort
 	Progress func(what string) // may be nil

@@ -4,6 +4,8 @@ package redis
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/disturb"
@@ -11,15 +13,26 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
+func init() { store.Register(store.Redis, Store{}) }
+
 // Store is Redis, and what speaks its protocol.
 type Store struct{}
 
 func options(o store.Options) servers.Options {
-	return servers.Options{Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin}
+	return servers.Options{Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability}
 }
 
+// Schemes are those of its addresses; host:port has none.
+func (Store) Schemes() []string { return []string{"redis", "rediss", "unix"} }
+
 // Validate returns every fault of the options, see store.Store.
-func (Store) Validate(o store.Options) error { return options(o).Validate() }
+func (Store) Validate(o store.Options) error {
+	_, durability := store.ParseDurability(string(o.Durability))
+	if durability != nil {
+		durability = fmt.Errorf("--durability: %w", durability)
+	}
+	return errors.Join(options(o).Validate(), durability)
+}
 
 // Layout is the topology that is asked for. Without one it is a single node where
 // lockbench starts it, and not known of a user's servers.

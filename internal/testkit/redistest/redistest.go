@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -32,6 +33,7 @@ func Start(t testing.TB, args ...string) *Server {
 func StartWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	servers.Quiet()
+	containers.Quiet() // for where there is no redis-server
 	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env}, args...)
 	if err != nil {
 		t.Fatalf("this test needs a Redis: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -23,6 +24,7 @@ type Topology struct {
 func StartTopology(t testing.TB, topology string) *Topology {
 	t.Helper()
 	servers.Quiet()
+	containers.Quiet()
 	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: topology, RunID: "test"})
 	if err != nil {
 		t.Fatalf("this test needs Redis in the topology %s: %v", topology, err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -17,41 +18,26 @@ import (
 // Injector brings the faults of one run about. It is a store.Faults.
 type Injector struct {
 	server  *servers.Server
-	network *network // nil without faults of it
+	network *network.Network
 }
 
 // New prepares for a workload's faults on these servers. The caller closes it.
 func New(server *servers.Server, all []workloads.Fault) *Injector {
-	i := &Injector{server: server}
-	for _, f := range all {
-		if f.Kind().Place == workloads.OnNetwork && i.network == nil {
-			i.network = newNetwork()
-		}
-	}
-	return i
+	return &Injector{server: server, network: network.New(all)}
 }
 
 // Detour leads through proxies where there are faults of the network.
-func (i *Injector) Detour(instance int) store.Through {
-	if i.network == nil {
-		return nil
-	}
-	return i.network.detour(instance)
-}
+func (i *Injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
 
 // Close ends the proxies.
-func (i *Injector) Close() {
-	if i.network != nil {
-		i.network.close()
-	}
-}
+func (i *Injector) Close() { i.network.Close() }
 
 // Prepare does what precedes a fault, see store.Faults.
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
 	var blow store.Blow
 	var err error
 	if fault.Kind().Place == workloads.OnNetwork {
-		blow, err = i.network.prepare(fault)
+		blow, err = i.network.Prepare(fault)
 	} else {
 		blow, err = i.prepareServer(ctx, fault, where)
 	}

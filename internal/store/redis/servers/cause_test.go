@@ -7,13 +7,15 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // TLS on one side alone is named as what it is, and quickly, whatever the two sides made
 // of each other's bytes.
 func TestTLSOnOneSide(t *testing.T) {
 	cert, key := certificate(t)
-	port, err := freePort()
+	port, err := launch.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,7 +226,7 @@ func clusterAddresses(t *testing.T, s *Server) {
 // emptyCluster is a node that belongs to no cluster yet.
 func emptyCluster(t *testing.T) string {
 	t.Helper()
-	p, err := startProcessOn(t.Context(), freeClusterPort, "test", nil, Topology{Kind: Clustered}.row().settings...)
+	p, err := startProcess(t.Context(), freeClusterPort, "test", nil, nil, Topology{Kind: Clustered}.row().settings...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -72,7 +73,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 // clusterOptions are those of a client of the whole cluster. It follows no
 // redirection: a ClusterClient that may redirect also sends a command again after
 // a connection broke. It learns from MOVED where the next command has to go.
-func (s *Server) clusterOptions(t *traffic, name string, pool int) *redis.UniversalOptions {
+func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *redis.UniversalOptions {
 	options := s.nodes[0].clientOptions(t, name, pool, s.slots)
 	options.IsClusterMode = true
 	options.MaxRedirects = -1
@@ -85,7 +86,7 @@ func (s *Server) clusterOptions(t *traffic, name string, pool int) *redis.Univer
 
 // clientOptions are those of every client of a run. Nothing is retried: a SET NX
 // sent twice would measure something else.
-func (n *node) clientOptions(t *traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
+func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
 	options := n.options
 	options.ClientName = name
 	options.Dialer = dialer(t, options.TLSConfig, slots)
@@ -148,8 +149,8 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	return nil
 }
 
-func (s *Server) newTraffic() *traffic {
-	t := new(traffic)
+func (s *Server) newTraffic() *intercept.Traffic {
+	t := new(intercept.Traffic)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.traffic = append(s.traffic, t)

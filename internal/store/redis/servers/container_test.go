@@ -5,13 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // needDocker skips a test of containers on a machine without Docker, where
 // processes are what runs.
-func needDocker(t *testing.T) *docker {
+func needDocker(t *testing.T) launch.Engine {
 	t.Helper()
-	d, err := openDocker(t.Context())
+	d, err := launch.OpenEngine(t.Context())
 	if err != nil {
 		t.Skipf("no Docker: %v", err)
 	}
@@ -160,7 +162,7 @@ func TestProcess(t *testing.T) {
 // Tests on a machine without redis-server run on a container.
 func TestStartOwnWithoutBinary(t *testing.T) {
 	d := needDocker(t)
-	image, err := d.image(t.Context(), Options{})
+	image, err := d.Obtain(t.Context(), image(""), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -123,13 +124,13 @@ func port(p *Process) string { return p.Addr()[strings.LastIndex(p.Addr(), ":")+
 func TestPortTaken(t *testing.T) {
 	taken := process(t)
 	picks := 0
-	p, err := startProcessOn(t.Context(), func() (int, error) {
+	p, err := startProcess(t.Context(), func() (int, error) {
 		picks++
 		if picks == 1 {
-			return taken.port, nil
+			return taken.Port(), nil
 		}
-		return freePort()
-	}, "test", nil)
+		return launch.FreePort()
+	}, "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -20,7 +21,7 @@ type row struct {
 	unfit       func(strategies.Info) string
 
 	settings []string                             // beside those of every server
-	pick     picker                               // finds ports
+	pick     launch.Picker                        // finds ports
 	linked   bool                                 // the nodes reach each other
 	member   func(*Server, *node, Own) Own        // what stands for a started server
 	arrange  func(*Server, context.Context) error // makes a topology of what was started
@@ -96,9 +97,9 @@ func (r row) usage() string {
 	return string(r.name) + ":N"
 }
 
-func (r row) picker() picker {
+func (r row) picker() launch.Picker {
 	if r.pick == nil {
-		return freePort
+		return launch.FreePort
 	}
 	return r.pick
 }

@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/launch/containers"
 )
 
 // go-redis looks every second whether a dead server is back, and notices that
 // late that its pool has been closed.
 func TestMain(m *testing.M) {
 	Quiet()
+	containers.Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -59,7 +63,7 @@ func up(t *testing.T, addr string) bool {
 // process starts a redis-server of the test's own, as a user's.
 func process(t *testing.T, args ...string) *Process {
 	t.Helper()
-	p, err := startProcess(t.Context(), "test", nil, args...)
+	p, err := startProcess(t.Context(), launch.FreePort, "test", nil, nil, args...)
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/results"
 )
 
 // observed counts what the observers' connections ask for, so that it can be
 // told from what the clients do.
 type observed struct {
-	traffic traffic
+	traffic intercept.Traffic
 
 	mu       sync.Mutex
 	commands map[string]int64
@@ -37,9 +38,9 @@ func (o *observed) counts() results.ObserverCounts {
 	defer o.mu.Unlock()
 	return results.ObserverCounts{
 		Commands:   maps.Clone(o.commands),
-		RoundTrips: o.traffic.requests.Load(),
-		BytesOut:   o.traffic.written.Load(),
-		BytesIn:    o.traffic.read.Load(),
+		RoundTrips: o.traffic.Requests(),
+		BytesOut:   o.traffic.Written(),
+		BytesIn:    o.traffic.Read(),
 	}
 }
 

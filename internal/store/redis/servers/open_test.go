@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // brokenDocker is an engine that says it is there and then does nothing.
@@ -76,7 +78,7 @@ func TestProcessWithoutBinary(t *testing.T) {
 // A start that fails says what Redis said, and leaves nothing.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	_, err := startProcess(t.Context(), "test", nil, "--no-such-option", "yes")
+	_, err := startProcess(t.Context(), launch.FreePort, "test", nil, nil, "--no-such-option", "yes")
 	if err == nil || !strings.Contains(err.Error(), "Bad directive") {
 		t.Errorf("%v: it does not carry Redis's last words", err)
 	}
@@ -106,7 +108,12 @@ func TestInterruptedStart(t *testing.T) {
 
 // However late the interruption comes, no container stays behind.
 func TestInterruptedContainer(t *testing.T) {
-	d := needDocker(t)
+	needDocker(t)
+	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
 	const runID = "interrupted"
 	for _, after := range []time.Duration{100, 200, 300, 400} {
 		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
@@ -118,15 +125,13 @@ func TestInterruptedContainer(t *testing.T) {
 			}
 		}
 	}
-	list, err := d.client.ContainerList(t.Context(), client.ContainerListOptions{
-		All: true, Filters: make(client.Filters).Add("label", ownerLabel),
-	})
-	d.close()
+	const label = "lockbench.owner"
+	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range list.Items {
-		if strings.Contains(c.Labels[ownerLabel], runID) {
+		if strings.Contains(c.Labels[label], runID) {
 			t.Errorf("left behind: %s", c.Status)
 		}
 	}

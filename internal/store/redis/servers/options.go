@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -22,8 +23,10 @@ type Options struct {
 	// Image is the container's; "" is what LOCKBENCH_REDIS_IMAGE says, else the
 	// best that can be had.
 	Image string
-	Pin   bool   // put server and generator on disjoint CPUs
-	RunID string // marks what belongs to this run
+	// Durability of what lockbench starts; "" is in memory.
+	Durability store.Durability
+	Pin        bool   // put server and generator on disjoint CPUs
+	RunID      string // marks what belongs to this run
 	// Env is what the environment of a redis-server has beside this process's, such as
 	// NAME=value; it does not reach containers.
 	Env []string

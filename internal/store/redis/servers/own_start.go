@@ -5,28 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // StartOwn starts a Redis with extra arguments: a process, which is quickest, or
 // a container where there is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (Own, error) {
-	sweepLocal(ctx).log(options) // a test binary that was killed leaves its Redis too
-	p := &Process{args: args, env: options.Env}
-	err := p.open(ctx, freePort, options.RunID)
+	options.logSweep(launch.Sweep(ctx)) // a test binary that was killed leaves its Redis too
+	p, err := startProcess(ctx, launch.FreePort, options.RunID, nil, options.Env, args...)
 	if err == nil {
 		return p, nil
 	}
 	if !errors.Is(err, exec.ErrNotFound) {
 		return nil, err
 	}
-	d, err := openDocker(ctx)
+	engine, err := launch.OpenEngine(ctx)
 	if err == nil {
 		var c *Container
-		if c, err = startContainer(ctx, d, options, nil, args...); err == nil {
+		if c, err = startAnywhere(ctx, engine, options, args...); err == nil {
 			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: there is no redis-server on PATH and no container (%w): install redis-server or start Docker", ErrUnreachable, err)
+}
+
+// startAnywhere starts a container of the best image there is, where it is reached best.
+func startAnywhere(ctx context.Context, engine launch.Engine, options Options, args ...string) (*Container, error) {
+	name, err := engine.Obtain(ctx, image(options.wantedImage()), options.logf)
+	if err != nil {
+		return nil, err
+	}
+	return startContainer(ctx, engine, options, name, "", launch.FreePort, nil, args...)
 }
 
 // Quickest is the Options.Address of what starts quickest here: a process, or a

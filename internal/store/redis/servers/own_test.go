@@ -32,7 +32,7 @@ func TestSaveWaitsForASaveUnderWay(t *testing.T) {
 	if err := p.Save(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(p.dir, snapshot)); err != nil {
+	if _, err := os.Stat(filepath.Join(p.Dir(), snapshot)); err != nil {
 		t.Errorf("the snapshot: %v", err)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"golang.org/x/sys/unix"
 )
 
 func TestPin(t *testing.T) {
-	before, err := allowedCPUs()
+	before, err := launch.AllowedCPUs()
 	if err != nil || len(before) < 2 {
 		t.Skipf("two CPUs are needed, there are %d (%v)", len(before), err)
 	}
@@ -44,9 +45,8 @@ func TestPin(t *testing.T) {
 				}
 			}
 			if c, ok := s.Owned()[0].(*Container); ok {
-				info, err := c.container.Inspect(t.Context())
-				if err != nil || info.HostConfig.CpusetCpus != cpuList(server) {
-					t.Errorf("the container runs on %q, want %v (%v)", info.HostConfig.CpusetCpus, server, err)
+				if got := affinity(t, c.PID(t.Context())); !slices.Equal(got, server) {
+					t.Errorf("the container runs on %v, want %v", got, server)
 				}
 			}
 			if err := s.Close(context.Background()); err != nil {
@@ -75,15 +75,15 @@ func affinity(t *testing.T, pid int) []int {
 }
 
 func TestPinOnOneCPU(t *testing.T) {
-	all, err := allowedCPUs()
+	all, err := launch.AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setAffinity(0, all[:1]); err != nil {
+	if err := launch.SetAffinity(0, all[:1]); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := setAffinity(0, all); err != nil {
+		if err := launch.SetAffinity(0, all); err != nil {
 			t.Error(err)
 		}
 	}()

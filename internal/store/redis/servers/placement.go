@@ -52,8 +52,8 @@ func (n *node) pid(ctx context.Context) int {
 	case *Process:
 		return own.PID()
 	case *Container:
-		if about, err := own.container.Inspect(ctx); err == nil && about.State != nil && isServer(about.State.Pid, "") {
-			return about.State.Pid
+		if pid := own.PID(ctx); isServer(pid, "") {
+			return pid
 		}
 		return 0
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // isServer says whether a process of this machine is a Redis, and by its title the one
@@ -13,7 +15,7 @@ func isServer(pid int, port string) bool {
 	if pid <= 0 {
 		return false
 	}
-	if !isServerProcess(pid) {
+	if !launch.Runs(pid, known...) {
 		return false
 	}
 	title, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))

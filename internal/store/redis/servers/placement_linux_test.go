@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
@@ -17,7 +18,7 @@ func TestThePlacementIsTold(t *testing.T) {
 		t.Fatal("not even this process's CPUs are known")
 	}
 	one := here[:1]
-	p, err := startProcess(t.Context(), "test", one)
+	p, err := startProcess(t.Context(), launch.FreePort, "test", one, nil)
 	if err != nil {
 		t.Skipf("no redis-server: %v", err)
 	}

@@ -8,20 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
-
-// freePort is a TCP port on the loopback interface that was free just now.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
-}
-
-// picker finds a port for a server to be started.
-type picker func() (int, error)
 
 // busDistance is from a cluster node's port to that of its cluster bus.
 const busDistance = 10000
@@ -29,7 +18,7 @@ const busDistance = 10000
 // freeClusterPort is a free port whose cluster bus has a free port too.
 func freeClusterPort() (int, error) {
 	for range 100 {
-		port, err := freePort()
+		port, err := launch.FreePort()
 		if err != nil {
 			return 0, err
 		}
@@ -41,21 +30,8 @@ func freeClusterPort() (int, error) {
 	return 0, fmt.Errorf("find a free port with another %d above it", busDistance)
 }
 
-// onFreePort starts a server on a free port. Between our choice of it and
-// Redis's use of it somebody else may take it; then another is tried.
-func onFreePort(pick picker, start func(port int) error) error {
-	var port int
-	var err error
-	for range 5 {
-		if port, err = pick(); err != nil {
-			return err
-		}
-		if err = start(port); err == nil || !strings.Contains(err.Error(), "Failed listening on port") {
-			return err
-		}
-	}
-	return err
-}
+// portTaken says whether Redis did not start because somebody else has its port.
+func portTaken(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") }
 
 // answers says whether a Redis replies to PING at addr, be it to ask for a
 // password.

@@ -14,6 +14,25 @@ import (
 // no redis-server beside it.
 var programs = []string{"redis-server", "valkey-server"}
 
+// known are the programs that may be the server of a run.
+var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
+
+// offlineRepo is the repository of the images made here.
+const offlineRepo = "lockbench-redis"
+
+// ownPrograms are those of this machine that an image can be made of.
+func ownPrograms() (map[string]string, error) {
+	server, err := lookProgram()
+	if err != nil {
+		return nil, err
+	}
+	programs := map[string]string{"redis-server": server}
+	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files want it
+		programs["redis-cli"] = cli
+	}
+	return programs, nil
+}
+
 // lookProgram finds the server to start: what LOCKBENCH_REDIS_SERVER names, a program on
 // PATH or a path, else the first of programs. The error is exec.ErrNotFound where there is
 // none.

@@ -3,17 +3,19 @@ package servers
 import (
 	"context"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // The published port is for machines whose Docker has a network of its own; it
 // is tried here by hand, since on Linux the host's network comes first.
 func TestPublishedPort(t *testing.T) {
 	d := needDocker(t)
-	image, err := d.image(t.Context(), Options{})
+	image, err := d.Obtain(t.Context(), image(""), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := d.run(t.Context(), image, Options{RunID: "test"}, launch{networking: "published port", pick: freePort})
+	c, err := startContainer(t.Context(), d, Options{RunID: "test"}, image, "published port", launch.FreePort, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

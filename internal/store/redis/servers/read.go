@@ -61,9 +61,9 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.traffic {
-		sum.RoundTrips += t.requests.Load()
-		sum.ClientBytesOut += t.written.Load()
-		sum.ClientBytesIn += t.read.Load()
+		sum.RoundTrips += t.Requests()
+		sum.ClientBytesOut += t.Written()
+		sum.ClientBytesIn += t.Read()
 	}
 	return sum, nil
 }

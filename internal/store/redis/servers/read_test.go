@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -46,9 +47,9 @@ func TestCountsAgree(t *testing.T) {
 // processWithTLS also listens at a port for TLS, another one if somebody takes it.
 func processWithTLS(t *testing.T, cert, key string) (p *Process, port int) {
 	t.Helper()
-	err := onFreePort(freePort, func(free int) (err error) {
+	err := launch.OnFreePort(launch.FreePort, portTaken, func(free int) (err error) {
 		port = free
-		p, err = startProcess(t.Context(), "test", nil, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+		p, err = startProcess(t.Context(), launch.FreePort, "test", nil, nil, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 		return err
 	})
 	if err != nil {

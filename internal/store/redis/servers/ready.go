@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
@@ -21,41 +22,38 @@ const (
 	reachTimeout = 2 * time.Second
 )
 
-// errOutOfReach says that a server runs but cannot be reached from here.
-var errOutOfReach = errors.New("it runs but does not answer at its address")
-
 // starting is a server that has just been started.
 type starting interface {
-	log(ctx context.Context) string
-	ended(ctx context.Context) bool
-	// is says whether the server whose INFO it is is this one.
-	is(fields replies.Info) bool
+	Addr() string
+	Log(ctx context.Context) string
+	Ended(ctx context.Context) bool
 }
 
 // awaitReady waits for an answer to PING by the server that was started, and not by a
-// stranger on the same port: INFO tells which it is, or, where that takes a password, its
-// own log. When it ends instead, the error is the last line of its log.
-func awaitReady(ctx context.Context, addr string, server starting) error {
+// stranger on the same port: is says whether the server whose INFO it is is this one, or,
+// where that takes a password, its own log. When it ends instead, the error is the last line
+// of its log.
+func awaitReady(ctx context.Context, server starting, is func(replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var ready time.Time // by its log
 	for {
-		said := strings.Contains(server.log(ctx), "Ready to accept")
+		said := strings.Contains(server.Log(ctx), "Ready to accept")
 		if said && ready.IsZero() {
 			ready = time.Now()
 		}
-		fields, secret := who(ctx, addr)
+		fields, secret := who(ctx, server.Addr())
 		switch {
-		case fields != nil && server.is(fields), secret && said:
+		case fields != nil && is(fields), secret && said:
 			return nil
 		case said && time.Since(ready) > reachTimeout:
-			return fmt.Errorf("%w %s", errOutOfReach, addr)
+			return fmt.Errorf("%w %s", launch.ErrOutOfReach, server.Addr())
 		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastLine(server.log(context.WithoutCancel(ctx))))
-		case server.ended(ctx):
-			return errors.New(lastLine(server.log(ctx)))
+			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastLine(server.Log(context.WithoutCancel(ctx))))
+		case server.Ended(ctx):
+			return errors.New(lastLine(server.Log(ctx)))
 		}
 		select {
 		case <-tick.C:

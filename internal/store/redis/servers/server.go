@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -31,11 +33,11 @@ type Server struct {
 	cluster *redis.ClusterClient
 
 	redis results.Redis
-	pin   *pinning
+	pin   *launch.Pinning
 	slots chan struct{} // held while dialing
 
 	mu      sync.Mutex
-	traffic []*traffic // one an instance, of closed ones too
+	traffic []*intercept.Traffic // one an instance, of closed ones too
 
 	observed observed // by ourselves, all nodes
 }
@@ -48,10 +50,10 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	sweepLocal(ctx).log(options)
+	options.logSweep(launch.Sweep(ctx))
 	s := &Server{slots: make(chan struct{}, dialsAtOnce)}
 	if options.Pin {
-		if s.pin, err = newPinning(); err != nil {
+		if s.pin, err = launch.NewPinning(); err != nil {
 			return nil, err
 		}
 	}
@@ -64,6 +66,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		}
 	}
 	s.describe()
+	s.redis.Durability = s.nodes[0].durability(ctx)
 	s.redis.AllowedCPUs = s.serverCPUs(ctx)
 	return s, nil
 }
@@ -93,7 +96,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 	if err := s.Settle(ctx); err != nil {
 		return err
 	}
-	return s.pin.pinGenerator()
+	return s.pin.PinGenerator()
 }
 
 // primaries are the nodes that hold the keys and take commands.
@@ -110,7 +113,7 @@ func (s *Server) describe() {
 	s.redis.Address = first.addr()
 	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.name, first.software.version, first.software.mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
-	s.redis.PinnedCPUs = s.pin.serverCPUs()
+	s.redis.PinnedCPUs = s.pin.ServerCPUs()
 	s.redis.Topology = s.topology.String()
 	if len(s.nodes) > 1 {
 		for _, node := range s.nodes {
@@ -139,10 +142,7 @@ func (s *Server) Primaries() int { return len(s.primaries()) }
 
 // GeneratorCPUs are the CPUs the generator was pinned to; nil without pinning.
 func (s *Server) GeneratorCPUs() []int {
-	if s.pin == nil {
-		return nil
-	}
-	return slices.Clone(s.pin.generator)
+	return s.pin.GeneratorCPUs()
 }
 
 // Owned are the nodes lockbench started itself, to be killed and paused on
@@ -160,7 +160,7 @@ func (s *Server) Owned() []Own {
 // Close gives the generator its CPUs back, disconnects, and removes the servers
 // that Open started. It works with a context that has ended.
 func (s *Server) Close(ctx context.Context) error {
-	faults := []error{s.pin.unpin()}
+	faults := []error{s.pin.Unpin()}
 	if s.cluster != nil {
 		faults = append(faults, s.cluster.Close())
 	}

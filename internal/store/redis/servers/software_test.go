@@ -89,25 +89,29 @@ func TestProgram(t *testing.T) {
 }
 
 // impostor is a starting server whose port somebody else has.
-type impostor struct{ ends bool }
+type impostor struct {
+	addr string
+	ends bool
+}
 
-func (impostor) log(context.Context) string   { return "Failed listening on port" }
-func (i impostor) ended(context.Context) bool { return i.ends }
-func (impostor) is(replies.Info) bool         { return false }
+func (i impostor) Addr() string               { return i.addr }
+func (impostor) Log(context.Context) string   { return "Failed listening on port" }
+func (i impostor) Ended(context.Context) bool { return i.ends }
 
 // A stranger who answers on the port is not taken for the server that was started.
 func TestAStrangerIsNotReady(t *testing.T) {
 	p := process(t)
-	err := awaitReady(t.Context(), p.Addr(), impostor{ends: true})
+	not := func(replies.Info) bool { return false }
+	err := awaitReady(t.Context(), impostor{p.Addr(), true}, not)
 	if err == nil || !strings.Contains(err.Error(), "Failed listening") {
 		t.Errorf("a Redis of somebody else's was taken for ours: %v", err)
 	}
-	if err := awaitReady(t.Context(), p.Addr(), p); err != nil {
+	if err := awaitReady(t.Context(), p, isProcess(p.Process)); err != nil {
 		t.Errorf("our own was not: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := awaitReady(ctx, p.Addr(), impostor{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := awaitReady(ctx, impostor{p.Addr(), false}, not); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -58,39 +59,40 @@ func (s *Server) startAny(ctx context.Context, options Options, wanted Topology)
 }
 
 func (s *Server) useContainers(ctx context.Context, options Options, wanted Topology) error {
-	d, err := openDocker(ctx)
+	engine, err := launch.OpenEngine(ctx)
 	if err != nil {
 		return err
 	}
-	sweepContainers(ctx, d).log(options)
-	image, err := d.image(ctx, options)
+	options.logSweep(engine.Sweep(ctx))
+	image, err := engine.Obtain(ctx, image(options.wantedImage()), options.logf)
 	if err != nil {
 		return err
 	}
-	how := launch{pick: wanted.row().picker(), cpus: s.pin.serverCPUs(), args: wanted.row().settings}
-	first, err := d.runAnywhere(ctx, image, options, how)
+	run := func(network string) (*Container, error) {
+		return startContainer(ctx, engine, options, image, network, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
+	}
+	first, err := run("")
 	if err != nil {
 		return err
 	}
 	s.own(wanted, first)
-	how.networking = first.network
-	if how.networking != "host" && wanted.row().linked {
+	if first.Network() != "host" && wanted.row().linked {
 		return errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
 	}
-	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return d.run(ctx, image, options, how) })
+	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return run(first.Network()) })
 	if err != nil {
 		return errors.Join(err, s.giveUp(ctx))
 	}
 	for _, c := range others {
 		s.own(wanted, c)
 	}
-	s.redis = results.Redis{Source: "container", Image: image, Network: how.networking}
+	s.redis = results.Redis{Source: "container", Image: image, Network: first.Network()}
 	return nil
 }
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
 	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
-		return startProcessOn(ctx, wanted.row().picker(), options.RunID, s.pin.serverCPUs(), wanted.row().settings...)
+		return startProcess(ctx, wanted.row().picker(), options.RunID, s.pin.ServerCPUs(), nil, options.settings(wanted)...)
 	})
 	if err != nil {
 		return err

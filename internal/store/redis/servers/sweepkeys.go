@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
@@ -30,7 +31,7 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 		defer cancel()
 	}
 	skipped := func(why string, err error) Swept {
-		return Swept{Skipped: []string{fmt.Sprintf("keys on %s: %s: %v", n.addr(), why, err)}}
+		return Swept{Swept: launch.Swept{Skipped: []string{fmt.Sprintf("keys on %s: %s: %v", n.addr(), why, err)}}}
 	}
 	found, err := scan(look, n.observer, "*lockbench:{*")
 	if err != nil {

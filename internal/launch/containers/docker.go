@@ -1,4 +1,6 @@
-package servers
+// Package containers runs servers in containers of a Docker engine. Importing it makes it
+// the engine of package launch.
+package containers
 
 import (
 	"context"
@@ -8,12 +10,18 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // dockerTimeout is how long Docker may take to say that it is there.
 const dockerTimeout = 2 * time.Second
 
-// docker is a Docker engine that answers.
+func init() {
+	launch.UseEngine(func(ctx context.Context) (launch.Engine, error) { return openDocker(ctx) })
+}
+
+// docker is a Docker engine that answers, a launch.Engine.
 type docker struct {
 	provider *testcontainers.DockerProvider
 	client   client.APIClient

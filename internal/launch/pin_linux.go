@@ -1,4 +1,4 @@
-package servers
+package launch
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setAffinity moves all threads of a process, 0 being our own, to those CPUs.
+// SetAffinity moves all threads of a process, 0 being our own, to those CPUs.
 // A thread inherits from the one that makes it; a second pass catches those
 // made during the first by one not yet moved.
-func setAffinity(pid int, cpus []int) error {
+func SetAffinity(pid int, cpus []int) error {
 	var set unix.CPUSet
 	for _, cpu := range cpus {
 		set.Set(cpu)

@@ -1,4 +1,4 @@
-package disturb
+package network
 
 import (
 	"time"

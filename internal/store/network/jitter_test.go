@@ -1,4 +1,4 @@
-package disturb_test
+package network_test
 
 import (
 	"context"
@@ -8,23 +8,22 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // detour is a way through the proxies of one fault.
-func detour(t *testing.T, text string) (workloads.Fault, *disturb.Injector, func(context.Context, string, string) (net.Conn, error)) {
+func detour(t *testing.T, text string) (workloads.Fault, *network.Network, func(context.Context, string, string) (net.Conn, error)) {
 	t.Helper()
 	fault, err := workloads.ParseFault(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	injector := disturb.New(nil, []workloads.Fault{fault})
+	injector := network.New([]workloads.Fault{fault})
 	t.Cleanup(injector.Close)
-	return fault, injector, injector.Detour(0)(func(ctx context.Context, network, address string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
+	return fault, injector, injector.Detour(0)(func(ctx context.Context, kind, address string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, kind, address)
 	})
 }
 
@@ -43,7 +42,7 @@ func trip(t *testing.T, server *redistest.Server, text string, enough func(short
 		return time.Since(began)
 	}
 	ping() // dials
-	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
+	blow, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package disturb_test
+package network_test
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -32,7 +31,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	}
 	gone, patient := subscribe(), subscribe()
 	defer patient.Close()
-	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
+	blow, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package servers
+package containers
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 const (
-	defaultImage = "redis:8"
-
 	// A registry that answers may take as long as it needs to send an image.
 	pullTimeout = 5 * time.Minute
 	// One that does not answer is given up soon, sooner with an image at hand.
@@ -24,22 +24,22 @@ const (
 	pullAgain = 24 * time.Hour
 )
 
-// image finds the image to run: the one asked for; else redis:8, local or
-// pulled; else one made here of the machine's own redis-server.
+// Obtain finds the image to run: the one asked for; else the default one, local or
+// pulled; else one made here of the machine's own programs.
 //
-// redis:8 comes first wherever it can be had, but a machine without a registry
+// The default comes first wherever it can be had, but a machine without a registry
 // must not wait for it at every start. So the image made here, which exists only
 // because a pull had failed, stands for that failure for a day; after that a
 // pull is tried again, with little patience.
-func (d *docker) image(ctx context.Context, options Options) (string, error) {
+func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(string, ...any)) (string, error) {
 	defer d.close()
-	if wanted := options.wantedImage(); wanted != "" {
-		return wanted, d.obtain(ctx, wanted, firstPatience, options)
+	if image.Wanted != "" {
+		return image.Wanted, d.pull(ctx, image.Wanted, firstPatience, logf)
 	}
-	if _, err := d.client.ImageInspect(ctx, defaultImage); err == nil {
-		return defaultImage, nil
+	if _, err := d.client.ImageInspect(ctx, image.Default); err == nil {
+		return image.Default, nil
 	}
-	build, buildErr := newOfflineImage(ctx)
+	build, buildErr := newOfflineImage(ctx, image)
 	patience := firstPatience
 	if buildErr == nil {
 		if local, err := d.client.ImageInspect(ctx, build.name); err == nil {
@@ -49,14 +49,14 @@ func (d *docker) image(ctx context.Context, options Options) (string, error) {
 			patience = laterPatience
 		}
 	}
-	pullErr := d.obtain(ctx, defaultImage, patience, options)
+	pullErr := d.pull(ctx, image.Default, patience, logf)
 	if pullErr == nil {
-		return defaultImage, nil
+		return image.Default, nil
 	}
 	if buildErr != nil {
-		return "", errors.Join(pullErr, fmt.Errorf("make an image of the machine's own Redis: %w", buildErr))
+		return "", errors.Join(pullErr, fmt.Errorf("make an image of the machine's own server: %w", buildErr))
 	}
-	options.logf("%v; using the machine's own redis-server in a container", pullErr)
+	logf("%v; using the machine's own server in a container", pullErr)
 	if err := d.build(ctx, build); err != nil {
 		return "", errors.Join(pullErr, err)
 	}
@@ -71,24 +71,24 @@ func imageAge(image client.ImageInspectResult) time.Duration {
 	return time.Since(made)
 }
 
-// obtain pulls an image unless it is there. patience is how long the registry
+// pull pulls an image unless it is there. patience is how long the registry
 // may take to begin.
-func (d *docker) obtain(ctx context.Context, image string, patience time.Duration, options Options) error {
+func (d *docker) pull(ctx context.Context, image string, patience time.Duration, logf func(string, ...any)) error {
 	_, err := d.client.ImageInspect(ctx, image)
 	if err == nil || !errdefs.IsNotFound(err) {
 		return err
 	}
-	options.logf("pulling %s", image)
+	logf("pulling %s", image)
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	impatient := time.AfterFunc(patience, cancel)
 	defer impatient.Stop()
 
-	var pull client.ImagePullOptions
+	var how client.ImagePullOptions
 	if _, auth, err := testcontainers.DockerImageAuth(ctx, image); err == nil {
-		pull.RegistryAuth, _ = authconfig.Encode(auth)
+		how.RegistryAuth, _ = authconfig.Encode(auth)
 	}
-	response, err := d.client.ImagePull(ctx, image, pull)
+	response, err := d.client.ImagePull(ctx, image, how)
 	if err != nil {
 		return fmt.Errorf("pull %s: %w", image, err)
 	}
@@ -117,4 +117,4 @@ func (d *docker) build(ctx context.Context, image *offlineImage) error {
 }
 
 // errNoBuild says why there is nothing to make an image of.
-var errNoBuild = fmt.Errorf("only a Linux redis-server can be put into a container, this is %s", runtime.GOOS)
+var errNoBuild = fmt.Errorf("only a Linux program can be put into a container, this is %s", runtime.GOOS)

@@ -1,4 +1,4 @@
-package servers
+package containers
 
 import (
 	"archive/tar"
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,39 +18,38 @@ import (
 	"strings"
 
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// offlineRepo is the repository of the images made here.
-const offlineRepo = "lockbench-redis"
-
-// offlineImage is an image made from scratch of the machine's own redis-server,
-// or Valkey under that name, its redis-cli if there is one, and the libraries they need, so that a container
-// can be had without a registry.
+// offlineImage is an image made from scratch of the machine's own programs and the
+// libraries they need, so that a container can be had without a registry.
 type offlineImage struct {
-	name    string // its tag follows from the contents: a new redis-server makes a new image
-	tag     string
-	context []byte // of the build, as a tar
+	name      string // its tag follows from the contents: a new server makes a new image
+	repo, tag string
+	context   []byte // of the build, as a tar
 }
 
 const offlineDockerfile = "FROM scratch\nCOPY root/ /\n"
 
 // newOfflineImage collects the parts.
-func newOfflineImage(ctx context.Context) (*offlineImage, error) {
+func newOfflineImage(ctx context.Context, image launch.Image) (*offlineImage, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNoBuild
 	}
-	binary, err := lookProgram()
+	programs, err := image.Programs()
 	if err != nil {
 		return nil, err
 	}
-	if start, err := beginning(binary); err != nil || start == "#!" {
-		return nil, errors.Join(err, fmt.Errorf("%s is a script, not a program that could be put into an image", binary))
-	}
-	files := map[string]string{"usr/bin/redis-server": binary}
-	order := []string{"usr/bin/redis-server"}
-	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files want it
-		files["usr/bin/redis-cli"] = cli
-		order = append(order, "usr/bin/redis-cli")
+	files := map[string]string{}
+	var order []string
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		program := programs[name]
+		if start, err := beginning(program); err != nil || start == "#!" {
+			return nil, errors.Join(err, fmt.Errorf("%s is a script, not a program that could be put into an image", program))
+		}
+		files["usr/bin/"+name] = program
+		order = append(order, "usr/bin/"+name)
 	}
 	for _, program := range slices.Clone(order) {
 		libraries, err := librariesOf(ctx, files[program])
@@ -80,7 +80,7 @@ func newOfflineImage(ctx context.Context) (*offlineImage, error) {
 	for _, name := range order {
 		contents, err := os.ReadFile(files[name])
 		if err != nil {
-			return nil, fmt.Errorf("collect the parts of redis-server: %w", err)
+			return nil, fmt.Errorf("collect the parts of an image: %w", err)
 		}
 		if err := add("root/"+name, 0o755, contents); err != nil {
 			return nil, err
@@ -91,13 +91,13 @@ func newOfflineImage(ctx context.Context) (*offlineImage, error) {
 	}
 	sum := sha256.Sum256(archive.Bytes())
 	tag := "local-" + hex.EncodeToString(sum[:6])
-	return &offlineImage{name: offlineRepo + ":" + tag, tag: tag, context: archive.Bytes()}, nil
+	return &offlineImage{name: image.Repository + ":" + tag, repo: image.Repository, tag: tag, context: archive.Bytes()}, nil
 }
 
 func (i *offlineImage) dockerfile() testcontainers.FromDockerfile {
 	return testcontainers.FromDockerfile{
 		ContextArchive: bytes.NewReader(i.context),
-		Repo:           offlineRepo, Tag: i.tag, KeepImage: true,
+		Repo:           i.repo, Tag: i.tag, KeepImage: true,
 	}
 }
 
@@ -124,7 +124,7 @@ func librariesOf(ctx context.Context, binary string) ([]string, error) {
 		if strings.Contains(string(output), "not a dynamic executable") || strings.Contains(string(output), "Not a valid dynamic program") {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("list the libraries of %s: %w (%s)", binary, err, lastLine(string(output)))
+		return nil, fmt.Errorf("list the libraries of %s: %w (%s)", binary, err, strings.TrimSpace(string(output)))
 	}
 	var libraries []string
 	for line := range strings.Lines(string(output)) {

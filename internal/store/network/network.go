@@ -1,4 +1,6 @@
-package disturb
+// Package network has things go wrong on the way from application instances to the servers
+// of any store: latency, a slow line, breaks, partitions.
+package network
 
 import (
 	"bytes"
@@ -7,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +20,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// network is proxies on the loopback interface, one for each application instance
-// and address it dials, on which toxics can be put.
-type network struct {
+// Network is proxies on the loopback interface, one for each application instance
+// and address it dials, on which toxics can be put. A nil one is the straight way.
+type Network struct {
 	maker *toxiproxy.ApiServer // makes proxies; its HTTP interface is not opened
 
 	mu      sync.Mutex
@@ -44,15 +47,23 @@ type toxic struct {
 
 func (t toxic) hits(r route) bool { return t.instances == 0 || r.instance < t.instances }
 
-func newNetwork() *network {
-	return &network{
+// New prepares for the faults of a workload; it is nil if none is of the network. The
+// caller closes it.
+func New(all []workloads.Fault) *Network {
+	if !slices.ContainsFunc(all, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
+		return nil
+	}
+	return &Network{
 		maker:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
 		proxies: map[route]*toxiproxy.Proxy{},
 	}
 }
 
-// detour leads an instance's connections through its proxies.
-func (n *network) detour(instance int) store.Through {
+// Detour leads an instance's connections through its proxies; nil is the straight way.
+func (n *Network) Detour(instance int) store.Through {
+	if n == nil {
+		return nil
+	}
 	return func(dial store.Dialer) store.Dialer {
 		return func(ctx context.Context, kind, addr string) (net.Conn, error) {
 			if kind != "tcp" {
@@ -68,7 +79,7 @@ func (n *network) detour(instance int) store.Through {
 }
 
 // proxy is that of a route, made when it is first wanted.
-func (n *network) proxy(r route) (*toxiproxy.Proxy, error) {
+func (n *Network) proxy(r route) (*toxiproxy.Proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if proxy := n.proxies[r]; proxy != nil {
@@ -104,7 +115,7 @@ func put(proxy *toxiproxy.Proxy, t toxic) error {
 }
 
 // blow puts a toxic on the network and takes it off again.
-func (n *network) blow(kind string, instances int, attributes map[string]any, outage store.Outage) store.Blow {
+func (n *Network) blow(kind string, instances int, attributes map[string]any, outage store.Outage) store.Blow {
 	n.mu.Lock()
 	n.made++
 	t := toxic{name: fmt.Sprintf("%s %d ", kind, n.made), kind: kind, instances: instances, attributes: attributes}
@@ -137,7 +148,7 @@ func (n *network) blow(kind string, instances int, attributes map[string]any, ou
 }
 
 // onAll does something at the same time on all proxies that a toxic hits.
-func (n *network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
+func (n *Network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 	var all sync.WaitGroup
 	wrong := make(chan error, len(n.proxies))
 	for r, proxy := range n.proxies {
@@ -156,7 +167,7 @@ func (n *network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 
 // halfOpen has every connection that there is go silent, on both sides, as when
 // something on the way has forgotten it; in the end they are closed. New ones work.
-func (n *network) halfOpen(instances int) store.Blow {
+func (n *Network) halfOpen(instances int) store.Blow {
 	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
 	return store.Blow{
 		Hit: func(context.Context) error {
@@ -179,7 +190,7 @@ func (n *network) halfOpen(instances int) store.Blow {
 }
 
 // stopRetired closes the connections that have gone silent.
-func (n *network) stopRetired() {
+func (n *Network) stopRetired() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, proxy := range n.retired {
@@ -188,8 +199,8 @@ func (n *network) stopRetired() {
 	n.retired = nil
 }
 
-// prepare is a fault of the network.
-func (n *network) prepare(f workloads.Fault) (store.Blow, error) {
+// Prepare is a fault of the network, see store.Faults.
+func (n *Network) Prepare(f workloads.Fault) (store.Blow, error) {
 	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
 	case workloads.Latency:
@@ -210,8 +221,11 @@ func (n *network) prepare(f workloads.Fault) (store.Blow, error) {
 	return store.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
 }
 
-// close ends the proxies with whatever still goes through them.
-func (n *network) close() {
+// Close ends the proxies with whatever still goes through them.
+func (n *Network) Close() {
+	if n == nil {
+		return
+	}
 	n.stopRetired()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package servers
+package launch
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 	"os/exec"
 )
 
-func detach(*exec.Cmd) {}
+func detach(*exec.Cmd, string) error { return nil }
+
+func handOver(string, string) error { return nil }
 
 func pause(*os.Process) error  { return errors.ErrUnsupported }
 func resume(*os.Process) error { return errors.ErrUnsupported }

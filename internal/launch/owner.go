@@ -1,6 +1,9 @@
-package servers
+package launch
 
-import "os"
+import (
+	"encoding/json"
+	"os"
+)
 
 // owner identifies the lockbench process that started a server, so that another
 // one can tell whether it still lives. A pid alone is used again by others; with
@@ -12,6 +15,8 @@ type owner struct {
 	Namespace string `json:"namespace,omitempty"`
 	Host      string `json:"host"`
 	RunID     string `json:"run_id,omitempty"`
+	// Programs are the names under which its server may run.
+	Programs []string `json:"programs,omitempty"`
 }
 
 // thisProcess is ourselves as an owner.
@@ -39,4 +44,17 @@ func (o owner) dead() bool {
 	default:
 		return o.Started != startTime(o.PID)
 	}
+}
+
+// Note identifies this process and its run, for what is started elsewhere to carry, as
+// JSON.
+func Note(runID string) (string, error) {
+	note, err := json.Marshal(thisProcess(runID))
+	return string(note), err
+}
+
+// Orphaned says that the process of a Note has certainly ended.
+func Orphaned(note string) bool {
+	var who owner
+	return json.Unmarshal([]byte(note), &who) == nil && who.dead()
 }

@@ -1,4 +1,4 @@
-package disturb_test
+package network_test
 
 import (
 	"io"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -17,7 +16,7 @@ func TestDistance(t *testing.T) {
 	const oneWay, trips = 20 * time.Millisecond, 100
 	server := redistest.Start(t)
 	fault, injector, dial := detour(t, "latency:at=0s,delay=20ms")
-	blow, err := injector.Prepare(t.Context(), fault, store.Scene{})
+	blow, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// stores are what the flags say of each store.
+type stores struct {
+	redis  *lockbench.StoreOptions
+	others map[string]lockbench.StoreOptions // by name; nil where only Redis will do
+}
+
+// change changes the options of a store.
+func (s stores) change(name string, change func(*lockbench.StoreOptions)) {
+	if name == store.Redis {
+		change(s.redis)
+		return
+	}
+	options := s.others[name]
+	change(&options)
+	s.others[name] = options
+}
+
+// addresses is where the servers are, one value for each store. Several servers of one
+// store are one topology, in one value.
+func (s stores) addresses() *value {
+	given := map[string]bool{}
+	v := textValue("url", &s.redis.Address)
+	v.set = func(address string) error {
+		name, err := storeAt(address)
+		if err != nil {
+			return err
+		}
+		if given[name] {
+			return errors.New("it is given more than once: it takes the nodes of one topology, with commas in between")
+		}
+		given[name] = true
+		if name != store.Redis && s.others == nil {
+			return fmt.Errorf("it takes a Redis, not %s", name)
+		}
+		s.change(name, func(o *lockbench.StoreOptions) { o.Address = address })
+		return nil
+	}
+	return v
+}
+
+// storeAt is the store that an address belongs to, by its scheme.
+func storeAt(address string) (string, error) {
+	scheme, _, isURL := strings.Cut(address, "://")
+	if !isURL {
+		return store.Redis, nil
+	}
+	var known []string
+	for _, name := range store.Names() {
+		kind, err := store.Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(kind.Schemes(), scheme) {
+			return name, nil
+		}
+		known = append(known, kind.Schemes()...)
+	}
+	if len(known) > len(redisSchemes) { // else Redis says what it takes
+		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme, strings.Join(known, ", "))
+	}
+	return store.Redis, nil
+}
+
+// redisSchemes are those that every program knows.
+var redisSchemes = []string{"redis", "rediss", "unix"}
+
+// topologies are Redis's and, as NAME:N, those of other stores, with commas in between.
+func (s stores) topologies() *value {
+	v := textValue("form", &s.redis.Topology)
+	v.set = func(text string) error {
+		given := map[string]bool{}
+		for form := range strings.SplitSeq(text, ",") {
+			name, _, _ := strings.Cut(form, ":")
+			if !slices.Contains(store.Names(), name) {
+				name = store.Redis
+			}
+			if given[name] {
+				return fmt.Errorf("%q has two topologies of %s", text, name)
+			}
+			given[name] = true
+			s.change(name, func(o *lockbench.StoreOptions) { o.Topology = form })
+		}
+		return nil
+	}
+	return v
+}
+
+// complete gives the other stores what is said of all.
+func (s stores) complete() map[string]lockbench.StoreOptions {
+	for _, name := range store.Names() {
+		if name == store.Redis {
+			continue
+		}
+		s.change(name, func(o *lockbench.StoreOptions) {
+			o.Durability, o.CAFile, o.AllowFaults = s.redis.Durability, s.redis.CAFile, s.redis.AllowFaults
+			if o.Address == "" && (s.redis.Address == "container" || s.redis.Address == "process") {
+				o.Address = s.redis.Address
+			}
+		})
+	}
+	return maps.Clone(s.others)
+}

@@ -1,0 +1,261 @@
+package containers
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockbench/lockbench/internal/launch"
+)
+
+// ownerLabel carries the owner of a container, as JSON.
+const ownerLabel = "lockbench.owner"
+
+// startTimeout bounds the creation of a container on the slowest of machines.
+const startTimeout = 20 * time.Second
+
+// contained is a launch.Contained.
+type contained struct {
+	docker    *docker
+	of        launch.Container
+	container testcontainers.Container
+	addr      string
+	started   time.Time
+}
+
+// Run starts a container where it can be reached best, unless it is told how. A published
+// port costs more than half the throughput, so it is the host's network where there
+// is one: on Linux, unless Docker runs in a machine of its own, which shows in
+// that nobody answers.
+func (d *docker) Run(ctx context.Context, of launch.Container) (launch.Contained, error) {
+	if of.Network == "" && runtime.GOOS == "linux" {
+		of.Network = onHost
+		c, err := d.run(ctx, of)
+		if !errors.Is(err, launch.ErrOutOfReach) {
+			return c, err
+		}
+		of.Logf("%v; publishing a port instead of sharing the host's network", err)
+		of.Network = onPort
+	}
+	if of.Network == "" || of.Network == onHost && runtime.GOOS != "linux" {
+		of.Network = onPort
+	}
+	return d.run(ctx, of)
+}
+
+const (
+	onHost = "host"
+	onPort = "published port"
+)
+
+func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained, error) {
+	var c *contained
+	err := launch.OnFreePort(of.Pick, of.Taken, func(port int) error {
+		request, err := containerRequest(of, port)
+		if err != nil {
+			return err
+		}
+		c = &contained{docker: d, of: of}
+		// Creating is not interrupted halfway: the engine would finish it all the
+		// same, and nobody would know the container to remove.
+		creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+		defer cancel()
+		c.container, err = d.provider.CreateContainer(creating, request)
+		if err != nil {
+			return errors.Join(fmt.Errorf("create a container of %s: %w", of.Image, err), c.Close(ctx))
+		}
+		if err = c.start(ctx, port); err != nil {
+			return errors.Join(fmt.Errorf("start a container of %s: %w", of.Image, err), c.Close(ctx))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func containerRequest(of launch.Container, port int) (testcontainers.ContainerRequest, error) {
+	note, err := launch.Note(of.RunID)
+	if err != nil {
+		return testcontainers.ContainerRequest{}, err
+	}
+	request := testcontainers.ContainerRequest{
+		Image:  of.Image,
+		Labels: map[string]string{ownerLabel: note},
+		Cmd:    of.Command("127.0.0.1", port, false),
+	}
+	if of.Network != onHost {
+		request.ExposedPorts = []string{strconv.Itoa(of.Inside) + "/tcp"}
+		request.Cmd = of.Command("0.0.0.0", of.Inside, true)
+	}
+	request.HostConfigModifier = func(host *container.HostConfig) {
+		host.CpusetCpus = cpuList(of.CPUs)
+		// No ulimit is set: Redis raises its file limit to the engine's hard one by
+		// itself, and asking for more than that would fail.
+		if of.Network == onHost {
+			host.NetworkMode = "host"
+			return
+		}
+		// A port chosen here stays the same over a restart.
+		host.PortBindings = network.PortMap{network.MustParsePort(request.ExposedPorts[0]): {{
+			HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: strconv.Itoa(port),
+		}}}
+	}
+	return request, nil
+}
+
+// cpuList writes CPUs as Docker reads them: "0,2".
+func cpuList(cpus []int) string {
+	texts := make([]string, len(cpus))
+	for i, cpu := range cpus {
+		texts[i] = strconv.Itoa(cpu)
+	}
+	return strings.Join(texts, ",")
+}
+
+func (c *contained) start(ctx context.Context, port int) error {
+	c.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	c.started = time.Now()
+	if err := c.container.Start(ctx); err != nil {
+		return err
+	}
+	return c.of.Ready(ctx, c)
+}
+
+// Log is what the container has said.
+func (c *contained) Log(ctx context.Context) string {
+	reader, err := c.container.Logs(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	defer reader.Close()
+	log, err := io.ReadAll(reader)
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
+}
+
+// Ended says whether the container runs no more.
+func (c *contained) Ended(ctx context.Context) bool {
+	state, err := c.container.State(ctx)
+	return err == nil && !state.Running
+}
+
+// Addr is host:port.
+func (c *contained) Addr() string { return c.addr }
+
+// Network is host or published port.
+func (c *contained) Network() string { return c.of.Network }
+
+// Started is when it was started last.
+func (c *contained) Started() time.Time { return c.started }
+
+// PID is its first process's.
+func (c *contained) PID(ctx context.Context) int {
+	if about, err := c.container.Inspect(ctx); err == nil && about.State != nil {
+		return about.State.Pid
+	}
+	return 0
+}
+
+// Kill ends the server with SIGKILL. It is no error when it had ended already.
+func (c *contained) Kill(ctx context.Context) error {
+	return c.ask("kill", func(id string) error {
+		_, err := c.docker.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "SIGKILL"})
+		if err != nil && c.Ended(ctx) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Pause stops all processes of the container.
+func (c *contained) Pause(ctx context.Context) error {
+	return c.ask("pause", func(id string) error {
+		_, err := c.docker.client.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		return err
+	})
+}
+
+// Resume lets a paused container go on.
+func (c *contained) Resume(ctx context.Context) error {
+	return c.ask("resume", func(id string) error {
+		_, err := c.docker.client.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+		return err
+	})
+}
+
+// Put replaces a file in the working directory of the stopped container.
+func (c *contained) Put(ctx context.Context, name string, contents []byte) error {
+	return c.ask("write a file into", func(id string) error {
+		about, err := c.docker.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err != nil {
+			return fmt.Errorf("find its directory: %w", err)
+		}
+		var archive bytes.Buffer
+		w := tar.NewWriter(&archive)
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(contents))}); err != nil {
+			return err
+		}
+		if _, err := w.Write(contents); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+		_, err = c.docker.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{
+			DestinationPath: cmp.Or(about.Container.Config.WorkingDir, "/"), Content: &archive,
+		})
+		return err
+	})
+}
+
+// Again starts the container that has ended.
+func (c *contained) Again(ctx context.Context) error {
+	return c.ask("restart", func(id string) error {
+		c.started = time.Now()
+		if _, err := c.docker.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+			return err
+		}
+		return c.of.Ready(ctx, c)
+	})
+}
+
+// Close kills the server and removes the container and its volumes.
+func (c *contained) Close(ctx context.Context) error {
+	if c.container == nil {
+		return nil
+	}
+	// What was interrupted must still be cleaned up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	return c.ask("remove", func(id string) error {
+		_, err := c.docker.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		return err
+	})
+}
+
+func (c *contained) ask(what string, do func(id string) error) error {
+	defer c.docker.close()
+	if err := do(c.container.GetContainerID()); err != nil {
+		return fmt.Errorf("%s the container: %w", what, err)
+	}
+	return nil
+}

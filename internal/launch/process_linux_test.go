@@ -1,0 +1,278 @@
+package launch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// servesEnv makes the test binary play a server with a child; orphanEnv a lockbench that
+// has started one and is about to be killed.
+const (
+	servesEnv = "LOCKBENCH_TEST_SERVES"
+	orphanEnv = "LOCKBENCH_TEST_ORPHAN"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(servesEnv) {
+	case "parent":
+		serve()
+	case "child":
+		for { // uses processor time until it is killed
+			for range 1000000 {
+			}
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve listens on the port in the arguments, and tells every caller the pid of its child.
+func serve() {
+	listener, err := net.Listen("tcp", os.Args[1])
+	if err != nil {
+		fmt.Println("taken:", err)
+		os.Exit(1)
+	}
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), servesEnv+"=child")
+	if err := child.Start(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for {
+		conn, err := listener.Accept()
+		if err == nil {
+			fmt.Fprintln(conn, child.Process.Pid)
+			_ = conn.Close()
+		}
+	}
+}
+
+// program is the test binary as a server.
+func program(t *testing.T) Program {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Program{
+		Name: "tested", Path: self, Env: []string{servesEnv + "=parent"},
+		Args:  func(p *Process) []string { return []string{p.Addr()} },
+		Taken: func(err error) bool { return strings.Contains(err.Error(), "taken:") },
+		Ready: func(ctx context.Context, p *Process) error {
+			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+				if p.Ended(ctx) {
+					return errors.New(p.Log(ctx))
+				}
+				if _, err := childOf(p); err == nil {
+					return nil
+				}
+			}
+			return ctx.Err()
+		},
+	}
+}
+
+// childOf asks a server for its child's pid.
+func childOf(p *Process) (int, error) {
+	conn, err := net.DialTimeout("tcp", p.Addr(), 10*time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(line))
+}
+
+func start(t *testing.T, program Program, pick Picker) (*Process, int) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	p, err := Start(t.Context(), program, pick, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	child, err := childOf(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, child
+}
+
+// state is a process's as /proc has it; "" for one that has ended.
+func state(pid int) string {
+	if fields := stat(pid); fields != nil {
+		return fields[0]
+	}
+	return ""
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// What is done to a server is done to the children that it has.
+func TestTheWholeTree(t *testing.T) {
+	p, child := start(t, program(t), FreePort)
+	ctx := t.Context()
+	// A Ctrl-C in the terminal goes to the whole process group.
+	if group, err := syscall.Getpgid(p.PID()); err != nil || group == syscall.Getpgrp() {
+		t.Errorf("it is in our process group %d, %v", group, err)
+	}
+	before := *p.CPU()
+	eventually(t, "the child's processor time counts", func() bool { return *p.CPU() > before+0.05 })
+	if err := p.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both stand still", func() bool { return state(p.PID()) == "T" && state(child) == "T" })
+	if err := p.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both go on", func() bool { return state(p.PID()) != "T" && state(child) != "T" })
+	if err := p.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if state(child) != "" {
+		t.Errorf("the child lives on, in state %s", state(child))
+	}
+	if err := p.Kill(ctx); err != nil {
+		t.Errorf("killing it again: %v", err)
+	}
+	if !p.Ended(ctx) {
+		t.Error("it has not ended")
+	}
+	addr := p.Addr()
+	if err := p.Again(ctx); err != nil || p.Addr() != addr {
+		t.Errorf("again: %v, at %s instead of %s", err, p.Addr(), addr)
+	}
+}
+
+// A port that somebody takes between our choice and the server's use of it is given up
+// for another.
+func TestPortTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned := make(chan struct{})
+	go func() { // whoever calls is turned away
+		defer close(turned)
+		for {
+			conn, err := taken.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	defer func() {
+		_ = taken.Close()
+		<-turned
+	}()
+	picks := 0
+	start(t, program(t), func() (int, error) {
+		if picks++; picks == 1 {
+			return taken.Addr().(*net.TCPAddr).Port, nil
+		}
+		return FreePort()
+	})
+	if picks != 2 {
+		t.Errorf("%d ports were tried", picks)
+	}
+}
+
+// A start that fails carries the server's last words, and leaves nothing.
+func TestFailedStart(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	broken := program(t)
+	broken.Args = func(*Process) []string { return []string{"nowhere"} }
+	broken.Taken = nil
+	if _, err := Start(t.Context(), broken, FreePort, "test"); err == nil || !strings.Contains(err.Error(), "missing port") {
+		t.Errorf("%v: it does not carry the last words", err)
+	}
+	unprepared := program(t)
+	unprepared.Prepare = func(context.Context, *Process) error { return errors.New("no disk") }
+	if _, err := Start(t.Context(), unprepared, FreePort, "test"); err == nil || !strings.Contains(err.Error(), "prepare tested: no disk") {
+		t.Errorf("%v: it does not say what failed", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestHelperOrphan(t *testing.T) {
+	if os.Getenv(orphanEnv) == "" {
+		t.Skip("it only runs as another test's subprocess")
+	}
+	p, err := Start(t.Context(), program(t), FreePort, "victim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := childOf(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("started %d %d\n", p.PID(), child)
+	select {} // until it is killed
+}
+
+// The servers of a lockbench that was killed are ended with their children; those of one
+// that lives are not.
+func TestSweep(t *testing.T) {
+	mine, child := start(t, program(t), FreePort)
+	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperOrphan$")
+	lockbench.Env = append(os.Environ(), orphanEnv+"=1")
+	out, err := lockbench.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lockbench.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var orphans [2]int
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if n, _ := fmt.Sscanf(lines.Text(), "started %d %d", &orphans[0], &orphans[1]); n == 2 {
+			break
+		}
+	}
+	if swept := Sweep(t.Context()); len(swept.Processes) > 0 || state(orphans[0]) == "" {
+		t.Errorf("swept %+v of a lockbench that lives", swept)
+	}
+	_ = lockbench.Process.Kill()
+	_ = lockbench.Wait()
+	swept := Sweep(t.Context())
+	if len(swept.Processes) != 2 || len(swept.Directories) != 1 || len(swept.Skipped) > 0 {
+		t.Errorf("swept %+v, want %v", swept, orphans)
+	}
+	if state(orphans[0]) != "" || state(orphans[1]) != "" {
+		t.Error("what was swept runs on")
+	}
+	if state(mine.PID()) == "" || state(child) == "" {
+		t.Error("a server of this living process was swept with it")
+	}
+}

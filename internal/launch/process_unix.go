@@ -1,0 +1,64 @@
+//go:build unix
+
+package launch
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// detach puts the child into a process group of its own: a Ctrl-C in the
+// terminal must not end the server before lockbench has finished with it. Where we are
+// root it runs as that user, if one is named.
+func detach(cmd *exec.Cmd, as string) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	who, err := lookUp(as)
+	if err != nil || who == nil {
+		return err
+	}
+	cmd.SysProcAttr.Credential = who
+	return nil
+}
+
+// lookUp is that user; nil where we are not root, or nobody is named.
+func lookUp(name string) (*syscall.Credential, error) {
+	if name == "" || os.Getuid() != 0 {
+		return nil, nil //nolint:nilnil // nobody, and no fault
+	}
+	account, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: %w", name, err)
+	}
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: %w", name, err)
+	}
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as %s: %w", name, err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// handOver makes a directory and what is in it that user's.
+func handOver(dir, name string) error {
+	who, err := lookUp(name)
+	if err != nil || who == nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(file, int(who.Uid), int(who.Gid))
+	})
+}
+
+func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

@@ -1,0 +1,66 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Swept is what a sweep of this machine removed.
+type Swept struct {
+	Containers  []string // ids
+	Processes   []int    // pids of servers
+	Directories []string
+	Skipped     []string // what was not looked at, and why
+}
+
+// Add joins what two sweeps removed.
+func (s *Swept) Add(other Swept) {
+	s.Containers = append(s.Containers, other.Containers...)
+	s.Processes = append(s.Processes, other.Processes...)
+	s.Directories = append(s.Directories, other.Directories...)
+	s.Skipped = append(s.Skipped, other.Skipped...)
+}
+
+// Sweep removes the processes and directories of Processes whose lockbench was killed. It
+// leaves alone what belongs to one that still runs, or that cannot be told.
+func Sweep(ctx context.Context) Swept {
+	var swept Swept
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*")) // the pattern is well-formed
+	for _, dir := range dirs {
+		if ctx.Err() != nil {
+			break
+		}
+		who, abandoned := abandoned(dir)
+		if !abandoned {
+			continue
+		}
+		killed, err := killIn(dir, who.Programs)
+		swept.Processes = append(swept.Processes, killed...)
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
+			swept.Skipped = append(swept.Skipped, fmt.Sprintf("%s: %v", dir, err))
+			continue
+		}
+		swept.Directories = append(swept.Directories, dir)
+	}
+	return swept
+}
+
+// abandoned is who made a directory, and whether nobody who lives owns it.
+func abandoned(dir string) (owner, bool) {
+	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	var who owner
+	if err == nil && json.Unmarshal(text, &who) == nil {
+		return who, who.dead()
+	}
+	// Its maker died between two system calls, or is about to make the second.
+	const stale = time.Minute
+	stat, err := os.Stat(dir)
+	return owner{}, err == nil && time.Since(stat.ModTime()) > stale
+}

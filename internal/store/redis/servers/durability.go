@@ -1,0 +1,49 @@
+package servers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// settings are those of the servers of a topology, beside those of every server.
+func (o Options) settings(wanted Topology) []string {
+	return slices.Concat(wanted.row().settings, persistence(o.Durability))
+}
+
+// persistence makes what lockbench starts keep its writes in an append-only file, synced
+// once a second, as Redis does by default where it keeps one, or before each answer.
+func persistence(d store.Durability) []string {
+	switch d {
+	case store.Usual:
+		return []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+	case store.Synced:
+		return []string{"--appendonly", "yes", "--appendfsync", "always"}
+	default:
+		return nil
+	}
+}
+
+// durability is what a crash of the node may lose, as results.Redis has it. What snapshots
+// would keep is not counted: they are minutes old.
+func (n *node) durability(ctx context.Context) string {
+	fields, err := readInfo(ctx, n.observer, "persistence")
+	if err != nil || fields["aof_enabled"] == "" {
+		return ""
+	}
+	if fields["aof_enabled"] == "0" {
+		return string(store.InMemory)
+	}
+	config, err := n.observer.ConfigGet(ctx, "appendfsync").Result()
+	if err != nil {
+		return ""
+	}
+	switch config["appendfsync"] {
+	case "always":
+		return string(store.Synced)
+	case "everysec":
+		return "every second"
+	}
+	return "when the system likes"
+}

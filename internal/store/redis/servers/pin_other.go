@@ -1,9 +1,0 @@
-//go:build !linux
-
-package servers
-
-import "errors"
-
-func setAffinity(int, []int) error { return errors.ErrUnsupported }
-
-func isServer(int, string) bool { return false }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package servers
+
+func isServer(int, string) bool { return false }
