@@ -82,6 +82,33 @@ func (s *Server) because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
 }
 
+// knock looks whether anything listens at one of the addresses, and is whom it should be. A
+// client of etcd goes on trying, and does not tell why in vain.
+func (s *Server) knock(ctx context.Context) error {
+	var faults []error
+	for _, endpoint := range s.to.endpoints {
+		conn, err := plain.DialContext(ctx, "tcp", endpoint)
+		if err == nil && s.to.tls != nil {
+			err = s.greet(ctx, conn, endpoint)
+		}
+		if conn != nil {
+			_ = conn.Close()
+		}
+		if err == nil {
+			return nil
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// greet has a handshake.
+func (s *Server) greet(ctx context.Context, conn net.Conn, endpoint string) error {
+	config := s.to.tls.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(endpoint)
+	return tls.Client(conn, config).HandshakeContext(ctx)
+}
+
 // secondLook is what is at the first address; "" if that cannot be told.
 func (s *Server) secondLook(ctx context.Context) string {
 	endpoint := s.to.endpoints[0]

@@ -58,7 +58,7 @@ func (s *Server) reach(to address) {
 }
 
 // openTimeout bounds the first contact with a user's etcd.
-const openTimeout = 4 * time.Second
+const openTimeout = 3500 * time.Millisecond
 
 // connect opens the observing clients, and asks what is there.
 func (s *Server) connect(ctx context.Context) error {
@@ -68,7 +68,10 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 	first, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	var err error
+	err := s.knock(first)
+	if err != nil {
+		return s.because(ctx, err)
+	}
 	if s.client, err = s.observer(s.to); err != nil {
 		return s.because(ctx, err)
 	}

@@ -4,11 +4,13 @@ package etcdtest
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,7 @@ type Etcd struct {
 
 	t       testing.TB
 	members []*member
+	tls     *tls.Config
 }
 
 // member is one server of it.
@@ -34,7 +37,8 @@ type member struct {
 }
 
 // Start starts an etcd of so many members and stops it when the test ends. Where there is no
-// etcd the test fails. LOCKBENCH_ETCD_SERVER names another program than the one on PATH.
+// etcd the test fails. LOCKBENCH_ETCD_SERVER names another program than the one on PATH. With
+// a --cert-file its clients speak TLS.
 func Start(t testing.TB, members int, args ...string) *Etcd {
 	t.Helper()
 	path, err := exec.LookPath(cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd"))
@@ -42,6 +46,10 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 		t.Fatalf("this test needs an etcd (apt-get install etcd-server): %v", err)
 	}
 	s := &Etcd{t: t}
+	scheme := "http://"
+	if slices.Contains(args, "--cert-file") {
+		scheme, s.tls = "https://", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // of a test
+	}
 	var peers []string
 	for n := range members {
 		s.Endpoints = append(s.Endpoints, free(t))
@@ -51,7 +59,7 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 		_, peer, _ := strings.Cut(peers[n], "=")
 		m := &member{path: path, dir: t.TempDir(), args: append([]string{
 			"--name", fmt.Sprint("m", n), "--data-dir", "data", "--logger", "zap", "--log-level", "error",
-			"--listen-client-urls", "http://" + endpoint, "--advertise-client-urls", "http://" + endpoint,
+			"--listen-client-urls", scheme + endpoint, "--advertise-client-urls", scheme + endpoint,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", t.Name(),
 		}, args...)}
@@ -116,7 +124,7 @@ func (s *Etcd) Ready() {
 
 // Config is that of a client of all members.
 func (s *Etcd) Config() clientv3.Config {
-	return clientv3.Config{Endpoints: s.Endpoints, Logger: zap.NewNop(), MaxUnaryRetries: 1, DialTimeout: 5 * time.Second}
+	return clientv3.Config{Endpoints: s.Endpoints, TLS: s.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1, DialTimeout: 5 * time.Second}
 }
 
 // Client is a client of all members, closed when the test ends.
