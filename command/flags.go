@@ -42,7 +42,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add := func(v *value, name, short, help string) { set.VarP(v, name, short, help) }
 
 	add(listValue("list", &f.strategies), "strategy", "s", "strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
-		"all for every one; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
+		"all for every one in Redis; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
 	add(textValue("name", &f.file), "workload", "", "a preset ("+strings.Join(presets.Names(), ", ")+") or a YAML file with a line for each of the options that follow")
 	for _, field := range workloads.Fields() {
 		add(&value{
@@ -58,7 +58,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add(f.stores().addresses(), "redis", "u", addressHelp+"; repeatable for other stores: etcd://, postgres://, zk://")
 	add(textValue("file", &f.redis.CAFile), "ca-file", "", "PEM certificates to trust for encrypted addresses")
 	add(f.stores().topologies(), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses; of other stores with commas: nodes:5,etcd:3")
-	add(textValue("class", &f.redis.Durability), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
+	add(f.stores().durability(), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
 	add(textValue("image", &f.redis.Image), "image", "", "container image of Redis")
 	addSwitch(set, &f.redis.Pin, "pin", "", "put Redis and lockbench on different CPUs")
 	add(textValue("name", &f.session), "session", "", "measure together with other lockbenches that are given the same new name, the same plan and another --seed: they share locks; see merge")

@@ -35,6 +35,9 @@ func idleRedis(set *pflag.FlagSet, r lockbench.StoreOptions) []string {
 	if set.Changed("image") && (!started || r.Address == "process") {
 		lines = append(lines, "--image has no effect on a Redis that is no container of lockbench's (--redis)")
 	}
+	if set.Changed("durability") && !started {
+		lines = append(lines, "--durability has no effect on a Redis that lockbench did not start (--redis)")
+	}
 	if set.Changed("ca-file") && started {
 		lines = append(lines, "--ca-file has no effect on a Redis that lockbench starts itself (--redis)")
 	}

@@ -26,8 +26,8 @@ func TestSoak(t *testing.T) {
 	for _, s := range strategies.All() {
 		for _, clients := range []int{500, 10_000} {
 			t.Run(s.Info.Name+"/"+strconv.Itoa(clients), func(t *testing.T) {
-				if s.Info.Nodes > 1 {
-					t.Skip("it needs several nodes")
+				if s.Info.Nodes > 1 || s.Info.Store != "" {
+					t.Skip("it needs several nodes, or another store")
 				}
 				soak(t, s.Info.Name, clients, each)
 			})

@@ -98,6 +98,19 @@ func (s stores) topologies() *value {
 	return v
 }
 
+// durability is one of three.
+func (s stores) durability() *value {
+	v := textValue("class", &s.redis.Durability)
+	v.set = func(text string) error {
+		if _, err := store.ParseDurability(text); err != nil {
+			return err
+		}
+		s.redis.Durability = text
+		return nil
+	}
+	return v
+}
+
 // complete gives the other stores what is said of all.
 func (s stores) complete() map[string]lockbench.StoreOptions {
 	for _, name := range store.Names() {
@@ -105,8 +118,11 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 			continue
 		}
 		s.change(name, func(o *lockbench.StoreOptions) {
-			o.Durability, o.CAFile, o.AllowFaults = s.redis.Durability, s.redis.CAFile, s.redis.AllowFaults
-			if o.Address == "" && (s.redis.Address == "container" || s.redis.Address == "process") {
+			o.Durability, o.AllowFaults = s.redis.Durability, s.redis.AllowFaults
+			switch {
+			case o.Address != "":
+				o.CAFile = s.redis.CAFile
+			case s.redis.Address == "container", s.redis.Address == "process":
 				o.Address = s.redis.Address
 			}
 		})

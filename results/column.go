@@ -19,7 +19,7 @@ const (
 	WaitingGroup  Group = "WAITING time"
 	FairnessGroup Group = "FAIRNESS"
 	CostGroup     Group = "COST per acquisition"
-	LoadGroup     Group = "LOAD on Redis"
+	LoadGroup     Group = "LOAD on the servers"
 	SpreadGroup   Group = "SPREAD min–max" // between what the rounds lie
 	SafetyGroup   Group = "SAFETY"
 	PageGroup     Group = "PAGE" // the first table of the page for a browser

@@ -18,7 +18,7 @@ func (r *Report) Conditions() [][2]string {
 		lines = append(lines, [2]string{"redis", r.Redis.Describe()})
 	}
 	for _, s := range r.Stores {
-		lines = append(lines, [2]string{s.Store, s.describe()})
+		lines = append(lines, [2]string{s.Name, s.describe()})
 	}
 	if len(r.Parts) == 0 {
 		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
@@ -129,7 +129,7 @@ func (s Store) describe() string {
 	if s.IdleCPU != nil {
 		idle = "idle " + Percent.Format(*s.IdleCPU) + " of a core"
 	}
-	return words.Dotted(s.Describe(), request, idle)
+	return words.Dotted(s.Server.Describe(), request, idle)
 }
 
 func (f *Floors) describe() string {

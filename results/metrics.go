@@ -161,31 +161,31 @@ func costMetrics() []Metric {
 	threaded := anyRun(func(r Run) bool { return r.Server.Window.threaded() })
 	return []Metric{
 		{
-			Name: "commands_per_acq", Better: Lower, Help: "commands that Redis executed, those inside scripts included",
+			Name: "commands_per_acq", Better: Lower, Help: "commands that the servers executed, those inside scripts included",
 			Columns:  []Column{{Group: CostGroup, Heading: "commands"}, {Group: RatioGroup, Heading: "commands\nper acq"}, {Group: PageGroup, Place: 3, Heading: "commands"}},
 			Compared: &Compared{Place: 11, Label: "commands per acq", Resolution: counting, Count: true}, Tracked: 10, Bench: &Bench{Place: 6, Unit: "commands/op"},
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.Calls }),
 		},
 		{
-			Name: "round_trips_per_acq", Better: Lower, Help: "requests written to Redis", Columns: in(CostGroup, 0, "round\ntrips"),
+			Name: "round_trips_per_acq", Better: Lower, Help: "requests written to the servers", Columns: in(CostGroup, 0, "round\ntrips"),
 			Compared: &Compared{Place: 12, Label: "round trips per acq", Resolution: counting, Count: true}, Tracked: 11, Bench: &Bench{Place: 7, Unit: "round-trips/op"},
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.RoundTrips }),
 		},
 		{
-			Name: "bytes_in_per_acq", Unit: Bytes, Better: Lower, Help: "received by Redis", Columns: in(CostGroup, 0, "bytes\nin"),
+			Name: "bytes_in_per_acq", Unit: Bytes, Better: Lower, Help: "received by the servers", Columns: in(CostGroup, 0, "bytes\nin"),
 			Compared: &Compared{Place: 13, Label: "bytes in per acq", Resolution: counting, Count: true},
 			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesIn }),
 		},
 		{
-			Name: "bytes_out_per_acq", Unit: Bytes, Better: Lower, Help: "sent by Redis", Columns: in(CostGroup, 0, "bytes\nout"),
+			Name: "bytes_out_per_acq", Unit: Bytes, Better: Lower, Help: "sent by the servers", Columns: in(CostGroup, 0, "bytes\nout"),
 			Compared: &Compared{Place: 14, Label: "bytes out per acq", Resolution: counting, Count: true},
 			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesOut }),
 		},
 		{
-			Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of Redis, less what idle connections cost; with I/O threads see the next two",
-			Columns: append(when(not(threaded), Column{Group: CostGroup, Heading: "Redis\nCPU"}),
-				Column{Group: RatioGroup, Heading: "Redis CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "Redis CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "Redis CPU"}),
-			Compared: &Compared{Place: 8, Label: "Redis CPU per acq", Resolution: nanosecond}, Tracked: 12, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
+			Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of the servers, less what idle connections cost; with I/O threads see the next two",
+			Columns: append(when(not(threaded), Column{Group: CostGroup, Heading: "server\nCPU"}),
+				Column{Group: RatioGroup, Heading: "server CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "server CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "server CPU"}),
+			Compared: &Compared{Place: 8, Label: "server CPU per acq", Resolution: nanosecond}, Tracked: 12, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
 			value: redisCPU,
 		},
 		{
@@ -217,12 +217,12 @@ func costMetrics() []Metric {
 func loadMetrics() []Metric {
 	return []Metric{
 		{
-			Name: "redis_cpu", Unit: Percent, Better: Lower, Help: "CPU of Redis, of one core",
-			Columns: []Column{{Group: LoadGroup, Heading: "CPU of\none core"}, {Group: SpreadGroup, Heading: "Redis CPU\nof one core"}},
+			Name: "redis_cpu", Unit: Percent, Better: Lower, Help: "CPU of the servers, of one core",
+			Columns: []Column{{Group: LoadGroup, Heading: "CPU of\none core"}, {Group: SpreadGroup, Heading: "server CPU\nof one core"}},
 			value:   maybe(func(r Run) *float64 { return r.Server.Window.CPUPercent() }),
 		},
 		{
-			Name: "connections", Better: Lower, Whole: true, Help: "most connections to Redis", Columns: in(LoadGroup, 0, "connections\npeak"),
+			Name: "connections", Better: Lower, Whole: true, Help: "most connections to the servers", Columns: in(LoadGroup, 0, "connections\npeak"),
 			value: peak(func(p *ServerPeak) *int64 { return p.Clients }),
 		},
 		{
@@ -230,7 +230,7 @@ func loadMetrics() []Metric {
 			value: peak(func(p *ServerPeak) *int64 { return p.Subscriptions }),
 		},
 		{
-			Name: "redis_memory", Unit: Bytes, Better: Lower, Help: "most memory of Redis", Columns: in(LoadGroup, 0, "memory\npeak"),
+			Name: "redis_memory", Unit: Bytes, Better: Lower, Help: "most memory of the servers", Columns: in(LoadGroup, 0, "memory\npeak"),
 			value: peak(func(p *ServerPeak) *int64 { return p.MemoryBytes }),
 		},
 	}
@@ -298,7 +298,7 @@ func laterMetrics() []Metric {
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.BusReceived }),
 		},
 		{
-			Name: "foreign_traffic", Unit: Percent, Help: "bytes that Redis received from others than lockbench", Columns: in(LoadGroup, 0, "foreign\ntraffic"),
+			Name: "foreign_traffic", Unit: Percent, Help: "bytes that the servers received from others than lockbench", Columns: in(LoadGroup, 0, "foreign\ntraffic"),
 			value: maybe(func(r Run) *float64 {
 				if r.Server.Whole == nil {
 					return nil
@@ -307,7 +307,7 @@ func laterMetrics() []Metric {
 			}),
 		},
 		{
-			Name: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor Redis used", Columns: in(SpreadGroup, 1, "foreign CPU\nof all"),
+			Name: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor the servers used", Columns: in(SpreadGroup, 1, "foreign CPU\nof all"),
 			value: maybe(func(r Run) *float64 { return r.Generator.Foreign }),
 		},
 	}

@@ -113,10 +113,10 @@ type Redis struct {
 	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
 }
 
-// Store is one beside Redis, of the same description.
+// Store is one beside Redis.
 type Store struct {
-	Store string `json:"store"` // by the name that strategies give: etcd
-	Redis
+	Name   string `json:"name"` // as strategies have it: etcd
+	Server Redis  `json:"server"`
 	// RequestP50 and RequestP99 are of its least request, one after the other on one
 	// connection, as Floors has them of Redis.
 	RequestP50 *int64 `json:"request_p50_ns"`

@@ -124,7 +124,7 @@ func (d *ServerDelta) RestPerAcquisition() *float64 {
 	return new(max(0, *d.CPU-*d.MainCPU) / float64(d.Acquisitions))
 }
 
-// CPUPerAcquisition is Redis CPU per acquisition in seconds, less what the same
+// CPUPerAcquisition is the servers' CPU per acquisition in seconds, less what the same
 // connections cost idle; nil with I/O threads, see IOThreads.
 func (d *ServerDelta) CPUPerAcquisition() *float64 {
 	if d == nil || d.CPU == nil || d.Acquisitions == 0 || d.threaded() {
@@ -141,7 +141,7 @@ func (d *ServerDelta) CPUPerAcquisition() *float64 {
 	return &per
 }
 
-// CPUPercent is Redis CPU in percent of one core; nil where unknown.
+// CPUPercent is the servers' CPU in percent of one core; nil where unknown.
 func (d *ServerDelta) CPUPercent() *float64 {
 	if d == nil || d.CPU == nil || d.Seconds <= 0 {
 		return nil

@@ -51,6 +51,9 @@ type Info struct {
 	Library string
 }
 
+// OnRedis says whether it locks in Redis: neither in another store nor in the process.
+func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
+
 // Limit is a check of the conformance suite, locktest, that a strategy does not pass.
 type Limit struct {
 	Check   string // its name

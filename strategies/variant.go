@@ -19,7 +19,7 @@ type Variant struct {
 
 // ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a
 // part without "=" starts a new strategy. It reports every fault at once.
-// "all" stands for every registered strategy.
+// "all" stands for every registered strategy that needs no other store than Redis.
 func ParseVariants(list string) ([]Variant, error) {
 	var variants []Variant
 	var faults []error
@@ -38,7 +38,9 @@ func ParseVariants(list string) ([]Variant, error) {
 		switch {
 		case name == "all" && len(settings) == 0:
 			for _, s := range All() {
-				add(s.Info.Name, nil)
+				if s.Info.Store == "" {
+					add(s.Info.Name, nil)
+				}
 			}
 		case name != "":
 			add(name, settings)

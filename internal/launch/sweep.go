@@ -3,7 +3,9 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,6 +44,9 @@ func Sweep(ctx context.Context) Swept {
 		swept.Processes = append(swept.Processes, killed...)
 		if err == nil {
 			err = os.RemoveAll(dir)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // somebody else sweeps too
 		}
 		if err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("%s: %v", dir, err))

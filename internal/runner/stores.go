@@ -101,7 +101,7 @@ func (s *session) openStores(ctx context.Context) error {
 			s.report.Redis = server.Describe()
 			continue
 		}
-		s.report.Stores = append(s.report.Stores, results.Store{Store: name, Redis: server.Describe()})
+		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})
 	}
 	if unlike := durabilities(s.report); unlike != "" {
 		s.report.Warnings = append(s.report.Warnings, unlike)
@@ -126,7 +126,7 @@ func durabilities(r *results.Report) string {
 		kept[store.Redis] = r.Redis.Durability
 	}
 	for _, s := range r.Stores {
-		kept[s.Store] = s.Durability
+		kept[s.Name] = s.Server.Durability
 	}
 	classes := slices.Collect(maps.Values(kept))
 	slices.Sort(classes)
@@ -177,5 +177,5 @@ func (s *session) closeStores(ctx context.Context) []error {
 
 // other is what the report says of a store beside Redis.
 func (s *session) other(name string) *results.Store {
-	return &s.report.Stores[slices.IndexFunc(s.report.Stores, func(o results.Store) bool { return o.Store == name })]
+	return &s.report.Stores[slices.IndexFunc(s.report.Stores, func(o results.Store) bool { return o.Name == name })]
 }

@@ -170,7 +170,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(kind.opened) != 1 || !kind.opened[0].closed || len(report.Stores) != 1 || report.Stores[0].Source != "shelf" || report.Redis.Source != "none" {
+	if len(kind.opened) != 1 || !kind.opened[0].closed || len(report.Stores) != 1 || report.Stores[0].Server.Source != "shelf" || report.Redis.Source != "none" {
 		t.Errorf("%d were started, of %+v", len(kind.opened), report.Stores)
 	}
 	if len(report.LeftOut) != 1 || report.LeftOut[0].Why != "there is one shelf" {

@@ -37,7 +37,7 @@ func (f family) overview() ([]figure, error) {
 			"utilisation", "share of the time that the lock was held", false, 100},
 		{figure{name: "wait-p99", title: "Slowest waits", note: "Every client counts alike."}, "wait_per_client_p99", "99th percentile of the waits", true, 0},
 		{figure{name: "commands", title: "Commands", note: "Counted by Redis, those inside scripts too."}, "commands_per_acq", "commands per acquisition", true, 0},
-		{figure{name: "redis-cpu", title: "Redis CPU", note: "Less what the same connections cost idle."}, "redis_cpu_per_acq", "CPU time per acquisition", true, 0},
+		{figure{name: "redis-cpu", title: "server CPU", note: "Less what the same connections cost idle."}, "redis_cpu_per_acq", "CPU time per acquisition", true, 0},
 		{figure{name: "handoff-p99", title: "Slowest handoffs", note: "From the start of a release to the next lease, where somebody waited."}, "handoff_p99", "99th percentile of the handoffs", true, 0},
 	} {
 		fig := o.figure

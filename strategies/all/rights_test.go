@@ -101,6 +101,9 @@ func exercised(t *testing.T) []strategies.Variant {
 		all = append(all, variants...)
 	}
 	for _, s := range strategies.All() {
+		if s.Info.Store != "" {
+			continue
+		}
 		name := s.Info.Name
 		for _, o := range s.Options() {
 			switch o.Name {

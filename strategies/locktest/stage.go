@@ -67,7 +67,7 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 // goroutine that calls it.
 func (s *stage) play() {
 	s.alive()
-	if s.info.Nodes > 0 {
+	if s.info.OnRedis() {
 		if s.fixture.Nodes == nil {
 			s.notTried("the fixture has no servers")
 		}
@@ -90,7 +90,7 @@ func (s *stage) play() {
 func (s *stage) open(ttl time.Duration) *instance {
 	i := &instance{probe: &strategies.Probe{}, wire: &wire{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
-	if s.info.Nodes > 0 {
+	if s.info.OnRedis() {
 		for _, node := range s.nodes {
 			options := i.wire.options(*node.Options)
 			client := redis.NewUniversalClient(options)
@@ -225,7 +225,7 @@ func (s *stage) eventually(done func() bool) bool {
 // ownConnections says whether the instance talks to its servers on connections that are
 // not made from the Options in its Config.
 func (s *stage) ownConnections(i *instance) bool {
-	return s.info.Nodes > 0 && i.wire.lastWrite().IsZero()
+	return s.info.OnRedis() && i.wire.lastWrite().IsZero()
 }
 
 // forget has the servers forget the lock on key, with whatever belongs to it.

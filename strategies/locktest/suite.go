@@ -74,10 +74,12 @@ var (
 	}
 	shares   = excludes.and(unless(func(i strategies.Info) bool { return i.Capacity > 1 }, "it has one permit"))
 	recovers = excludes.and(claimed("recovery", func(c strategies.Claims) bool { return c.Recovery }))
-	onRedis  = excludes.and(unless(func(i strategies.Info) bool { return i.Nodes > 0 }, "it lives in the process, on no server"))
-	onNodes  = excludes.and(unless(func(i strategies.Info) bool { return i.Nodes > 1 }, "it is no quorum of several nodes"))
-	queues   = excludes.and(claimed("FIFO", func(c strategies.Claims) bool { return c.FIFO }))
-	bounds   = excludes.and(
+	onRedis  = excludes.and(
+		unless(func(i strategies.Info) bool { return i.Nodes > 0 }, "it lives in the process, on no server"),
+		unless(strategies.Info.OnRedis, "it locks in another store than Redis"))
+	onNodes = excludes.and(unless(func(i strategies.Info) bool { return i.Nodes > 1 }, "it is no quorum of several nodes"))
+	queues  = excludes.and(claimed("FIFO", func(c strategies.Claims) bool { return c.FIFO }))
+	bounds  = excludes.and(
 		claimed("bounded overtaking", func(c strategies.Claims) bool { return c.Bounded || c.FIFO }),
 		unless(func(i strategies.Info) bool { return i.Capacity == 1 }, "it has several permits"))
 	fences   = excludes.and(claimed("fencing", func(c strategies.Claims) bool { return c.Fencing }))

@@ -173,9 +173,9 @@ func (s *stage) heard() {
 func (w *waiter) seen() bool {
 	attempted := w.on.probe.Counts().Attempts > w.attempts
 	if w.s.info.BlackBox {
-		attempted = w.s.info.Nodes > 0
+		attempted = w.s.info.OnRedis()
 	}
-	return attempted && (w.s.info.Nodes == 0 || w.on.wire.lastWrite().After(w.began))
+	return attempted && (!w.s.info.OnRedis() || w.on.wire.lastWrite().After(w.began))
 }
 
 // tries waits for the waiter's instance to have made n attempts, where it says so, and

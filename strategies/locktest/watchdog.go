@@ -91,7 +91,7 @@ func (s *stage) lasts(ttl time.Duration, w *standstill, look func() string) (fau
 // succeeded has the instance lose a lock without being told, and another acquire it and
 // die.
 func (s *stage) succeeded(i *instance, key string, ttl time.Duration) {
-	if s.info.Nodes == 0 { // nobody but its process could forget it
+	if !s.info.OnRedis() { // nobody else could be made to forget it
 		return
 	}
 	s.fill(i, key)

@@ -40,7 +40,7 @@ func (q Question) criteria() []criterion {
 	return []criterion{
 		{"served_per_s", "clients served a second", false, q.Rounds},
 		waits,
-		{"redis_cpu_per_acq", "Redis CPU per acquisition", true, q.Rounds},
+		{"redis_cpu_per_acq", "server CPU per acquisition", true, q.Rounds},
 	}
 }
 

@@ -97,6 +97,9 @@ func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 			continue
 		}
 		why := q.unsafe(s.Info)
+		if s.Info.Store != "" {
+			why = "it locks in " + s.Info.Store + ", and the question is of Redis"
+		}
 		if why == "" {
 			why = covered(s.Info, chosen)
 		}

@@ -19,7 +19,7 @@ func (e examination) rights(ctx context.Context) Symptom {
 	tried := 0
 	for _, strategy := range strategies.All() {
 		info := strategy.Info
-		if info.Nodes == 0 || e.server.Unfit(info) != "" {
+		if !info.OnRedis() || e.server.Unfit(info) != "" {
 			continue
 		}
 		v, err := strategies.NewVariant(info.Name, nil)

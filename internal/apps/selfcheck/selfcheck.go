@@ -190,7 +190,7 @@ func contender() (strategies.Variant, error) {
 func anyOf(all []strategies.Strategy) []strategies.Variant {
 	var found []strategies.Variant
 	for _, s := range all {
-		if s.Info.Nodes == 1 && s.Info.Claims.Exclusion && s.Info.Capacity == 1 && s.Info.Caveat == "" {
+		if s.Info.OnRedis() && s.Info.Nodes == 1 && s.Info.Claims.Exclusion && s.Info.Capacity == 1 && s.Info.Caveat == "" {
 			found = append(found, registered(s.Info.Name)...)
 		}
 	}

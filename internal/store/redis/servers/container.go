@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 // concurrent use.
 type Container struct {
 	launch.Contained
-	saved atomic.Bool
+	saved   atomic.Bool
+	appends bool // to a file
 }
 
 // image is what containers of Redis are made of: redis:8, or of the machine's own
@@ -49,7 +51,7 @@ func startContainer(ctx context.Context, engine launch.Engine, options Options, 
 	if err != nil {
 		return nil, err
 	}
-	return &Container{Contained: c}, nil
+	return &Container{Contained: c, appends: slices.Contains(args, appendSync)}, nil
 }
 
 // Save writes a snapshot into the container, which survives a restart of it.
@@ -62,15 +64,31 @@ func (c *Container) Save(ctx context.Context) error {
 // version, the end mark, and a checksum of zeros, which stands for none.
 const emptySnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// Restart kills Redis and starts it again, empty and on the same port. An
-// append-only file, which lockbench never asks for, would bring its data back.
+// emptyAppends are the files, below the working directory, of an append-only file with
+// nothing in it, as Redis has them from version 7 on.
+func emptyAppends() map[string]string {
+	return map[string]string{
+		"appendonlydir/appendonly.aof.1.base.rdb": emptySnapshot,
+		"appendonlydir/appendonly.aof.1.incr.aof": "",
+		"appendonlydir/appendonly.aof.manifest":   "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n",
+	}
+}
+
+// Restart kills Redis and starts it again, empty and on the same port.
 func (c *Container) Restart(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err
 	}
+	// Nothing can be deleted there: the image may hold no program but Redis.
+	empty := map[string]string{}
+	if c.appends {
+		empty = emptyAppends()
+	}
 	if c.saved.Swap(false) {
-		// Nothing can be deleted there: the image may hold no program but Redis.
-		if err := c.Put(ctx, snapshot, []byte(emptySnapshot)); err != nil {
+		empty[snapshot] = emptySnapshot
+	}
+	for name, contents := range empty {
+		if err := c.Put(ctx, name, []byte(contents)); err != nil {
 			return err
 		}
 	}

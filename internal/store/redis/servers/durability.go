@@ -12,14 +12,17 @@ func (o Options) settings(wanted Topology) []string {
 	return slices.Concat(wanted.row().settings, persistence(o.Durability))
 }
 
+// appendSync is the setting that lockbench makes together with an append-only file.
+const appendSync = "--appendfsync"
+
 // persistence makes what lockbench starts keep its writes in an append-only file, synced
 // once a second, as Redis does by default where it keeps one, or before each answer.
 func persistence(d store.Durability) []string {
 	switch d {
 	case store.Usual:
-		return []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+		return []string{"--appendonly", "yes", appendSync, "everysec"}
 	case store.Synced:
-		return []string{"--appendonly", "yes", "--appendfsync", "always"}
+		return []string{"--appendonly", "yes", appendSync, "always"}
 	default:
 		return nil
 	}

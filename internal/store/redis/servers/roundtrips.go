@@ -25,7 +25,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	defer func() { _ = instance(nodes).Close() }()
 	client := nodes[0].Client
-	if times.PingP50, times.PingP99, err = roundTrip(ctx, func() error { return client.Ping(ctx).Err() }); err != nil {
+	if times.PingP50, times.PingP99, err = roundTrip(func() error { return client.Ping(ctx).Err() }); err != nil {
 		return times, err
 	}
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
@@ -36,7 +36,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 		return times, fmt.Errorf("load the floor's script: %w", err)
 	}
 	key := name + ":{floor}"
-	times.ScriptP50, times.ScriptP99, err = roundTrip(ctx, func() error {
+	times.ScriptP50, times.ScriptP99, err = roundTrip(func() error {
 		if err := script.EvalSha(ctx, client, []string{key}).Err(); !errors.Is(err, redis.Nil) {
 			return err
 		}
@@ -46,7 +46,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 }
 
 // roundTrip times what is done; nil where the server refuses it.
-func roundTrip(ctx context.Context, do func() error) (p50, p99 *int64, err error) {
+func roundTrip(do func() error) (p50, p99 *int64, err error) {
 	times := make([]int64, 0, roundTrips)
 	for range roundTrips {
 		start := time.Now()

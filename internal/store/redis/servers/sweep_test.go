@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -130,7 +132,7 @@ func TestSweepAfterKill(t *testing.T) {
 			if source == "process" && !v.up(t) {
 				t.Fatal("Redis died with its lockbench: there is nothing to sweep")
 			}
-			swept, err := Sweep(t.Context(), Options{})
+			swept, err := sweepTwice(t.Context())
 			if source == "process" { // where there may be no Docker
 				swept.Skipped = slices.DeleteFunc(swept.Skipped, func(why string) bool { return strings.HasPrefix(why, "containers: ") })
 			}
@@ -147,6 +149,19 @@ func TestSweepAfterKill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sweepTwice is two sweeps at the same time, which meet the same servers.
+func sweepTwice(ctx context.Context) (Swept, error) {
+	var both [2]Swept
+	var faults [2]error
+	var all sync.WaitGroup
+	for i := range both {
+		all.Go(func() { both[i], faults[i] = Sweep(ctx, Options{}) })
+	}
+	all.Wait()
+	both[0].add(both[1])
+	return both[0], errors.Join(faults[:]...)
 }
 
 func TestSweepKeys(t *testing.T) {
