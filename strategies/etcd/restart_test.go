@@ -53,7 +53,7 @@ func TestTokensGrowOverARestart(t *testing.T) {
 			lease := grow.insist(locker)
 			next := waits(t, t.Context(), other, client, "key")
 			server.Kill(0)
-			server.Again(t, 0)
+			server.Again(0)
 			if _, err := locker.TryAcquire(t.Context(), "key"); err == nil {
 				t.Error("a lock that is held was granted after a restart")
 			}
@@ -90,7 +90,7 @@ func TestTokensGrowOverChangesOfTheLeader(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			second := grow.insist(other) // by two members
-			server.Again(t, leader)
+			server.Again(leader)
 			for second.Release(t.Context()) != nil {
 				time.Sleep(10 * time.Millisecond)
 			}

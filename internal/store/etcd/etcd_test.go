@@ -45,8 +45,21 @@ func opened(t *testing.T, o store.Options) *Server {
 	return server.(*Server)
 }
 
-// run drives the lock through a second of contention.
+// run drives the lock through a second of contention, once more where the machine was too busy
+// to look at it.
 func run(t *testing.T, server *Server, options map[string]string, change func(*workloads.Spec)) *results.Run {
+	t.Helper()
+	for range 3 {
+		got := once(t, server, options, change)
+		if !strings.Contains(fmt.Sprint(got.Invalid), "too busy") {
+			return got
+		}
+	}
+	t.Fatal("the machine is too busy for any run")
+	return nil
+}
+
+func once(t *testing.T, server *Server, options map[string]string, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	v, err := strategies.NewVariant("etcd", options)
 	if err != nil {
@@ -205,6 +218,20 @@ func TestLeftoversAreFoundAndRemoved(t *testing.T) {
 	}
 	if left, err := server.Leftovers(t.Context(), "{mine:1:", ""); err != nil || len(left.Keys) > 0 {
 		t.Errorf("left are %+v (%v)", left, err)
+	}
+}
+
+// What a reading takes is part of what a run costs.
+func BenchmarkRead(b *testing.B) {
+	server, err := Store{}.Open(b.Context(), "bench", store.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close(context.Background())
+	for b.Loop() {
+		if _, err := server.Read(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -110,9 +112,7 @@ func (s *Server) metrics(ctx context.Context, m *member) (counted, error) {
 	if err != nil {
 		return counted{}, err
 	}
-	transport := &http.Transport{TLSClientConfig: s.to.tls.Clone(), DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(request)
+	answer, err := s.http.Do(request)
 	if err != nil {
 		return counted{}, fmt.Errorf("%w: read the counters of %s: %w", store.ErrUnreachable, m.endpoint, err)
 	}
@@ -122,11 +122,26 @@ func (s *Server) metrics(ctx context.Context, m *member) (counted, error) {
 		return counted{}, fmt.Errorf("read the counters of %s: %s", m.endpoint, answer.Status)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	families, err := parser.TextToMetricFamilies(needed(answer.Body))
 	if err != nil {
 		return counted{}, fmt.Errorf("read the counters of %s: %w", m.endpoint, err)
 	}
 	return reckon(families), nil
+}
+
+// needed are the lines that are read of a member's thousands.
+func needed(body io.Reader) io.Reader {
+	var kept bytes.Buffer
+	for lines := bufio.NewScanner(body); lines.Scan(); {
+		line := lines.Bytes()
+		for _, begins := range []string{"process_", "grpc_server_handled_total", "grpc_server_msg_received_total"} {
+			if bytes.HasPrefix(bytes.TrimPrefix(line, []byte("# TYPE ")), []byte(begins)) {
+				kept.Write(line)
+				kept.WriteByte('\n')
+			}
+		}
+	}
+	return &kept
 }
 
 // reckon picks the counters: of calls that are answered once how many were, of streams how

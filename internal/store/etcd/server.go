@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type Server struct {
 	client   *clientv3.Client // of all members, to look on
 	observed observed
 	present  *presence // nil where lockbench started etcd
+	http     *http.Client
 
 	mu      sync.Mutex
 	traffic []*intercept.Traffic // one an instance, of closed ones too
@@ -66,6 +68,7 @@ func (s *Server) connect(ctx context.Context) error {
 	for _, m := range s.members {
 		s.to.endpoints = append(s.to.endpoints, m.endpoint)
 	}
+	s.http = &http.Client{Transport: &http.Transport{TLSClientConfig: s.to.tls.Clone()}}
 	first, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	err := s.knock(first)
@@ -207,6 +210,9 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	if s.client != nil {
 		faults = append(faults, closed(s.client))
+	}
+	if s.http != nil {
+		s.http.CloseIdleConnections()
 	}
 	stopped := make([]error, len(s.members))
 	var all sync.WaitGroup

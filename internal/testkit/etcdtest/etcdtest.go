@@ -9,15 +9,15 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // Etcd is a running etcd that belongs to one test.
@@ -25,15 +25,8 @@ type Etcd struct {
 	Endpoints []string // host:port of each member
 
 	t       testing.TB
-	members []*member
+	members []*launch.Process
 	tls     *tls.Config
-}
-
-// member is one server of it.
-type member struct {
-	path, dir string
-	args      []string
-	command   *exec.Cmd
 }
 
 // Start starts an etcd of so many members and stops it when the test ends. Where there is no
@@ -57,18 +50,33 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 	}
 	for n, endpoint := range s.Endpoints {
 		_, peer, _ := strings.Cut(peers[n], "=")
-		m := &member{path: path, dir: t.TempDir(), args: append([]string{
-			"--name", fmt.Sprint("m", n), "--data-dir", "data", "--logger", "zap", "--log-level", "error",
-			"--listen-client-urls", scheme + endpoint, "--advertise-client-urls", scheme + endpoint,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", t.Name(),
-		}, args...)}
+		m, err := launch.Start(t.Context(), launch.Program{
+			Name: "etcd", Path: path, Args: func(*launch.Process) []string {
+				return append([]string{
+					"--name", fmt.Sprint("m", n), "--data-dir", "data", "--logger", "zap", "--log-level", "error",
+					"--listen-client-urls", scheme + endpoint, "--advertise-client-urls", scheme + endpoint,
+					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+					"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", t.Name(),
+				}, args...)
+			},
+			Ready: func(context.Context, *launch.Process) error { return nil }, // see Ready
+		}, launch.FreePort, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.members = append(s.members, m)
-		m.start(t)
-		t.Cleanup(m.kill)
+		t.Cleanup(func() { s.done(m.Close(context.Background())) })
 	}
 	s.Ready()
 	return s
+}
+
+// done tells a fault.
+func (s *Etcd) done(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Error(err)
+	}
 }
 
 // free is an address that nobody listens on.
@@ -82,26 +90,6 @@ func free(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-func (m *member) start(t testing.TB) {
-	t.Helper()
-	log, err := os.Create(filepath.Join(m.dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	m.command = exec.Command(m.path, m.args...)
-	m.command.Dir, m.command.Stdout, m.command.Stderr = m.dir, log, log
-	m.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := m.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (m *member) kill() {
-	_ = m.command.Process.Kill()
-	_ = m.command.Wait()
-}
-
 // Ready waits until all members answer.
 func (s *Etcd) Ready() {
 	s.t.Helper()
@@ -112,8 +100,7 @@ func (s *Etcd) Ready() {
 			if _, err := client.Get(ctx, "ready"); err == nil {
 				break
 			} else if ctx.Err() != nil {
-				log, _ := os.ReadFile(filepath.Join(s.members[n].dir, "log"))
-				s.t.Fatalf("etcd does not answer: %v\n%s", err, log)
+				s.t.Fatalf("etcd does not answer: %v\n%s", err, s.members[n].Log(ctx))
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -168,20 +155,26 @@ func (s *Etcd) Leader() int {
 }
 
 // Kill ends a member as a crash would.
-func (s *Etcd) Kill(member int) { s.members[member].kill() }
+func (s *Etcd) Kill(member int) {
+	s.t.Helper()
+	s.done(s.members[member].Kill(context.Background()))
+}
 
 // Again starts a member that was killed, with its data, and waits until it answers.
-func (s *Etcd) Again(t testing.TB, member int) { t.Helper(); s.members[member].start(t); s.Ready() }
+func (s *Etcd) Again(member int) {
+	s.t.Helper()
+	s.done(s.members[member].Again(context.Background()))
+	s.Ready()
+}
 
 // Pause stops a member with its connections open; Resume lets it go on.
-func (s *Etcd) Pause(member int) { s.signal(member, syscall.SIGSTOP) }
+func (s *Etcd) Pause(member int) {
+	s.t.Helper()
+	s.done(s.members[member].Pause(context.Background()))
+}
 
 // Resume lets a paused member go on.
-func (s *Etcd) Resume(member int) { s.signal(member, syscall.SIGCONT) }
-
-func (s *Etcd) signal(member int, signal syscall.Signal) {
+func (s *Etcd) Resume(member int) {
 	s.t.Helper()
-	if err := s.members[member].command.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
+	s.done(s.members[member].Resume(context.Background()))
 }
