@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/strategies"
@@ -179,13 +180,42 @@ func TestNamesWithSlashes(t *testing.T) {
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, _ := open(t, server, options, ttl)
-		for _, name := range []string{"a", "a/b", "a/", "a%2Fb", "a/b/c"} {
+		for _, name := range []string{"a/b/c", "a/b", "a%2Fb", "a/", "a"} {
 			lease, err := locker.TryAcquire(t.Context(), name)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer func() { release(t, lease) }()
 		}
+	})
+}
+
+// A release just before a waiter's watch begins reaches it.
+func TestAReleaseBeforeTheWatch(t *testing.T) {
+	server := etcdtest.Start(t, 1)
+	each(t, func(t *testing.T, options etcd.Options) {
+		holder, _ := open(t, server, options, ttl)
+		lease := acquire(t, holder, "key")
+		var once sync.Once
+		config := server.Config()
+		config.DialOptions = []grpc.DialOption{grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, begin grpc.Streamer, more ...grpc.CallOption) (grpc.ClientStream, error) {
+			if strings.HasSuffix(method, "/Watch") {
+				once.Do(func() { release(t, lease) })
+			}
+			return begin(ctx, d, conn, method, more...)
+		})}
+		client, err := clientv3.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		waiter, err := etcd.Open(goetcd.Config{Nodes: []goetcd.Node{{Client: client}}, Prefix: "trial:", TTL: ttl}, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer waiter.Close()
+		release(t, acquire(t, waiter, "key"))
+		once.Do(func() { t.Error("nobody watched") })
 	})
 }
 
