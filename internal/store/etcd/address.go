@@ -1,0 +1,85 @@
+package etcd
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// errAddress never repeats what was given, of which a part may be a password.
+var errAddress = errors.New("the address of etcd must be auto, process, or etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
+
+// address is where a user's etcd is, and who we are there.
+type address struct {
+	endpoints      []string // host:port
+	user, password string
+	tls            *tls.Config // nil is plain
+}
+
+// parseAddress reads an etcd:// or etcds:// address.
+func parseAddress(o store.Options) (address, error) {
+	var to address
+	scheme, rest, ok := strings.Cut(o.Address, "://")
+	if !ok || scheme != "etcd" && scheme != "etcds" {
+		return to, errAddress
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		user, password, _ := strings.Cut(rest[:at], ":")
+		var wrong [2]error
+		to.user, wrong[0] = url.PathUnescape(user)
+		to.password, wrong[1] = url.PathUnescape(password)
+		if errors.Join(wrong[:]...) != nil {
+			return to, errAddress
+		}
+		rest = rest[at+1:]
+	} else {
+		to.user, to.password = os.Getenv("LOCKBENCH_ETCD_USER"), os.Getenv("LOCKBENCH_ETCD_PASSWORD")
+	}
+	for endpoint := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
+		host, port, err := net.SplitHostPort(endpoint)
+		if err != nil || host == "" || port == "" || strings.ContainsAny(endpoint, "/?# ") {
+			return to, errAddress
+		}
+		to.endpoints = append(to.endpoints, endpoint)
+	}
+	if scheme == "etcds" {
+		to.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return to, to.trust(o.CAFile)
+}
+
+// trust believes the certificates of a PEM file beside the system's.
+func (a address) trust(file string) error {
+	if file == "" {
+		return nil
+	}
+	if a.tls == nil {
+		return errCAFile
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--ca-file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil { // a machine without certificates of its own
+		roots = x509.NewCertPool()
+	}
+	a.tls.RootCAs = roots
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("--ca-file: %s holds no PEM certificate", file)
+	}
+	return nil
+}
+
+// url is a member's for HTTP.
+func (a address) url(endpoint, path string) string {
+	return cmp.Or(map[bool]string{true: "https://"}[a.tls != nil], "http://") + endpoint + path
+}

@@ -1,0 +1,82 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goetcd"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Connect opens an instance's client: one connection to each member, which all callers share,
+// whatever the size of the pool.
+func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
+	traffic := new(intercept.Traffic)
+	s.mu.Lock()
+	s.traffic = append(s.traffic, traffic)
+	s.mu.Unlock()
+	config := through(clientConfig(s.to), traffic, detour)
+	client, err := clientv3.New(config)
+	if err != nil {
+		return nil, s.because(ctx, err)
+	}
+	i := &instance{client: client, config: config}
+	first, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err = ask(first, client); err == nil && s.present != nil {
+		i.present, err = announce(first, s.client, name)
+	}
+	if err != nil {
+		return nil, errors.Join(s.because(ctx, err), i.Close())
+	}
+	return i, nil
+}
+
+// instance is one application instance's client.
+type instance struct {
+	client  *clientv3.Client
+	config  clientv3.Config
+	present *presence
+}
+
+// Nodes is the one that a strategy is opened with.
+func (i *instance) Nodes() []any { return []any{goetcd.Node{Client: i.client, Config: i.config}} }
+
+// Counter is a number under a name.
+func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
+	plain := unguarded{i.client, name}
+	guarded := guarded{i.client, name, token}
+	switch fence {
+	case workloads.FenceAll:
+		return guarded
+	case workloads.FenceWrites:
+		return writesGuarded{plain, guarded}
+	default:
+		return plain
+	}
+}
+
+// Pools are none: nobody waits for a connection.
+func (i *instance) Pools() store.Pools { return store.Pools{} }
+
+// Lacking is not known.
+func (i *instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
+	return nil
+}
+
+// Close hangs up.
+func (i *instance) Close() error {
+	if i.present != nil {
+		i.present.end()
+	}
+	if err := closed(i.client); err != nil {
+		return fmt.Errorf("close etcd's client: %w", err)
+	}
+	return nil
+}

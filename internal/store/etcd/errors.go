@@ -1,0 +1,159 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// refusals are codes for what etcd will not do now, or not for this user.
+var refusals = []struct {
+	err          error
+	code         string
+	unauthorised bool
+}{
+	{rpctypes.ErrPermissionDenied, "PermissionDenied", true},
+	{rpctypes.ErrUserEmpty, "UserEmpty", true},
+	{rpctypes.ErrAuthFailed, "AuthFailed", true},
+	{rpctypes.ErrInvalidAuthToken, "InvalidAuthToken", true},
+	{rpctypes.ErrNoSpace, "NoSpace", false},
+	{rpctypes.ErrNoLeader, "NoLeader", false},
+	{rpctypes.ErrTooManyRequests, "TooManyRequests", false},
+	{rpctypes.ErrCorrupt, "Corrupt", false},
+}
+
+// Refused is the code of what etcd refuses; "" for any other error.
+func (s *Server) Refused(err error) string {
+	for _, r := range refusals {
+		if err != nil && (errors.Is(err, r.err) || strings.Contains(err.Error(), r.err.Error())) {
+			return r.code
+		}
+	}
+	return ""
+}
+
+// Unauthorised says whether that code is of a right that is missing.
+func (s *Server) Unauthorised(code string) bool {
+	for _, r := range refusals {
+		if r.code == code {
+			return r.unauthorised
+		}
+	}
+	return false
+}
+
+// causes are what to do about what etcd and networks say, by a part of it.
+var causes = []struct{ said, next string }{
+	{"authentication failed", "user or password is wrong: give them as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
+	{"user name is empty", "etcd asks for a user: give it as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
+	{"authentication is not enabled", "etcd has no users: give the address without one"},
+	{"permission denied", "the user lacks a right: it needs to read and write the keys that begin with lockbench"},
+	{"database space exceeded", "etcd takes no writes, since its quota is used up: compact and defragment it, and disarm the alarm"},
+	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
+	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
+	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
+}
+
+// because is why etcd could not be reached or talked to, with what to do about it. It may
+// look a second time.
+func (s *Server) because(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	where := strings.Join(s.to.endpoints, ",")
+	for _, cause := range causes {
+		if strings.Contains(err.Error(), cause.said) {
+			return fmt.Errorf("%w: etcd at %s: %w: %s", store.ErrUnreachable, where, err, cause.next)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if why := s.secondLook(ctx); why != "" {
+		return fmt.Errorf("%w: etcd at %s: %s (%w)", store.ErrUnreachable, where, why, err)
+	}
+	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
+}
+
+// knock looks whether anything listens at one of the addresses, and is whom it should be. A
+// client of etcd goes on trying, and does not tell why in vain.
+func (s *Server) knock(ctx context.Context) error {
+	var faults []error
+	for _, endpoint := range s.to.endpoints {
+		conn, err := plain.DialContext(ctx, "tcp", endpoint)
+		if err == nil && s.to.tls != nil {
+			err = s.greet(ctx, conn, endpoint)
+		}
+		if conn != nil {
+			_ = conn.Close()
+		}
+		if err == nil {
+			return nil
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// greet has a handshake.
+func (s *Server) greet(ctx context.Context, conn net.Conn, endpoint string) error {
+	config := s.to.tls.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(endpoint)
+	return tls.Client(conn, config).HandshakeContext(ctx)
+}
+
+// secondLook is what is at the first address; "" if that cannot be told.
+func (s *Server) secondLook(ctx context.Context) string {
+	endpoint := s.to.endpoints[0]
+	encrypted := speaksTLS(ctx, endpoint)
+	switch {
+	case s.to.tls == nil && encrypted:
+		return "the server speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
+	case speaksRedis(ctx, endpoint):
+		return "this is a Redis: give the address of an etcd"
+	case s.to.tls != nil && !encrypted:
+		return "the server speaks no TLS at that port: give the address with etcd:// instead of etcds://"
+	case s.client == nil:
+		return ""
+	}
+	if status, err := s.client.Status(ctx, endpoint); err == nil && status.Leader == 0 {
+		return "it has no leader: most of its members are not there, and without them it answers nothing"
+	}
+	return ""
+}
+
+// speaksTLS says whether something answers a TLS handshake, with whatever certificate.
+func speaksTLS(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return strings.Contains(err.Error(), "remote error: tls:") // it wants a certificate of ours
+	}
+	_ = conn.Close()
+	return true
+}
+
+// speaksRedis says whether something answers a PING as Redis does.
+func speaksRedis(ctx context.Context, addr string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	answer := make([]byte, 7)
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	n, err := conn.Read(answer)
+	return err == nil && (strings.HasPrefix(string(answer[:n]), "+PONG") || strings.HasPrefix(string(answer[:n]), "-"))
+}

@@ -1,0 +1,168 @@
+// Package etcd is etcd as a store: one member or three, started as processes, or a user's own,
+// which it leaves as it was.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Name is by which strategies ask for it.
+const Name = "etcd"
+
+func init() { store.Register(Name, Store{}) }
+
+// Store is etcd.
+type Store struct{}
+
+// Schemes are those of its addresses.
+func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
+
+// started says whether lockbench starts it.
+func started(o store.Options) bool {
+	return o.Address == "" || o.Address == "auto" || o.Address == "process"
+}
+
+// Validate returns every fault of the options, see store.Store.
+func (Store) Validate(o store.Options) error {
+	var faults []error
+	if _, err := members(o.Topology); err != nil {
+		faults = append(faults, err)
+	}
+	if o.Pin {
+		faults = append(faults, errors.New("--pin is for Redis"))
+	}
+	if o.Image != "" {
+		faults = append(faults, errNoContainers)
+	}
+	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
+		faults = append(faults, fmt.Errorf("--durability: %w", err))
+	}
+	switch {
+	case o.Address == "container":
+		faults = append(faults, errNoContainers)
+	case !started(o):
+		if _, err := parseAddress(o); err != nil {
+			faults = append(faults, err)
+		}
+	case o.CAFile != "":
+		faults = append(faults, errCAFile)
+	}
+	return errors.Join(faults...)
+}
+
+var (
+	errNoContainers = fmt.Errorf("%w: only Redis is started in containers so far: lockbench starts etcd as a process", store.ErrConfig)
+	errCAFile       = errors.New("--ca-file is for etcds:// addresses")
+)
+
+// members reads a topology; "" is 0, not said.
+func members(topology string) (int, error) {
+	switch topology {
+	case "":
+		return 0, nil
+	case "etcd", "etcd:1", "single":
+		return 1, nil
+	case "etcd:3":
+		return 3, nil
+	}
+	return 0, fmt.Errorf("--topology %s: etcd is started as etcd:1 or etcd:3", topology)
+}
+
+// Layout is one member where nothing else is asked for, and not known of a user's.
+func (Store) Layout(o store.Options) store.Layout {
+	n, _ := members(o.Topology) // Validate tells
+	if n == 0 && started(o) {
+		n = 1
+	}
+	return layout{n, started(o), o.AllowFaults}
+}
+
+// layout is how many members there are, 0 is not known, and who started them.
+type layout struct {
+	members          int
+	started, allowed bool
+}
+
+// Unfit is why a strategy cannot run there; "" if it can.
+func (l layout) Unfit(info strategies.Info) string {
+	if info.Nodes > 1 {
+		return fmt.Sprintf("it needs %d independent nodes, and the members of an etcd are one", info.Nodes)
+	}
+	return ""
+}
+
+// Primaries is the number of members that every instance connects to.
+func (l layout) Primaries() int { return max(l.members, 1) }
+
+// Impossible names every fault that cannot come about.
+func (l layout) Impossible(all []workloads.Fault) []error {
+	var wrong []error
+	for _, f := range all {
+		if err := l.impossible(f); err != nil {
+			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
+		}
+	}
+	return wrong
+}
+
+// Open finds or starts the etcd that the options name, see store.Store.
+func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	if err := k.Validate(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	launch.Sweep(ctx)
+	s := newServer(runID)
+	if err := s.open(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context, o store.Options) error {
+	asked, _ := members(o.Topology)
+	s.description = results.Redis{Name: Name}
+	if started(o) {
+		if err := s.start(ctx, max(asked, 1), o.Durability); err != nil {
+			return err
+		}
+		s.description.Source, s.description.Network, s.description.Why = "process", "loopback", "no address was given"
+		if o.Address == "process" {
+			s.description.Why = "a local process was asked for"
+		}
+	} else {
+		to, err := parseAddress(o)
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrConfig, err)
+		}
+		s.reach(to)
+		s.description.Source, s.description.Network, s.description.TLS = "address", networkTo(to.endpoints), to.tls != nil
+	}
+	s.layout = layout{len(s.members), started(o), o.AllowFaults}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if asked > 0 && asked != len(s.members) {
+		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, len(s.members))
+	}
+	return nil
+}
+
+// networkTo says how far away addresses are.
+func networkTo(endpoints []string) string {
+	for _, endpoint := range endpoints {
+		host, _, _ := net.SplitHostPort(endpoint)
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return "remote"
+		}
+	}
+	return "loopback"
+}

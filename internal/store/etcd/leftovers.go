@@ -1,0 +1,129 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// Leftovers names the keys that contain mark, on an etcd that lockbench started also the
+// leases, which are sessions that were not ended; and the connections of that name.
+func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
+	var left results.Leftovers
+	err := s.scan(ctx, func(key string) {
+		if !strings.HasPrefix(key, connected) && strings.Contains(key, mark) {
+			left.Keys = append(left.Keys, key)
+		}
+	})
+	if err != nil {
+		return results.Leftovers{}, err
+	}
+	if s.started {
+		leases, err := s.client.Leases(ctx)
+		if err != nil {
+			return results.Leftovers{}, fmt.Errorf("list the leases: %w", err)
+		}
+		for _, l := range leases.Leases {
+			left.Keys = append(left.Keys, lease+strconv.FormatInt(int64(l.ID), 16))
+		}
+	}
+	if name == "" {
+		return left, nil
+	}
+	names, err := s.Connected(ctx, name)
+	left.Connections = slices.DeleteFunc(names, func(other string) bool { return other != name })
+	return left, err
+}
+
+// lease begins the names of leases among keys.
+const lease = "the lease "
+
+// Remove deletes keys, and ends leases.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		var err error
+		if id, is := strings.CutPrefix(key, lease); is {
+			var number int64
+			if number, err = strconv.ParseInt(id, 16, 64); err == nil {
+				_, err = s.client.Revoke(ctx, clientv3.LeaseID(number))
+			}
+			if errors.Is(err, rpctypes.ErrLeaseNotFound) { // it has ended meanwhile
+				err = nil
+			}
+		} else {
+			_, err = s.client.Delete(ctx, key)
+		}
+		if err != nil {
+			return fmt.Errorf("remove %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// page is how many keys are asked for at a time.
+const page = 1000
+
+// scan looks at all keys there are: etcd can find none by a part that is not its beginning.
+func (s *Server) scan(ctx context.Context, look func(key string)) error {
+	for from := "\x00"; ; {
+		answer, err := s.client.Get(ctx, from, clientv3.WithFromKey(), clientv3.WithKeysOnly(), clientv3.WithLimit(page))
+		if err != nil {
+			return fmt.Errorf("list the keys: %w", err)
+		}
+		for _, kv := range answer.Kvs {
+			look(string(kv.Key))
+		}
+		if !answer.More || len(answer.Kvs) == 0 {
+			return nil
+		}
+		from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// sweepBudget is how long a run may look for old keys before it starts.
+const sweepBudget = time.Second
+
+// runKey finds the run a key belongs to.
+var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
+
+// sweepKeys removes the keys of runs that nobody of is connected any more. What there is no
+// time or right to look at is left alone.
+func (s *Server) sweepKeys(ctx context.Context) error {
+	look, cancel := context.WithTimeout(ctx, sweepBudget)
+	defer cancel()
+	byRun := map[string][]string{}
+	err := s.scan(look, func(key string) {
+		if match := runKey.FindStringSubmatch(key); match != nil {
+			byRun[match[1]] = append(byRun[match[1]], key)
+		}
+	})
+	if err != nil || len(byRun) == 0 {
+		return ctx.Err()
+	}
+	// Asked after the scan: a run that begins in between has no keys in it yet.
+	names, err := s.Connected(ctx, "lockbench:")
+	if err != nil {
+		return ctx.Err()
+	}
+	for _, name := range names {
+		run, _, _ := strings.Cut(strings.TrimPrefix(name, "lockbench:"), ":")
+		delete(byRun, run)
+	}
+	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		if s.Remove(ctx, byRun[run]) != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package etcd_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/etcd"
+	"github.com/lockbench/lockbench/strategies/goetcd"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// info is the strategy's as the suite can use it, which looks into no store but Redis.
+func info(options etcd.Options) strategies.Info {
+	info := options.Refine(etcd.Strategy().Info)
+	info.Nodes = 0
+	info.BlackBox = false // see counted
+	return info
+}
+
+func TestConformance(t *testing.T) {
+	for name, options := range variants() {
+		t.Run(name, func(t *testing.T) {
+			server := etcdtest.Start(t, 1)
+			locktest.Run(t, func(t *testing.T) locktest.Fixture {
+				clients := dialler(t, server)
+				return locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) {
+					client := clients(c.Probe)
+					return etcd.Open(goetcd.Config{
+						Nodes:  []goetcd.Node{{Client: client}},
+						Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
+					}, options)
+				}}
+			}, info(options))
+		})
+	}
+}
+
+func variants() map[string]etcd.Options {
+	return map[string]etcd.Options{
+		"mutex": etcd.Defaults(),
+		"next":  {Watch: etcd.ByNext, Sessions: etcd.Pooled},
+		"fresh": {Watch: etcd.ByMutex, Sessions: etcd.Fresh},
+	}
+}
+
+// dialler makes clients in a goroutine of the test's own: the suite counts goroutines by
+// who made them, and a client's outlive the Locker that uses it.
+func dialler(t *testing.T, server *etcdtest.Etcd) func(*strategies.Probe) *clientv3.Client {
+	wanted, made := make(chan *strategies.Probe), make(chan *clientv3.Client)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for probe := range wanted {
+			config := server.Config()
+			config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(counted(probe)))
+			client, err := clientv3.New(config)
+			if err != nil {
+				t.Error(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			warm(t, client)
+			made <- client
+		}
+	})
+	t.Cleanup(func() { close(wanted); done.Wait() })
+	return func(probe *strategies.Probe) *clientv3.Client { wanted <- probe; return <-made }
+}
+
+// counted has each transaction be an attempt, once it was answered, so that the suite knows
+// when somebody stands in the queue.
+func counted(probe *strategies.Probe) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, conn, options...)
+		if method == "/etcdserverpb.KV/Txn" {
+			probe.Attempt()
+		}
+		return err
+	}
+}
+
+// warm starts what a client keeps for good once it has been used: the stream of its renewals,
+// and the one of its watches, which it does not end when the last was given up early.
+func warm(t *testing.T, client *clientv3.Client) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	lease, err := client.Grant(ctx, 60)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	alive, err := client.KeepAlive(ctx, lease.ID)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	<-alive
+	client.Watch(client.Ctx(), "nothing")
+	if _, err := client.Revoke(ctx, lease.ID); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,236 @@
+// Package etcd is the lock that comes with etcd's client: concurrency.Mutex. Who wants it
+// writes a key under the lock's name, bound to a lease; whose key is the oldest holds it, and
+// everybody else waits for the key before his own to be deleted.
+//
+//	locker, err := etcd.Open(goetcd.Config{Nodes: []goetcd.Node{{Client: client}}, TTL: 10 * time.Second}, etcd.Defaults())
+//	lease, err := locker.Acquire(ctx, "order:17")
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while the holder's session lives, and serves waiters in the order
+// in which etcd heard of them. FencingToken is the revision that created the holder's key:
+// etcd's revisions only grow, also over restarts and changes of the leader. Writes are agreed
+// on by a majority of the members, so that no failover forgets a lock.
+//
+// The TTL is that of the session: the lease in etcd that the client keeps alive while the
+// process lives, in whole seconds, rounded up. It is how long a dead holder's lock stays
+// taken. etcd grants no less than 1.5 times its election timeout, 2 s as it is shipped, and a
+// new leader begins every lease anew. Close ends the renewals, those of locks that are still
+// held too: their leases then tell Lost, and last for another TTL at most.
+//
+// Two Mutexes of one session do not exclude each other, since both write the same key. So
+// every acquisition has a session of its own. A session costs a write to be made, one to be
+// ended, and a renewal every TTL/3, so a Locker keeps those that are given back for the next
+// acquisition, as many as were once in use at a time; with sessions=fresh each acquisition
+// makes and ends its own.
+//
+// What breaks it: a holder that works on after Lost, or one that was stopped for longer than
+// the TTL and has not noticed: let the resource check the FencingToken.
+//
+// An uncontended acquire is one transaction, a release another: it deletes the key if it is
+// still the one that was created, and so can tell that the lock had been lost, which
+// Mutex.Unlock cannot. A waiter asks for the key before its own, watches that, and when it is
+// deleted asks again whether there is one before, and for its own key: waiters are woken one
+// by one. But a Mutex begins its watch at a revision that is past by then, and etcd looks
+// after such watches every 100 ms only: whoever has waited for less is not woken before the
+// next look, so that each of a few clients gets no more than ten turns a second.
+//
+// With watch=next it is the same queue of the same keys, so that both kinds of waiters can
+// share a lock, but the watch begins at the revision that is next, and is served at once. If
+// something was written since the look at the key before, the waiter looks again. One
+// transaction has both answers for whoever was woken.
+//
+// What this package adds to a Mutex: names are escaped, so that "a" and "a/b" are two locks;
+// a waiter whose session has ended queues up again with another; a wait that has ended
+// returns within seconds though etcd may hang.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goetcd"
+)
+
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
+		Name:    "etcd",
+		Summary: "etcd's own Mutex: a queue of keys with leases, each waiting for the one before",
+		Claims: strategies.Claims{
+			Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true,
+		},
+		Capacity: 1,
+		Store:    "etcd",
+		Nodes:    1,
+		Library:  "go.etcd.io/etcd/client/v3",
+	}), Defaults(), Open)
+}
+
+// Refine says that the Mutex does not tell what it does.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.BlackBox = o.Watch == ByMutex
+	return info
+}
+
+// Options of the lock.
+type Options struct {
+	Watch    Watch    `opt:"watch" help:"how waiters wait: mutex, as concurrency.Mutex, or next, served without its steps of 100 ms"`
+	Sessions Sessions `opt:"sessions" help:"pooled: sessions are kept for the next acquisition; fresh: each makes its own"`
+}
+
+// Defaults are the library's Mutex and sessions that are kept.
+func Defaults() Options { return Options{Watch: ByMutex, Sessions: Pooled} }
+
+// Watch is how waiters wait.
+type Watch string
+
+// The ways to wait.
+const (
+	ByMutex Watch = "mutex" // as concurrency.Mutex
+	ByNext  Watch = "next"  // with a watch that is served at once
+)
+
+// UnmarshalText takes one of the ways' names.
+func (w *Watch) UnmarshalText(text []byte) error { return choose(w, text, ByMutex, ByNext) }
+
+// Sessions is where sessions come from.
+type Sessions string
+
+// The sources of sessions.
+const (
+	Pooled Sessions = "pooled" // kept for the next acquisition
+	Fresh  Sessions = "fresh"  // made for each
+)
+
+// UnmarshalText takes one of the sources' names.
+func (s *Sessions) UnmarshalText(text []byte) error { return choose(s, text, Pooled, Fresh) }
+
+func choose[T ~string](to *T, text []byte, one, other T) error {
+	switch chosen := T(text); chosen {
+	case one, other:
+		*to = chosen
+		return nil
+	default:
+		return fmt.Errorf("%q is neither %s nor %s", text, one, other)
+	}
+}
+
+// Validate refuses unknown ways.
+func (o Options) Validate() error {
+	return errors.Join(o.Watch.UnmarshalText([]byte(o.Watch)), o.Sessions.UnmarshalText([]byte(o.Sessions)))
+}
+
+// Locker queues up in one etcd, be it of several members.
+type Locker struct {
+	config   goetcd.Config
+	client   *clientv3.Client
+	queue    queue
+	sessions *sessions
+	closed   atomic.Bool
+}
+
+// queue is how one stands in line: by a key that is bound to a session. name has no slash,
+// and keys are name/lease.
+type queue interface {
+	// lock returns when the caller's key is the oldest. After an error the session says
+	// whether a key of its may be left.
+	lock(ctx context.Context, s *session, name string) (entry, error)
+	// tryLock returns concurrency.ErrLocked when there is an older key.
+	tryLock(ctx context.Context, s *session, name string) (entry, error)
+}
+
+// entry is a key in the queue.
+type entry struct {
+	key     string
+	created int64 // the revision that made it
+}
+
+// Open returns a Locker on the first node. It does not talk to etcd yet.
+func Open(config goetcd.Config, options Options) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	l := &Locker{config: config, client: config.Nodes[0].Client, queue: byMutex{}}
+	if options.Watch == ByNext {
+		l.queue = byNext{config.Probe}
+	}
+	seconds := int64((config.TTL + time.Second - 1) / time.Second)
+	l.sessions = newSessions(l.client, seconds, options.Sessions == Pooled)
+	return l, nil
+}
+
+// Prepare makes as many sessions as there will be callers.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	return l.sessions.fill(ctx, l.config.Callers)
+}
+
+// Acquire queues up, and waits until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, l.queue.lock)
+}
+
+// TryAcquire queues up, and leaves the queue if somebody is before it.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, l.queue.tryLock)
+}
+
+// acquire locks in a session. One that has ended before it got its turn is not the
+// caller's fault: there are others.
+func (l *Locker) acquire(ctx context.Context, key string, lock func(context.Context, *session, string) (entry, error)) (strategies.Lease, error) {
+	name := escaped(l.config.Key(key))
+	for {
+		if l.closed.Load() {
+			return nil, strategies.ErrClosed
+		}
+		s, err := l.sessions.take(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("make a session for %q: %w", name, because(ctx, err))
+		}
+		e, err := s.within(ctx, func(ctx context.Context) (entry, error) { return lock(ctx, s, name) })
+		if err == nil && !s.over() {
+			return &lease{locker: l, session: s, lost: s.Done(), entry: e}, nil
+		}
+		over := s.over() || errors.Is(err, concurrency.ErrSessionExpired) || errors.Is(err, rpctypes.ErrLeaseNotFound)
+		l.sessions.giveBack(s, s.clean && !over)
+		switch {
+		case errors.Is(err, concurrency.ErrLocked):
+			return nil, strategies.ErrHeld
+		case ctx.Err() == nil && over:
+		case err == nil:
+			return nil, fmt.Errorf("queue for %q: %w", name, ctx.Err())
+		default:
+			return nil, fmt.Errorf("queue for %q: %w", name, because(ctx, err))
+		}
+	}
+}
+
+// Close refuses further calls and ends the sessions, those of leases that are held when
+// their TTL has passed; until then they can be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	l.sessions.close()
+	return nil
+}
+
+// escaped is a name without slashes, since that of one lock and a slash must not begin that
+// of another.
+func escaped(name string) string {
+	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
+}
+
+// because is an error that says so when a context has ended.
+func because(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

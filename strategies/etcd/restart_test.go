@@ -1,0 +1,100 @@
+package etcd_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/etcd"
+)
+
+// tokens takes the lock again and again, and tells every token that does not grow.
+type tokens struct {
+	t    *testing.T
+	last int64
+}
+
+func (g *tokens) took(lease strategies.Lease) {
+	g.t.Helper()
+	if now := token(lease); now <= g.last {
+		g.t.Errorf("token %d came after %d", now, g.last)
+	} else {
+		g.last = now
+	}
+}
+
+// insist acquires although etcd fails for a while.
+func (g *tokens) insist(locker *etcd.Locker) strategies.Lease {
+	g.t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(g.t.Context(), 10*time.Second)
+		lease, err := locker.Acquire(ctx, "key")
+		cancel()
+		if err == nil {
+			g.took(lease)
+			return lease
+		}
+		if time.Now().After(end) {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// A lock is held over a restart, by who held it, and tokens grow.
+func TestTokensGrowOverARestart(t *testing.T) {
+	server := etcdtest.Start(t, 1)
+	each(t, func(t *testing.T, options etcd.Options) {
+		grow := &tokens{t: t}
+		locker, client := open(t, server, options, 10*time.Second)
+		other, _ := open(t, server, options, 10*time.Second)
+		for range 3 {
+			lease := grow.insist(locker)
+			next := waits(t, t.Context(), other, client, "key")
+			server.Kill(0)
+			server.Again(0)
+			if _, err := locker.TryAcquire(t.Context(), "key"); err == nil {
+				t.Error("a lock that is held was granted after a restart")
+			}
+			for lease.Release(t.Context()) != nil { // a client may take a while to find the server again
+				time.Sleep(10 * time.Millisecond)
+			}
+			got := <-next
+			if got.err == nil {
+				grow.took(got.Lease)
+				release(t, got.Lease)
+			}
+			release(t, grow.insist(locker))
+		}
+	})
+}
+
+// A leader is lost and comes back, twice: one holder at a time, and tokens grow.
+func TestTokensGrowOverChangesOfTheLeader(t *testing.T) {
+	server := etcdtest.Start(t, 3)
+	each(t, func(t *testing.T, options etcd.Options) {
+		grow := &tokens{t: t}
+		locker, _ := open(t, server, options, 20*time.Second)
+		other, _ := open(t, server, options, 20*time.Second)
+		for range 2 {
+			lease := grow.insist(locker)
+			leader := server.Leader()
+			server.Kill(leader)
+			short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			if _, err := other.Acquire(short, "key"); err == nil {
+				t.Error("two hold the lock")
+			}
+			cancel()
+			for lease.Release(t.Context()) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			second := grow.insist(other) // by two members
+			server.Again(leader)
+			for second.Release(t.Context()) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			release(t, grow.insist(locker))
+		}
+	})
+}
