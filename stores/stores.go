@@ -5,6 +5,7 @@
 package stores
 
 import (
+	_ "github.com/lockbench/lockbench/internal/store/etcd"
 	_ "github.com/lockbench/lockbench/internal/store/postgres"
 	_ "github.com/lockbench/lockbench/internal/store/zookeeper"
 )

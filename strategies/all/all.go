@@ -8,6 +8,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/atomic"
 	"github.com/lockbench/lockbench/strategies/blpop"
 	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/fair"
 	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/gated"
@@ -41,6 +42,7 @@ func init() {
 		{atomic.Strategy(), atomicDoc},
 		{blpop.Strategy(), blpopDoc},
 		{cohort.Strategy(), cohortDoc},
+		{etcd.Strategy(), etcdDoc},
 		{fair.Strategy(), fairDoc},
 		{fenced.Strategy(), fencedDoc},
 		{handoff.Strategy(), handoffDoc},
