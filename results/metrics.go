@@ -1,6 +1,9 @@
 package results
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Metrics are all metrics, in the order in which exports write them: new ones come at the
 // end.
@@ -172,14 +175,14 @@ func costMetrics() []Metric {
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.RoundTrips }),
 		},
 		{
-			Name: "bytes_in_per_acq", Unit: Bytes, Better: Lower, Help: "received by the servers", Columns: in(CostGroup, 0, "bytes\nin"),
+			Name: "bytes_in_per_acq", Unit: Bytes, Better: Lower, Help: "received by the servers, by their own count, else as sent to them", Columns: in(CostGroup, 0, "bytes\nin"),
 			Compared: &Compared{Place: 13, Label: "bytes in per acq", Resolution: counting, Count: true},
-			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesIn }),
+			value:    perAcquisition(func(d *ServerDelta) *int64 { return cmp.Or(d.BytesIn, d.ClientBytesOut) }),
 		},
 		{
-			Name: "bytes_out_per_acq", Unit: Bytes, Better: Lower, Help: "sent by the servers", Columns: in(CostGroup, 0, "bytes\nout"),
+			Name: "bytes_out_per_acq", Unit: Bytes, Better: Lower, Help: "sent by the servers, by their own count, else as received from them", Columns: in(CostGroup, 0, "bytes\nout"),
 			Compared: &Compared{Place: 14, Label: "bytes out per acq", Resolution: counting, Count: true},
-			value:    perAcquisition(func(d *ServerDelta) *int64 { return d.BytesOut }),
+			value:    perAcquisition(func(d *ServerDelta) *int64 { return cmp.Or(d.BytesOut, d.ClientBytesIn) }),
 		},
 		{
 			Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of the servers, less what idle connections cost; with I/O threads see the next two",

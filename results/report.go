@@ -149,14 +149,16 @@ func (r Redis) Release() string {
 
 // Strategy is what a measured strategy claims.
 type Strategy struct {
-	Name      string   `json:"name"`
-	Store     string   `json:"store,omitempty"` // where it locks; absent for Redis
-	Summary   string   `json:"summary"`
-	Claims    []string `json:"claims"`
-	Caveat    string   `json:"caveat,omitempty"` // not empty: unsafe by design
-	Capacity  int      `json:"capacity"`         // 0: unlimited
-	Instances int      `json:"instances"`        // that it ran over
-	BlackBox  bool     `json:"black_box,omitempty"`
+	Name  string `json:"name"`
+	Store string `json:"store,omitempty"` // where it locks; absent for Redis
+	// Durability is what a crash of the store may lose of its locks, as Redis.Durability.
+	Durability string   `json:"durability,omitempty"`
+	Summary    string   `json:"summary"`
+	Claims     []string `json:"claims"`
+	Caveat     string   `json:"caveat,omitempty"` // not empty: unsafe by design
+	Capacity   int      `json:"capacity"`         // 0: unlimited
+	Instances  int      `json:"instances"`        // that it ran over
+	BlackBox   bool     `json:"black_box,omitempty"`
 }
 
 // LeftOut is a strategy that was asked for and not run, with the reason.

@@ -38,6 +38,9 @@ type Info struct {
 	Persistent []string
 	// Limits are the checks of the conformance suite that it does not pass, by design.
 	Limits []Limit
+	// Unwritten says that what it locks is never written to disk, however the store keeps
+	// what it confirms.
+	Unwritten bool
 	// Rights are what its Redis user needs; none for a strategy that lives in the process.
 	Rights Rights
 	// Connections beside the instance's pool, so that limits can be checked

@@ -68,15 +68,19 @@ func (s *session) chooseStrategies() {
 	for _, v := range s.strategies {
 		info := v.Info()
 		s.report.Strategies = append(s.report.Strategies, results.Strategy{
-			Name:      v.Name(),
-			Store:     info.Store,
-			Summary:   info.Summary,
-			Claims:    info.Claims.List(),
-			Caveat:    info.Caveat,
-			Capacity:  info.Capacity,
-			Instances: engine.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
-			BlackBox:  info.BlackBox,
+			Name:       v.Name(),
+			Store:      info.Store,
+			Durability: s.durability(v),
+			Summary:    info.Summary,
+			Claims:     info.Claims.List(),
+			Caveat:     info.Caveat,
+			Capacity:   info.Capacity,
+			Instances:  engine.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
+			BlackBox:   info.BlackBox,
 		})
+	}
+	if text := unlike(s.report.Strategies); text != "" {
+		s.report.Warnings = append(s.report.Warnings, text)
 	}
 }
 

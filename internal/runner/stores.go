@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
@@ -118,9 +119,6 @@ func (s *session) openStores(ctx context.Context) error {
 	if err := s.openCounters(ctx); err != nil {
 		return err
 	}
-	if unlike := durabilities(s.report); unlike != "" {
-		s.report.Warnings = append(s.report.Warnings, unlike)
-	}
 	return nil
 }
 
@@ -164,35 +162,33 @@ type place struct {
 	server store.Server
 }
 
-// durabilities warns of a comparison of stores that lose unlike much in a crash; "" is of
-// none.
-func durabilities(r *results.Report) string {
-	if len(r.Stores) == 0 {
+// durability is what a crash of its store may lose of a strategy's locks; "" is not known,
+// or there is no store.
+func (s *session) durability(v strategies.Variant) string {
+	server := s.server(v, 0)
+	switch {
+	case server == nil:
+		return ""
+	case v.Info().Unwritten:
+		return string(store.InMemory)
+	}
+	return server.Describe().Durability
+}
+
+// unlike warns of a comparison of locks that lose unlike much in a crash; "" is of none.
+func unlike(all []results.Strategy) string {
+	var parts []string
+	classes := map[string]bool{}
+	for _, s := range all {
+		if s.Durability != "" {
+			classes[s.Durability] = true
+			parts = append(parts, s.Name+" "+s.Durability)
+		}
+	}
+	if len(classes) < 2 {
 		return ""
 	}
-	kept := map[string]string{}
-	if r.Redis.Source != "none" {
-		kept[store.Redis] = r.Redis.Durability
-	}
-	for _, s := range r.Stores {
-		if s.Name == countersName {
-			continue // nothing happens to it
-		}
-		kept[s.Name] = s.Server.Durability
-	}
-	classes := slices.Collect(maps.Values(kept))
-	slices.Sort(classes)
-	if len(slices.Compact(classes)) < 2 {
-		return ""
-	}
-	text := "the stores do not keep what they confirm equally well:"
-	for i, name := range slices.Sorted(maps.Keys(kept)) {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %s %s", name, cmp.Or(kept[name], "not known"))
-	}
-	return text + ": --durability compares like with like"
+	return "a crash does not lose equally much of the locks: " + strings.Join(parts, ", ") + ": --durability compares like with like"
 }
 
 // server is the one that a strategy locks in, by the place of Redis's; nil if it needs none.

@@ -137,6 +137,7 @@ func (o Options) Validate() error {
 // Refine says what is claimed with these options.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Recovery, info.Claims.Fencing = o.Expire, o.Fence
+	info.Unwritten = o.Mode != Row && !o.Fence
 	switch o.Mode {
 	case Xact:
 		info.Summary = "pg_advisory_xact_lock in a transaction that is open while the lock is held"

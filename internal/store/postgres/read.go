@@ -11,22 +11,19 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read takes one reading. The counters of transactions are up to a second old, since every
-// backend tells of its own no more often.
+// Read takes one reading. Transactions are not counted: a backend tells of its own only when
+// it has been idle for a while, so that a window shows few of them.
 func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
-	var transactions, clients int64
-	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&transactions, &clients) },
-		`SELECT xact_commit + xact_rollback, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
-		FROM pg_stat_database WHERE datname = current_database()`)
+	var clients int64
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients) },
+		`SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'`)
 	if err != nil {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
 	r := results.Reading{
 		At: began.Add(time.Since(began) / 2), Clients: clients,
-		Commands: map[string]int64{"transaction": transactions},
 		Observer: results.ObserverCounts{
-			Commands:   map[string]int64{"transaction": s.asked.Load()},
 			RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read(),
 		},
 	}

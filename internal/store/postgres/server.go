@@ -40,7 +40,6 @@ type server struct {
 
 	observer *pgxpool.Pool // which looks on
 	observed intercept.Traffic
-	asked    atomic.Int64 // transactions of the observer
 
 	about results.Redis
 	runs  []string // what RunIDs returns
@@ -222,7 +221,6 @@ func (s *server) Limits(ctx context.Context) (store.Limits, error) {
 func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s.asked.Add(1)
 	return scan(s.observer.QueryRow(ctx, sql, args...))
 }
 
@@ -230,7 +228,6 @@ func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string
 func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s.asked.Add(1)
 	tag, err := s.observer.Exec(ctx, sql, args...)
 	return tag.RowsAffected(), err
 }
@@ -239,7 +236,6 @@ func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64,
 func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s.asked.Add(1)
 	rows, err := s.observer.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
