@@ -29,6 +29,7 @@ var shared = sync.OnceValues(func() (store.Server, error) {
 })
 
 func TestMain(m *testing.M) {
+	drive.ManyAtATime()
 	code := m.Run()
 	if os.Getenv(victim) == "" {
 		if s, err := shared(); err == nil {

@@ -28,6 +28,7 @@ var shared = sync.OnceValues(func() (store.Server, error) {
 })
 
 func TestMain(m *testing.M) {
+	drive.ManyAtATime()
 	code := m.Run()
 	if os.Getenv(victimEnv) == "" {
 		if s, err := shared(); err == nil {

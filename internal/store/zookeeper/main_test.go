@@ -17,6 +17,7 @@ import (
 var shared = sync.OnceValues(func() (*Server, error) { return opened(context.Background(), "shared", store.Options{}) })
 
 func TestMain(m *testing.M) {
+	drive.ManyAtATime()
 	code := m.Run()
 	if os.Getenv(victimEnv) == "" {
 		if s, err := shared(); err == nil {

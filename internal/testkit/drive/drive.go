@@ -5,6 +5,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"flag"
 	"math"
 	"os"
 	"testing"
@@ -23,6 +24,14 @@ const Bound = 20 * time.Second
 // Thorough says whether every variant is tried, with LOCKBENCH_CONFORM=all, and not only
 // those that matter most.
 func Thorough() bool { return os.Getenv("LOCKBENCH_CONFORM") == "all" }
+
+// ManyAtATime has parallel tests wait for servers at the same time, also where there are few
+// cores. A TestMain calls it first; -parallel says otherwise.
+func ManyAtATime() {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err) // it is a flag of every test
+	}
+}
 
 // Workload is three clients of three instances that hold a lock so many times in all, for a
 // millisecond: the machine has time for whoever looks on.
