@@ -27,8 +27,8 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.Run(t, func(t *testing.T) locktest.Fixture {
 				eye := &eye{conn: look(t, server)}
+				at, called := node(t, server) // here, since the suite counts what its lockers leave
 				return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
-					at, called := node(t, server)
 					locker, err := postgres.Open(gopgx.Config{Nodes: []gopgx.Node{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers}, options)
 					return seen{locker, c.Probe, eye, called}, err
 				}}

@@ -100,7 +100,9 @@ func TestCancelRacesWithTheGrant(t *testing.T) {
 			if drive.Thorough() {
 				rounds = 200
 			}
+			delay := time.Millisecond // sooner after a grant and later after none: it stays a race
 			for range rounds {
+				before := granted
 				lease := acquire(t, a, "key")
 				ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 				var all sync.WaitGroup
@@ -118,12 +120,14 @@ func TestCancelRacesWithTheGrant(t *testing.T) {
 				})
 				time.Sleep(time.Duration(rand.Int64N(int64(3 * time.Millisecond))))
 				all.Go(func() {
-					time.Sleep(time.Duration(rand.Int64N(int64(500 * time.Microsecond))))
+					time.Sleep(delay)
 					cancel()
 				})
-				time.Sleep(time.Duration(rand.Int64N(int64(500 * time.Microsecond))))
 				release(t, lease)
 				all.Wait()
+				if delay = delay * 5 / 4; granted > before {
+					delay /= 2
+				}
 				if n := number(t, eye, "SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'tuple', 'transactionid') AND pid <> pg_backend_pid()"); n > 0 {
 					t.Fatalf("%d locks are left", n)
 				}

@@ -177,7 +177,9 @@ func TestCancelRacesWithGrant(t *testing.T) {
 	if drive.Thorough() {
 		rounds = 300
 	}
+	delay := time.Millisecond // sooner after a grant and later after none: it stays a race
 	for round := range rounds {
+		before := granted
 		lease := acquire(t, holder, "key")
 		ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 		var all sync.WaitGroup
@@ -190,12 +192,14 @@ func TestCancelRacesWithGrant(t *testing.T) {
 		})
 		time.Sleep(time.Duration(round%5) * time.Millisecond)
 		all.Go(func() {
-			time.Sleep(time.Duration(round%30) * 50 * time.Microsecond)
+			time.Sleep(delay)
 			cancel()
 		})
 		release(t, lease, nil)
 		all.Wait()
-		cancel()
+		if delay = delay * 5 / 4; granted > before {
+			delay /= 2
+		}
 	}
 	t.Logf("granted %d times of %d", granted, rounds)
 	if granted == 0 || granted == rounds {
