@@ -187,15 +187,25 @@ func (s *server) schemaIsOnly(t *testing.T, before []string) {
 func TestAUsersServer(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.own.url())
-	if _, err := eye.Exec(t.Context(), "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"); err != nil {
+	if _, err := eye.Exec(t.Context(), "DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"); err != nil {
 		t.Fatal(err)
 	}
 	before := contents(t, eye)
+	eventually(t, "nobody else comes or goes", func() bool {
+		now := contents(t, eye)
+		quiet := slices.Equal(before, now)
+		before = now
+		return quiet
+	})
 	same := func(t *testing.T) {
 		t.Helper()
+		defer func() {
+			if after := contents(t, eye); t.Failed() {
+				t.Logf("before %q, after %q", before, after)
+			}
+		}()
 		eventually(t, "the server is as before", func() bool { // backends take a moment to end
-			after := contents(t, eye)
-			return slices.Equal(before, after)
+			return slices.Equal(before, contents(t, eye))
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds())) {
