@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/stores"
+	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
