@@ -28,8 +28,10 @@ func (d Difference) String() string {
 // was measured: seeds, ports, what was measured of the machine itself.
 var chance = []string{
 	"workload seed", "environment timer_overshoot_ns", "environment clock_resolution_ns",
-	"redis address", "redis nodes", "redis why",
 }
+
+// chanceOfServers are such fields of every store.
+var chanceOfServers = []string{"address", "nodes", "why"}
 
 // off are the values of a field that is not in use.
 var off = []string{"", "null", "false", "0", "[]", "{}"}
@@ -37,7 +39,7 @@ var off = []string{"", "null", "false", "0", "[]", "{}"}
 // usual are values that stand for what reports of earlier versions do not tell.
 var usual = map[string]string{"redis name": "redis", "redis protocol": "3", "redis io_threads": "1"}
 
-// Differences are the conditions, workload, machine and Redis, in which a report
+// Differences are the conditions, workload, machine and stores, in which a report
 // of either side is not like the base's first. Each is named once.
 func Differences(base, head Side) []Difference {
 	reports := append(slices.Clone(base.Reports), head.Reports...)
@@ -67,11 +69,15 @@ func fields(a, b map[string]string) []string {
 
 func shown(value string) string { return cmp.Or(value, "none") }
 
-// conditions are the fields of the report's workload, environment and Redis as
-// they stand in the document, so that a field that is added to it counts too.
+// conditions are the fields of the report's workload, environment, Redis and other stores
+// as they stand in the document, so that a field that is added to it counts too.
 func conditions(r Report) map[string]string {
 	all := map[string]string{}
-	for part, of := range map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis} {
+	parts := map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis}
+	for _, s := range r.Stores {
+		parts[strings.TrimSpace(s.Name+" "+s.Server.Label)] = s.Server
+	}
+	for part, of := range parts {
 		document, err := json.Marshal(of)
 		if err != nil {
 			// Plain data that came out of such a document goes into one.
@@ -85,7 +91,7 @@ func conditions(r Report) map[string]string {
 		for name, value := range fields {
 			what, text := part+" "+name, strings.Trim(string(value), `"`)
 			// An older lockbench does not have the field that is off in a newer one.
-			if !slices.Contains(chance, what) && !slices.Contains(off, text) && usual[what] != text {
+			if !slices.Contains(chance, what) && !slices.Contains(chanceOfServers, name) && !slices.Contains(off, text) && usual[what] != text {
 				all[what] = text
 			}
 		}
