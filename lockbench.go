@@ -76,10 +76,10 @@ type StoreOptions struct {
 	AllowFaults bool
 }
 
-func (o StoreOptions) options() store.Options {
+func (r StoreOptions) options() store.Options {
 	return store.Options{
-		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin,
-		Durability: store.Durability(o.Durability), AllowFaults: o.AllowFaults,
+		Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image, Pin: r.Pin,
+		Durability: store.Durability(r.Durability), AllowFaults: r.AllowFaults,
 	}
 }
 

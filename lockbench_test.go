@@ -198,6 +198,33 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
+// What the server lacks leaves out the strategy that needs it, with what would do, before
+// anything is measured.
+func TestWhatTheServerLacksIsLeftOut(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, command := range []string{"delifeq", "delex"} {
+		if info := server.Client(t).Do(t.Context(), "COMMAND", "INFO", command).Val(); !slices.Equal(info.([]any), []any{nil}) {
+			t.Skipf("this server has %s", command)
+		}
+	}
+	const lacking = "spin: release=native: the server has neither DELEX … IFEQ (Redis 8.4) nor DELIFEQ (Valkey 9)"
+	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin:release=native,spin", briefly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.LeftOut) != 1 || report.LeftOut[0] != (results.LeftOut{Strategy: "spin:release=native", Why: lacking}) {
+		t.Errorf("left out %+v", report.LeftOut)
+	}
+	if len(report.Runs) != 1 || report.Runs[0].Strategy != "spin" {
+		t.Errorf("ran %v", order(report.Runs))
+	}
+	_, err = lockbench.Run(t.Context(), plan(t, server.URL(), "spin:release=native", briefly))
+	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), lacking) {
+		t.Errorf("alone it ended with %v", err)
+	}
+}
+
 // gate is a lock that everybody gets until it is closed, and nobody then.
 type gate struct{ closed *atomic.Bool }
 

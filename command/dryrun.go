@@ -77,7 +77,9 @@ func otherStores(plan lockbench.Plan) string {
 	var places []string
 	for _, v := range plan.Strategies {
 		name := v.Info().Store
-		place := name + " " + cmp.Or(shown(plan.Stores[name]), "started")
+		at := plan.Stores[name]
+		at.Address = cmp.Or(at.Address, "started")
+		place := name + " " + shown(at)
 		if name != "" && !slices.Contains(places, place) {
 			places = append(places, place)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -30,7 +31,7 @@ func (f *flags) idle(plan lockbench.Plan) []string {
 
 // idleRedis names the flags that have no effect on where Redis is.
 func idleRedis(set *pflag.FlagSet, r lockbench.StoreOptions) []string {
-	started := slices.Contains([]string{"", "auto", "container", "process"}, r.Address)
+	started := store.Options{Address: r.Address}.Started()
 	var lines []string
 	if set.Changed("image") && (!started || r.Address == "process") {
 		lines = append(lines, "--image has no effect on a Redis that is no container of lockbench's (--redis)")

@@ -72,14 +72,17 @@ func (s Redis) Describe() string {
 	if network == "host" || network == "loopback" {
 		network += " network"
 	}
-	protocol, threads := "", ""
+	protocol, threads, idle := "", "", ""
+	if s.IdleCPU != nil {
+		idle = "idle " + Percent.Format(*s.IdleCPU) + " of a core"
+	}
 	if s.Protocol > 0 {
 		protocol = fmt.Sprintf("RESP%d", s.Protocol)
 	}
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return words.Dotted(strings.TrimPrefix(s.Label, ServerLabel), strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	return words.Dotted(strings.TrimPrefix(s.Label, ServerLabel), strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
 }
 
 // losing says what a crash of the server may lose.
@@ -122,14 +125,11 @@ func cpus(who string, pinned []int) string {
 
 // describe adds what was measured of it beside its locks.
 func (s Store) describe() string {
-	request, idle := "", ""
+	request := ""
 	if s.RequestP50 != nil {
 		request = "request " + optional(s.RequestP50) + " / " + optional(s.RequestP99) + " (p50 / p99)"
 	}
-	if s.IdleCPU != nil {
-		idle = "idle " + Percent.Format(*s.IdleCPU) + " of a core"
-	}
-	return words.Dotted(s.Server.Describe(), request, idle)
+	return words.Dotted(s.Server.Describe(), request)
 }
 
 func (f *Floors) describe() string {

@@ -46,6 +46,9 @@ func unusual(t *testing.T, name string, of reflect.Type) reflect.Value {
 	case reflect.Int, reflect.Int64:
 		v.SetInt(7777)
 		return v
+	case reflect.Float64:
+		v.SetFloat(7777)
+		return v
 	case reflect.Bool:
 		v.SetBool(true)
 		return v

@@ -111,8 +111,10 @@ type Redis struct {
 	PinnedCPUs []int  `json:"pinned_cpus,omitempty"`
 	// AllowedCPUs are those of this machine that its processes may run on; empty where
 	// that is not known, as of another machine.
-	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
-	Why         string `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
+	AllowedCPUs []int `json:"allowed_cpus,omitempty"`
+	// IdleCPU is its processor time, in percent of a core, while other stores were driven.
+	IdleCPU *float64 `json:"idle_cpu_percent,omitempty"`
+	Why     string   `json:"why,omitempty"` // why this source was chosen and the earlier ones were not
 }
 
 // ServerLabel begins the label of a Redis server that is compared with others.
@@ -135,8 +137,6 @@ type Store struct {
 	// connection, as Floors has them of Redis.
 	RequestP50 *int64 `json:"request_p50_ns"`
 	RequestP99 *int64 `json:"request_p99_ns"`
-	// IdleCPU is its processor time, in percent of a core, while others were driven.
-	IdleCPU *float64 `json:"idle_cpu_percent"`
 }
 
 // Release is the version, of what is not Redis with its name: "8.0.3", "valkey 9.1.2".

@@ -16,7 +16,10 @@ type Rights struct {
 	Keys     []string
 	Channels []string
 	Commands []string // those that scripts call too, in lower case; a subcommand as "client|id"
-	Cluster  []string // commands that it takes on a cluster besides
+	// OneOf are commands of which a server has one, which its user needs too. Rules and SetUser
+	// have none of them: a server refuses the rule of a command that it does not know.
+	OneOf   []string
+	Cluster []string // commands that it takes on a cluster besides
 }
 
 // Connecting are the commands that every connection begins with. HELLO and AUTH are open

@@ -134,7 +134,10 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
-		if err := p.Prepare(ctx, r.keys); err != nil {
+		switch err := p.Prepare(ctx, r.keys); {
+		case errors.Is(err, errors.ErrUnsupported):
+			return err
+		case err != nil:
 			return fmt.Errorf("prepare %s: %w", r.Strategy.Name(), err)
 		}
 	}

@@ -19,8 +19,9 @@ const (
 )
 
 // Try has the strategy acquire, extend and release once, with a second client of
-// another instance waiting meanwhile, and returns what the servers refuse. Any other
-// error is left to the run, which measures what it does. Its keys are removed.
+// another instance waiting meanwhile, and returns what the servers refuse, or an
+// errors.ErrUnsupported where they lack what the strategy needs. Any other error is left to
+// the run, which measures what it does. Its keys are removed.
 func (j Job) Try(ctx context.Context) error {
 	if j.Generator != "" { // the others try too
 		j.Session, j.Generator = j.Session+"."+j.Generator, ""
@@ -42,6 +43,7 @@ func (j Job) Try(ctx context.Context) error {
 		err = r.tryOnce(ctx)
 	}
 	switch {
+	case errors.Is(err, errors.ErrUnsupported):
 	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
 		err = r.missing(always, err, !ready)
 	default:

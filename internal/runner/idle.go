@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// idleTime is what stores beside Redis have used while others were driven.
+// idleTime is what a store has used while others were driven.
 type idleTime struct{ cpu, over float64 } // seconds
 
 // watchOthers notes what the stores that are not driven use until the function that it
@@ -27,7 +27,7 @@ func (s *session) watchOthers(ctx context.Context, driven store.Server) (done fu
 		return reading.CPU
 	}
 	var started []start
-	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.server == driven || p.name == countersName || s.about(p) == nil }) {
+	for _, p := range slices.DeleteFunc(slices.Clone(s.servers), func(p place) bool { return p.server == driven || p.name == countersName }) {
 		if used := cpu(p); used != nil {
 			started = append(started, start{p, time.Now(), *used})
 		}
@@ -45,7 +45,11 @@ func (s *session) watchOthers(ctx context.Context, driven store.Server) (done fu
 			sum.cpu += *used - from.cpu
 			sum.over += time.Since(from.at).Seconds()
 			s.idle[from.place] = sum
-			s.about(from.place).IdleCPU = new(sum.cpu / sum.over * 100)
+			about := &s.report.Redis
+			if other := s.about(from.place); other != nil {
+				about = &other.Server
+			}
+			about.IdleCPU = new(sum.cpu / sum.over * 100)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 
 // try has every strategy acquire and release once, and returns what the servers refuse:
 // what lacks a right would otherwise fail in the middle of a run, or only when it has to
-// wait.
+// wait. What the servers cannot do at all makes the strategy unfit.
 func (s *session) try(ctx context.Context) []error {
 	var faults []error
 	for _, v := range s.plan.Strategies {
@@ -89,7 +89,10 @@ func (s *session) try(ctx context.Context) []error {
 				continue
 			}
 			job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id, Generator: s.generator}
-			if err := job.Try(ctx); err != nil {
+			switch err := job.Try(ctx); {
+			case errors.Is(err, errors.ErrUnsupported):
+				s.unsupported[v.Name()] = err.Error()
+			case err != nil:
 				faults = append(faults, err)
 			}
 		}

@@ -95,7 +95,7 @@ func (s *session) unfit(v strategies.Variant) string {
 			return why
 		}
 	}
-	return ""
+	return s.unsupported[v.Name()]
 }
 
 // unfit is why a strategy cannot run on servers of a layout; nil is that of no servers.

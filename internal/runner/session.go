@@ -14,23 +14,24 @@ import (
 
 // session is a plan under way.
 type session struct {
-	plan       Plan
-	id         string
-	generator  string    // among those that share the session; "" if it is alone
-	start      time.Time // of the next run's warm-up; zero is at once
-	servers    []place   // of the stores that strategies talk to, Redis first
-	strategies []strategies.Variant
-	report     *results.Report
-	idle       map[place]idleTime
-	before     *results.Reading
-	begun      int // runs
-	granted    int64
-	failures   []error // of strategies that were left out for them
+	plan        Plan
+	id          string
+	generator   string    // among those that share the session; "" if it is alone
+	start       time.Time // of the next run's warm-up; zero is at once
+	servers     []place   // of the stores that strategies talk to, Redis first
+	strategies  []strategies.Variant
+	unsupported map[string]string // what the servers lack, by strategy
+	report      *results.Report
+	idle        map[place]idleTime
+	before      *results.Reading
+	begun       int // runs
+	granted     int64
+	failures    []error // of strategies that were left out for them
 }
 
 // open gets the stores that strategies need.
 func open(ctx context.Context, plan Plan) (*session, error) {
-	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies)}
+	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies), unsupported: map[string]string{}}
 	if plan.Session != "" {
 		s.id, s.generator = plan.Session, s.id
 	}

@@ -28,9 +28,7 @@ func (p Plan) together() []error {
 	if !sessionName.MatchString(p.Session) {
 		faults = append(faults, fmt.Errorf("--session must be up to 32 letters, digits, - and _, not %q", p.Session))
 	}
-	ours := func(name string) bool {
-		return slices.Contains([]string{"", "auto", "container", "process"}, p.Stores[name].Address)
-	}
+	ours := func(name string) bool { return p.Stores[name].Started() }
 	if names := p.storesNeeded(); len(names) == 0 || slices.ContainsFunc(names, ours) {
 		faults = append(faults, errors.New("--session needs --redis with the address of a server that all generators reach"))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -32,6 +33,15 @@ type Options struct {
 	Durability Durability
 	// AllowFaults lets faults disturb servers that lockbench did not start.
 	AllowFaults bool
+}
+
+// Started says whether lockbench starts the servers itself.
+func (o Options) Started() bool {
+	switch o.Address {
+	case "", "auto", "container", "process":
+		return true
+	}
+	return strings.HasPrefix(o.Address, "image:") || strings.HasPrefix(o.Address, "process:")
 }
 
 // Durability is how much of what a server of ours has confirmed it may lose when it
@@ -107,13 +117,6 @@ type Server interface {
 type Limits struct {
 	MaxClients int64 // connections; 0 where the server does not tell
 	Connected  int64 // now, ours included
-}
-
-// RoundTrips are percentiles of the time that a command takes, in nanoseconds; nil where
-// they are not known.
-type RoundTrips struct {
-	PingP50, PingP99     *int64 // of the least command
-	ScriptP50, ScriptP99 *int64 // of the least script
 }
 
 // Injector is Faults of one run, to be closed.

@@ -158,6 +158,30 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	}
 }
 
+// Other stores are told apart as Redis is; reports from before it was told lose all in a
+// crash.
+func TestDifferencesOfStores(t *testing.T) {
+	base, head := side("base", 1, 0, 1, 1), side("head", 1, 5, 1, 1)
+	put := func(s Side, version, durability, address string) {
+		idle := float64(len(address))
+		s.Reports[0].Redis.Durability, s.Reports[0].Redis.IdleCPU = durability, &idle
+		s.Reports[0].Stores = []results.Store{{Name: "etcd", Server: results.Redis{Version: version, Address: address, Durability: "fsync", IdleCPU: &idle}}}
+	}
+	put(base, "3.4.23", "", "127.0.0.1:1")
+	put(head, "3.4.23", "memory", "127.0.0.1:22")
+	if found := Differences(base, head); len(found) > 0 {
+		t.Errorf("they are alike: %v", found)
+	}
+	put(head, "3.7.3", "fsync", "127.0.0.1:22")
+	var got []string
+	for _, d := range Differences(base, head) {
+		got = append(got, d.What)
+	}
+	if diff := cmp.Diff([]string{"etcd version", "redis durability"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestDifferences(t *testing.T) {
 	base, head := side("base", 2, 0, 1, 1), side("head", 2, 5, 1, 1)
 	if found := Differences(base, head); len(found) > 0 {

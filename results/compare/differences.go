@@ -28,18 +28,16 @@ func (d Difference) String() string {
 // was measured: seeds, ports, what was measured of the machine itself.
 var chance = []string{
 	"workload seed", "environment timer_overshoot_ns", "environment clock_resolution_ns",
+	"redis address", "redis nodes", "redis why", "redis idle_cpu_percent", "redis label",
 }
-
-// chanceOfServers are such fields of every store.
-var chanceOfServers = []string{"address", "nodes", "why"}
 
 // off are the values of a field that is not in use.
 var off = []string{"", "null", "false", "0", "[]", "{}"}
 
 // usual are values that stand for what reports of earlier versions do not tell.
-var usual = map[string]string{"redis name": "redis", "redis protocol": "3", "redis io_threads": "1"}
+var usual = map[string]string{"redis name": "redis", "redis protocol": "3", "redis io_threads": "1", "redis durability": "memory"}
 
-// Differences are the conditions, workload, machine and stores, in which a report
+// Differences are the conditions, workload, machine and Redis, in which a report
 // of either side is not like the base's first. Each is named once.
 func Differences(base, head Side) []Difference {
 	reports := append(slices.Clone(base.Reports), head.Reports...)
@@ -69,8 +67,8 @@ func fields(a, b map[string]string) []string {
 
 func shown(value string) string { return cmp.Or(value, "none") }
 
-// conditions are the fields of the report's workload, environment, Redis and other stores
-// as they stand in the document, so that a field that is added to it counts too.
+// conditions are the fields of the report's workload, environment and Redis as
+// they stand in the document, so that a field that is added to it counts too.
 func conditions(r Report) map[string]string {
 	all := map[string]string{}
 	parts := map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis}
@@ -91,7 +89,7 @@ func conditions(r Report) map[string]string {
 		for name, value := range fields {
 			what, text := part+" "+name, strings.Trim(string(value), `"`)
 			// An older lockbench does not have the field that is off in a newer one.
-			if !slices.Contains(chance, what) && !slices.Contains(chanceOfServers, name) && !slices.Contains(off, text) && usual[what] != text {
+			if !byChance(what) && !slices.Contains(off, text) && usual[what] != text {
 				all[what] = text
 			}
 		}
@@ -107,6 +105,14 @@ func conditions(r Report) map[string]string {
 		all["redis host"] = host(r.Redis.Address)
 	}
 	return all
+}
+
+// byChance says whether a field differs between any two sessions; those of other stores are
+// the same as Redis's.
+func byChance(what string) bool {
+	field := what[strings.LastIndex(what, " ")+1:]
+	part := what[:len(what)-len(field)]
+	return slices.Contains(chance, what) || part != "workload " && part != "environment " && slices.Contains(chance, "redis "+field)
 }
 
 // host is an address without its port, which may be another after a restart.

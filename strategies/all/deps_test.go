@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-const (
-	module  = "github.com/lockbench/lockbench/"
-	goRedis = "github.com/redis/go-redis/v9"
-)
+const module = "github.com/lockbench/lockbench/"
+
+// clients are those of the stores: a lock compiles one of them.
+var clients = []string{"github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5", "github.com/go-zookeeper/zk"}
 
 // goPackage is what go list tells of a package.
 type goPackage struct {
@@ -59,16 +59,23 @@ func isLock(path string) bool {
 	return below != "/internal/trial"
 }
 
+// compiled are the stores' clients that a lock compiles.
+func compiled(packages map[string]goPackage, lock string) []string {
+	return slices.DeleteFunc(slices.Clone(clients), func(client string) bool { return !slices.Contains(packages[lock].Deps, client) })
+}
+
 // strange are the packages that a service would compile with a lock and does not expect: it
-// expects locks, the sleeps of those that poll, go-redis with its imports, and what of the
-// standard library is not for tools and tests.
+// expects locks, the sleeps of those that poll, groups of goroutines, the client of the lock's own store with its
+// imports, and what of the standard library is not for tools and tests.
 func strange(packages map[string]goPackage, lock string) []string {
-	expected := map[string]bool{module + "internal/pause": true}
+	expected := map[string]bool{module + "internal/pause": true, "golang.org/x/sync/errgroup": true}
 	for path, p := range packages {
-		if path == goRedis || strings.HasPrefix(path, goRedis+"/") {
-			expected[path] = true
-			for _, dep := range p.Deps {
-				expected[dep] = true
+		for _, client := range compiled(packages, lock) {
+			if path == client || strings.HasPrefix(path, client+"/") {
+				expected[path] = true
+				for _, dep := range p.Deps {
+					expected[dep] = true
+				}
 			}
 		}
 	}
@@ -79,10 +86,10 @@ func strange(packages map[string]goPackage, lock string) []string {
 }
 
 // Importing a lock compiles what a service has anyway.
-func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
+func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
-	for _, lock := range []string{"handoff", "cohort", "spin", "pubsub", "fenced", "fair", "redlock", "semaphore", "lock"} {
+	for _, lock := range []string{"handoff", "cohort", "spin", "pubsub", "fenced", "fair", "redlock", "semaphore", "lock", "etcd", "postgres", "zookeeper"} {
 		if _, ok := packages[module+"strategies/"+lock]; !ok {
 			t.Errorf("there is no %s", lock)
 		}
@@ -90,6 +97,9 @@ func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(packages)) {
 		if !isLock(path) {
 			continue
+		}
+		if stores := compiled(packages, path); len(stores) > 1 {
+			t.Errorf("importing %s compiles the clients of several stores: %s", path, strings.Join(stores, ", "))
 		}
 		if found := strange(packages, path); len(found) > 0 {
 			t.Errorf("importing %s compiles %s", path, strings.Join(found, ", "))
@@ -101,6 +111,9 @@ func TestALockBringsGoRedisAndNothingElse(t *testing.T) {
 		}
 	}
 	// What does bring more is found.
+	if all := compiled(packages, module+"strategies/all"); len(all) != len(clients) {
+		t.Errorf("the package of all strategies compiles the clients %s", strings.Join(all, ", "))
+	}
 	for _, test := range []struct{ path, brings string }{
 		{"strategies/peers/redsync", "github.com/go-redsync/redsync/v4"},
 		{"strategies/locktest", "github.com/anishathalye/porcupine"},

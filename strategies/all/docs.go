@@ -491,9 +491,17 @@ not seen the SET, a gap that WaitReplicas narrows and does not close. With a cli
 retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
 finds the caller's own token and waits for it to expire.
 
-An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside): one round
-trip each. A waiter pays one SET for each try. Nobody is woken: after a release the lock
-lies idle until some waiter's sleep ends, and the one that happens to try first gets it.
+With release=native the server's own compare-and-delete takes the script's place: DELIFEQ of
+Valkey 9 or DELEX … IFEQ of Redis 8.4, whichever the server has, and SET … IFEQ extends. The
+server is asked once, before the first acquire, by trying the commands where they do nothing. On
+one that has none, acquiring fails, and lockbench leaves the strategy out: scripts in their place
+would be measured under the wrong name. A user then needs +set and +delifeq or +delex, and no
+right to scripts.
+
+An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside) or one native
+command: one round trip each. A waiter pays one SET for each try. Nobody is woken: after a
+release the lock lies idle until some waiter's sleep ends, and the one that happens to try
+first gets it.
 `
 	streamDoc = `Package stream is a lock whose releases are told on a stream, so that whoever was
 not listening reads them later: no wake-up is lost, and one that was trimmed away

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
@@ -17,38 +18,40 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// info is the strategy's as the suite can use it, which looks into no store but Redis.
-func info(options etcd.Options) strategies.Info {
-	info := options.Refine(etcd.Strategy().Info)
-	info.Nodes = 0
-	info.BlackBox = false // see counted
-	return info
-}
-
 func TestConformance(t *testing.T) {
-	for name, options := range variants() {
-		t.Run(name, func(t *testing.T) {
-			server := etcdtest.Start(t, 1)
-			locktest.Run(t, func(t *testing.T) locktest.Fixture {
-				clients := dialler(t, server)
-				return locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) {
-					client := clients(c.Probe)
-					return etcd.Open(goetcd.Config{
-						Nodes:  []goetcd.Node{{Client: client}},
-						Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
-					}, options)
-				}}
-			}, info(options))
-		})
+	t.Parallel()
+	server := etcdtest.Start(t, 1)
+	rounds := 5
+	if drive.Thorough() {
+		rounds = 0
 	}
+	each(t, func(t *testing.T, options etcd.Options) {
+		t.Parallel() // they wait most of the time
+		info := options.Refine(etcd.Strategy().Info)
+		info.BlackBox = false // see counted
+		locktest.Run(t, func(t *testing.T) locktest.Fixture {
+			clients := dialler(t, server)
+			return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
+				client := clients(c.Probe)
+				return etcd.Open(goetcd.Config{
+					Nodes:  []goetcd.Node{{Client: client}},
+					Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
+				}, options)
+			}}
+		}, info)
+	})
 }
 
+// variants are both ways to wait, or all.
 func variants() map[string]etcd.Options {
-	return map[string]etcd.Options{
+	some := map[string]etcd.Options{
 		"mutex": etcd.Defaults(),
 		"next":  {Watch: etcd.ByNext, Sessions: etcd.Pooled},
-		"fresh": {Watch: etcd.ByMutex, Sessions: etcd.Fresh},
 	}
+	if drive.Thorough() {
+		some["fresh"] = etcd.Options{Watch: etcd.ByMutex, Sessions: etcd.Fresh}
+	}
+	return some
 }
 
 // dialler makes clients in a goroutine of the test's own: the suite counts goroutines by

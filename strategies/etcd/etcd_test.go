@@ -15,13 +15,17 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/goetcd"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	drive.ManyAtATime()
+	goleak.VerifyTestMain(m)
+}
 
 const ttl = 60 * time.Second
 
@@ -39,7 +43,7 @@ func open(t testing.TB, server *etcdtest.Etcd, options etcd.Options, ttl time.Du
 
 func acquire(t testing.TB, locker *etcd.Locker, key string) strategies.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 	defer cancel()
 	lease, err := locker.Acquire(ctx, key)
 	if err != nil {
@@ -84,9 +88,9 @@ func leases(t testing.TB, client *clientv3.Client) []clientv3.LeaseStatus {
 // eventually waits for something, far longer than it needs.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("a minute later not yet: %s", what)
+			t.Fatalf("it has not come true: %s", what)
 		}
 	}
 }
@@ -96,7 +100,9 @@ func waits(t testing.TB, ctx context.Context, locker *etcd.Locker, outside *clie
 	t.Helper()
 	before := len(keys(t, outside))
 	got := make(chan granted, 1)
+	ctx, cancel := context.WithTimeout(ctx, 2*drive.Bound) // a waiter that is forgotten says so
 	go func() {
+		defer cancel()
 		lease, err := locker.Acquire(ctx, key)
 		got <- granted{lease, err}
 	}()
@@ -125,6 +131,7 @@ func each(t *testing.T, test func(t *testing.T, options etcd.Options)) {
 }
 
 func TestTheTokenIsTheRevisionOfTheKey(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, client := open(t, server, options, ttl)
@@ -151,6 +158,7 @@ func TestTheTokenIsTheRevisionOfTheKey(t *testing.T) {
 
 // Each waiter comes when the one before stands in the queue.
 func TestFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, client := open(t, server, options, ttl)
@@ -177,6 +185,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 
 // Names that one would be the folder of the other are two locks.
 func TestNamesWithSlashes(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, _ := open(t, server, options, ttl)
@@ -192,6 +201,7 @@ func TestNamesWithSlashes(t *testing.T) {
 
 // A release just before a waiter's watch begins reaches it.
 func TestAReleaseBeforeTheWatch(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, _ := open(t, server, options, ttl)
@@ -221,6 +231,7 @@ func TestAReleaseBeforeTheWatch(t *testing.T) {
 
 // A holder whose lease etcd has ended is told so, and harms nobody.
 func TestTheSessionEnds(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, client := open(t, server, options, 2*time.Second)
@@ -232,7 +243,11 @@ func TestTheSessionEnds(t *testing.T) {
 		if token(second) <= token(lease) {
 			t.Errorf("token %d came after %d", token(second), token(lease))
 		}
-		<-lease.(strategies.Watched).Lost()
+		select {
+		case <-lease.(strategies.Watched).Lost():
+		case <-time.After(drive.Bound):
+			t.Error("its loss was not told")
+		}
 		if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
 			t.Errorf("a release of a lost lock returned %v", err)
 		}
@@ -258,6 +273,7 @@ func revoke(t testing.TB, client *clientv3.Client, key string) {
 
 // A waiter whose session ends queues up again.
 func TestAWaitersSessionEnds(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, client := open(t, server, options, ttl)
@@ -275,13 +291,18 @@ func TestAWaitersSessionEnds(t *testing.T) {
 // Waits are given up at any moment around a release: afterwards etcd has no key, and after
 // Close no lease.
 func TestCancelledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, client := open(t, server, options, ttl)
 		other, _ := open(t, server, options, ttl)
-		for round := range 150 {
+		rounds := 30
+		if drive.Thorough() {
+			rounds = 150
+		}
+		for round := range rounds {
 			lease := acquire(t, holder, "key")
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
@@ -319,6 +340,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 // A call whose time is over returns though etcd does not answer, waiting in the queue, on its
 // way into it, or making a session.
 func TestEtcdHangs(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, client := open(t, server, options, ttl)
@@ -350,6 +372,7 @@ func TestEtcdHangs(t *testing.T) {
 
 // The lease has the TTL in whole seconds, rounded up.
 func TestTTL(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	for asked, want := range map[time.Duration]int64{2500 * time.Millisecond: 3, 7 * time.Second: 7} {
 		locker, client := open(t, server, etcd.Defaults(), asked)
@@ -365,6 +388,7 @@ func TestTTL(t *testing.T) {
 
 // Sessions are kept for the next acquisition, or not.
 func TestSessionsAreKept(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	for sessions, want := range map[etcd.Sessions]int{etcd.Pooled: 1, etcd.Fresh: 0} {
 		locker, client := open(t, server, etcd.Options{Watch: etcd.ByMutex, Sessions: sessions}, ttl)
@@ -380,15 +404,19 @@ func TestSessionsAreKept(t *testing.T) {
 
 // Waiters of both kinds exclude each other.
 func TestBothKindsShareALock(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.Start(t, 1)
+	const each = 10
 	var inside, served atomic.Int64
 	var all sync.WaitGroup
 	for _, options := range variants() {
 		locker, _ := open(t, server, options, ttl)
 		for range 3 {
 			all.Go(func() {
-				for range 15 {
-					lease, err := locker.Acquire(t.Context(), "key")
+				for range each {
+					ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+					lease, err := locker.Acquire(ctx, "key")
+					cancel()
 					if err != nil {
 						t.Error(err)
 						return
@@ -406,7 +434,7 @@ func TestBothKindsShareALock(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if served.Load() != 3*3*15 {
+	if served.Load() != int64(len(variants())*3*each) {
 		t.Errorf("%d were served", served.Load())
 	}
 }

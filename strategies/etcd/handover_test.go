@@ -15,7 +15,7 @@ import (
 func TestAMutexHandsOverInSteps(t *testing.T) {
 	server := etcdtest.Start(t, 1)
 	took := map[etcd.Watch][]time.Duration{}
-	for range 15 {
+	for range 9 {
 		for _, watch := range []etcd.Watch{etcd.ByMutex, etcd.ByNext} {
 			options := etcd.Options{Watch: watch, Sessions: etcd.Pooled}
 			holder, client := open(t, server, options, ttl)

@@ -30,10 +30,9 @@ const staleTTL = 100 * time.Millisecond
 
 // What locks must be for some of these checks.
 var (
-	onServers = unless(func(i strategies.Info) bool { return i.Nodes > 0 }, "it lives in the process, on no server")
-	expires   = recovers.and(onServers)
-	renews    = watches.and(onServers)
-	clusters  = onRedis.and(func(i strategies.Info) string {
+	expires  = recovers.and(onRedis...)
+	renews   = watches.and(onRedis...)
+	clusters = onRedis.and(func(i strategies.Info) string {
 		if i.NoCluster != "" {
 			return "it cannot run on a cluster: " + i.NoCluster
 		}

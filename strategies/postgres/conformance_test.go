@@ -1,8 +1,14 @@
 package postgres_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -10,18 +16,71 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// The suite looks at Redis alone; what it tries without one it tries here.
+// The suite looks at Redis alone; what it tries without one it tries here: with the advisory
+// lock, or with all kinds and more often.
 func TestConformance(t *testing.T) {
-	for name, options := range modes() {
+	kinds, rounds := map[string]postgres.Options{"advisory": {Mode: postgres.Advisory}}, 10
+	if drive.Thorough() {
+		kinds, rounds = modes(), 0
+	}
+	for name, options := range kinds {
 		t.Run(name, func(t *testing.T) {
-			info := options.Refine(postgres.Strategy().Info)
-			info.Nodes = 0
-			at, _ := node(t, server)
 			locktest.Run(t, func(t *testing.T) locktest.Fixture {
-				return locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) {
-					return postgres.Open(gopgx.Config{Nodes: []gopgx.Node{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers, Probe: c.Probe}, options)
+				eye := &eye{conn: look(t, server)}
+				at, called := node(t, server) // here, since the suite counts what its lockers leave
+				return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
+					locker, err := postgres.Open(gopgx.Config{Nodes: []gopgx.Node{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers}, options)
+					return seen{locker, c.Probe, eye, called}, err
 				}}
-			}, info)
+			}, options.Refine(postgres.Strategy().Info))
 		})
 	}
+}
+
+// seen is a lock whose attempts count once PostgreSQL has them wait, so that the suite knows
+// when somebody stands in the queue.
+type seen struct {
+	*postgres.Locker
+	probe  *strategies.Probe
+	eye    *eye
+	called string
+}
+
+func (s seen) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	before := s.eye.waiting(s.called)
+	over := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		defer s.probe.Attempt()
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+			if s.eye.waiting(s.called) > before {
+				return
+			}
+		}
+	})
+	defer looking.Wait()
+	defer close(over)
+	return s.Locker.Acquire(ctx, key)
+}
+
+// eye looks into PostgreSQL.
+type eye struct {
+	mu   sync.Mutex
+	conn *pgx.Conn
+}
+
+// waiting is how many connections of that name wait for a lock; -1 where that is not known.
+func (e *eye) waiting(called string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	const asked = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND application_name = $1`
+	if err := e.conn.QueryRow(context.Background(), asked, called).Scan(&n); err != nil {
+		return -1
+	}
+	return n
 }

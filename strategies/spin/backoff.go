@@ -38,13 +38,17 @@ type Options struct {
 	WaitTimeout  time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
 
 	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
+
+	// Release is Script, which "" is too, or Native. Where the server has no native command
+	// acquiring fails with an errors.ErrUnsupported.
+	Release string `opt:"release" help:"script, or native: the server's DELIFEQ (Valkey 9) or DELEX (Redis 8.4) and SET IFEQ"`
 }
 
 // Defaults are full jitter within Redisson's bounds.
 func Defaults() Options {
 	return Options{
 		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond,
-		WaitTimeout: 100 * time.Millisecond,
+		WaitTimeout: 100 * time.Millisecond, Release: Script,
 	}
 }
 
@@ -71,6 +75,9 @@ func (o Options) Validate() error {
 	}
 	if o.WaitReplicas > 0 && o.Pipeline {
 		faults = append(faults, errors.New("wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"))
+	}
+	if o.Release != "" && o.Release != Script && o.Release != Native {
+		faults = append(faults, fmt.Errorf("no release %q (there are: %s, %s)", o.Release, Script, Native))
 	}
 	return errors.Join(faults...)
 }

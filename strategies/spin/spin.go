@@ -13,9 +13,17 @@
 // retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
 // finds the caller's own token and waits for it to expire.
 //
-// An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside): one round
-// trip each. A waiter pays one SET for each try. Nobody is woken: after a release the lock
-// lies idle until some waiter's sleep ends, and the one that happens to try first gets it.
+// With release=native the server's own compare-and-delete takes the script's place: DELIFEQ of
+// Valkey 9 or DELEX … IFEQ of Redis 8.4, whichever the server has, and SET … IFEQ extends. The
+// server is asked once, before the first acquire, by trying the commands where they do nothing. On
+// one that has none, acquiring fails, and lockbench leaves the strategy out: scripts in their place
+// would be measured under the wrong name. A user then needs +set and +delifeq or +delex, and no
+// right to scripts.
+//
+// An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside) or one native
+// command: one round trip each. A waiter pays one SET for each try. Nobody is woken: after a
+// release the lock lies idle until some waiter's sleep ends, and the one that happens to try
+// first gets it.
 package spin
 
 import (
@@ -56,8 +64,9 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Refine adds the right to wait for replicas, and counts the pipeline's connection.
+// Refine has the rights fit the commands, and counts the pipeline's connection.
 func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Rights = o.releases(info.Rights)
 	if o.WaitReplicas > 0 {
 		info.Rights.Commands = append(slices.Clone(info.Rights.Commands), "wait")
 	}
@@ -71,6 +80,7 @@ type Locker struct {
 	client  redis.UniversalClient
 	hangUp  func() error // ends the pipeline
 	owners  *owner.Names
+	native  atomic.Pointer[token.Commands] // nil until the server has been asked
 	closed  atomic.Bool
 
 	sleepers pause.Sleepers
@@ -103,12 +113,14 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return &Locker{config: config, options: options, client: config.Nodes[0].Client, hangUp: hangUp, owners: owner.New()}, nil
 }
 
-// Prepare loads the release script.
+// Prepare loads the release script, or asks the server for its own commands. The error of a
+// server that has none is an errors.ErrUnsupported.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if err := token.Load(ctx, l.client); err != nil {
-		return err
+	if l.options.Release != Native {
+		return token.Load(ctx, l.client)
 	}
-	return nil
+	_, err := l.commands(ctx)
+	return err
 }
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
@@ -118,7 +130,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 
 // AcquireFor is Acquire for a lease of ttl, at least 1 ms.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	a, err := l.begin(key, ttl)
+	a, err := l.begin(ctx, key, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +151,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 
 // TryAcquireFor tries once for a lease of ttl, at least 1 ms.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	a, err := l.begin(key, ttl)
+	a, err := l.begin(ctx, key, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +178,7 @@ type acquisition struct {
 	ttl   time.Duration // in whole milliseconds
 }
 
-func (l *Locker) begin(key string, ttl time.Duration) (acquisition, error) {
+func (l *Locker) begin(ctx context.Context, key string, ttl time.Duration) (acquisition, error) {
 	if l.closed.Load() {
 		return acquisition{}, strategies.ErrClosed
 	}
@@ -175,7 +187,11 @@ func (l *Locker) begin(key string, ttl time.Duration) (acquisition, error) {
 	if err != nil {
 		return acquisition{}, fmt.Errorf("set %q: %w", name, err)
 	}
-	return acquisition{&token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}, ttl}, nil
+	by, err := l.commands(ctx)
+	if err != nil {
+		return acquisition{}, err
+	}
+	return acquisition{&token.Lease{Client: l.client, Name: name, Token: l.owners.Next(), By: by}, ttl}, nil
 }
 
 // wait polls until the lock is the caller's.

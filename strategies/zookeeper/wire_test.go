@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -97,11 +98,13 @@ func (c *cable) lose(code int32) {
 // A holder that is cut off is told that its lease is lost, and nobody gets the lock before
 // it has ceased to be valid.
 func TestHolderIsCutOff(t *testing.T) {
+	t.Parallel()
 	const ttl = time.Second
 	c := newCable()
 	one, other := open(t, c.through(node(t)), ttl), open(t, node(t), ttl)
 	lease := acquire(t, one, "key")
-	time.Sleep(ttl) // heartbeats keep it
+	first := lease.(strategies.Timed).ValidUntil()
+	eventually(t, "heartbeats keep it", func() bool { return time.Now().After(first) })
 	if until := time.Until(lease.(strategies.Timed).ValidUntil()); until <= 0 {
 		t.Errorf("it has run out %v ago, and its session lives", -until)
 	}
@@ -114,7 +117,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	}
 	select {
 	case <-lease.(strategies.Watched).Lost():
-	case <-time.After(ttl):
+	case <-time.After(drive.Bound):
 		t.Error("its loss was not told")
 	}
 	c.broken(false)
@@ -126,6 +129,7 @@ func TestHolderIsCutOff(t *testing.T) {
 // A connection that breaks and comes back in time costs neither the lease nor the place in
 // the queue.
 func TestReconnectInTime(t *testing.T) {
+	t.Parallel()
 	c := newCable()
 	n := c.through(node(t))
 	holder, waiter, late := open(t, n, 10*time.Second), open(t, n, 10*time.Second), open(t, node(t), 10*time.Second)
@@ -137,7 +141,9 @@ func TestReconnectInTime(t *testing.T) {
 			Acquire(context.Context, string) (strategies.Lease, error)
 		}, place int) {
 			all.Go(func() {
-				got, err := on.Acquire(t.Context(), "key")
+				ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+				defer cancel()
+				got, err := on.Acquire(ctx, "key")
 				if err != nil {
 					t.Error(err)
 					return
@@ -168,13 +174,16 @@ func TestReconnectInTime(t *testing.T) {
 
 // A waiter whose session has ended asks again.
 func TestWaiterIsCutOff(t *testing.T) {
+	t.Parallel()
 	const ttl = 500 * time.Millisecond
 	c := newCable()
 	holder, waiter := open(t, node(t), ttl), open(t, c.through(node(t)), ttl)
 	lease := acquire(t, holder, "key")
-	got := make(chan error)
+	got := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*drive.Bound)
+	defer cancel()
 	go func() {
-		lease, err := waiter.Acquire(t.Context(), "key")
+		lease, err := waiter.Acquire(ctx, "key")
 		if err == nil {
 			err = lease.Release(t.Context())
 		}
@@ -193,16 +202,18 @@ func TestWaiterIsCutOff(t *testing.T) {
 
 // When the answer to a request is lost nobody is left in the queue twice, or for good.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	for name, code := range map[string]int32{"create": creates, "delete": deletes, "list": lists, "watch": watching} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCable()
 			holder, one := open(t, node(t), 10*time.Second), open(t, c.through(node(t)), 10*time.Second)
 			release(t, acquire(t, one, "key"), nil) // its session is open
 			for _, cancelled := range []bool{false, true} {
 				lease := acquire(t, holder, "key")
 				c.lose(code)
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				got := make(chan error)
+				ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+				got := make(chan error, 1)
 				go func() {
 					lease, err := one.Acquire(ctx, "key")
 					if err == nil {

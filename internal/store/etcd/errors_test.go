@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
@@ -27,7 +28,7 @@ import (
 // refusedWith opens what cannot be opened, in time, and expects to be told why.
 func refusedWith(t *testing.T, o store.Options, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 	defer cancel()
 	server, err := Store{}.Open(ctx, "mine", o)
 	if err == nil {
@@ -51,11 +52,13 @@ func TestNothingThere(t *testing.T) {
 }
 
 func TestARedisThere(t *testing.T) {
+	t.Parallel()
 	refusedWith(t, store.Options{Address: "etcd://" + redistest.Start(t).Addr}, "this is a Redis")
 }
 
 // silent accepts and says nothing, as what speaks another protocol may.
 func TestSomebodySilentThere(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,14 +104,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-func TestNoQuorum(t *testing.T) {
-	theirs := etcdtest.Start(t, 3)
-	theirs.Kill(1)
-	theirs.Kill(2)
-	refusedWith(t, store.Options{Address: "etcd://" + theirs.Endpoints[0]}, "it has no leader")
-}
-
 func TestNoSpace(t *testing.T) {
+	t.Parallel()
 	theirs := etcdtest.Start(t, 1, "--quota-backend-bytes", "1000000")
 	outside := theirs.Client(t)
 	for range 100 {
@@ -149,6 +146,7 @@ func certificate(t *testing.T) (cert, key string) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	cert, key := certificate(t)
 	theirs := etcdtest.Start(t, 1, "--cert-file", cert, "--key-file", key)
 	at := theirs.Endpoints[0]
@@ -158,7 +156,7 @@ func TestTLS(t *testing.T) {
 	if reading, err := server.Read(t.Context()); err != nil || reading.Commands["Range"] == 0 || !server.Describe().TLS {
 		t.Errorf("%+v (%v)", reading, err)
 	}
-	refusedWith(t, store.Options{Address: "etcds://" + etcdtest.Start(t, 1).Endpoints[0]}, "etcd:// instead of etcds://")
+	refusedWith(t, store.Options{Address: "etcds://" + common(t).members[0].endpoint}, "etcd:// instead of etcds://")
 }
 
 func TestValidate(t *testing.T) {

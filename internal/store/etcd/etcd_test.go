@@ -8,24 +8,62 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	lock "github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/workloads"
 )
 
+// The tests share an etcd as far as they can.
+var shared = sync.OnceValues(func() (store.Server, error) {
+	return Store{}.Open(context.Background(), store.NewRunID(), store.Options{})
+})
+
 func TestMain(m *testing.M) {
-	strategies.RegisterStrategy(lock.Strategy())
-	goleak.VerifyTestMain(m)
+	drive.ManyAtATime()
+	code := m.Run()
+	if os.Getenv(victim) == "" {
+		if s, err := shared(); err == nil {
+			if err := s.Close(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// common is the shared etcd. What looks at all that is there does not run in parallel.
+func common(t *testing.T) *Server {
+	t.Helper()
+	s, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*Server)
+}
+
+// eventually waits for what happens in its own time.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it has not come true: %s", what)
+		}
+	}
 }
 
 // opened opens the store, and closes it when the test ends.
@@ -45,75 +83,45 @@ func opened(t *testing.T, o store.Options) *Server {
 	return server.(*Server)
 }
 
-// run drives the lock through a second of contention, once more where the machine was too busy
-// to look at it.
+// run drives the lock until it was had fifty times, or so often after a fault. A Mutex hands
+// over in steps of 100 ms, see the lock's own tests, so that it has the lock less often.
 func run(t *testing.T, server *Server, options map[string]string, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
-	for range 3 {
-		got := once(t, server, options, change)
-		if !strings.Contains(fmt.Sprint(got.Invalid), "too busy") {
-			return got
+	v, err := lock.Strategy().Variant(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := drive.Workload(50)
+	if options["watch"] != "next" {
+		w.Iterations = 10
+	}
+	if change != nil {
+		change(&w)
+	}
+	return drive.Run(t, server, server.runID, v, w)
+}
+
+var next = map[string]string{"watch": "next"}
+
+func TestARunOnEtcdOfOurOwn(t *testing.T) { runs(t, common(t)) }
+
+// runs are of all kinds of the lock, and of what is counted meanwhile.
+func runs(t *testing.T, server *Server) {
+	kinds := []map[string]string{next}
+	if drive.Thorough() {
+		kinds = append(kinds, nil, map[string]string{"sessions": "fresh"})
+	}
+	for _, options := range kinds {
+		got := run(t, server, options, func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, workloads.FenceAll })
+		whole := got.Server.Whole
+		if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesOut <= 0 || *whole.ClientBytesIn <= 0 || *whole.RoundTrips <= 0 {
+			t.Fatalf("what etcd did is not known: %+v", whole)
 		}
-	}
-	t.Fatal("the machine is too busy for any run")
-	return nil
-}
-
-func once(t *testing.T, server *Server, options map[string]string, change func(*workloads.Spec)) *results.Run {
-	t.Helper()
-	v, err := strategies.NewVariant("etcd", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := workloads.Default()
-	w.Clients, w.Instances = 3, 3
-	w.Warmup, w.Duration = workloads.Duration(200*time.Millisecond), workloads.Duration(time.Second)
-	w.TTL = workloads.Duration(5 * time.Second)
-	change(&w)
-	if wrong := errors.Join(append(server.Impossible(w.Faults), w.Validate())...); wrong != nil {
-		t.Fatal(wrong)
-	}
-	job := engine.Job{Strategy: v, Workload: w, Target: server, Session: server.runID, Number: 1, Round: 1, Order: 1}
-	if len(w.Faults) > 0 {
-		injector := server.Faults(w.Faults)
-		defer injector.Close()
-		job.Faults = injector
-	}
-	result, err := job.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
-}
-
-// sound is what every run must be.
-func sound(t *testing.T, got *results.Run) {
-	t.Helper()
-	if !got.Valid() || got.Safety.Overlaps != 0 || got.Speed.Acquisitions == 0 {
-		t.Errorf("invalid: %v, overlaps %d, acquisitions %d, errors %v", got.Invalid, got.Safety.Overlaps, got.Speed.Acquisitions, got.Errors)
-	}
-	if left := got.Safety.LeftoverCount; left == nil || *left != 0 {
-		t.Errorf("left behind: %v", got.Safety.Leftovers)
-	}
-}
-
-func TestARunOnEtcdOfOurOwn(t *testing.T) {
-	for _, topology := range []string{"", "etcd:3"} {
-		server := opened(t, store.Options{Topology: topology})
-		for _, options := range []map[string]string{nil, {"watch": "next"}, {"sessions": "fresh"}} {
-			got := run(t, server, options, func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, workloads.FenceAll })
-			sound(t, got)
-			whole := got.Server.Whole
-			if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesOut <= 0 || *whole.ClientBytesIn <= 0 || *whole.RoundTrips <= 0 {
-				t.Fatalf("what etcd did is not known: %+v", whole)
-			}
-			if whole.Commands["Txn"] < 4*whole.Acquisitions { // two of the lock, two of the counter
-				t.Errorf("%d acquisitions and %v", whole.Acquisitions, whole.Commands)
-			}
-			if lost := got.Safety.LostUpdates; lost == nil || *lost != 0 {
-				t.Errorf("lost updates: %v", lost)
-			}
-			t.Logf("%s %v: %.0f acquisitions a second, CPU %.2f s, %v", topology, options, got.Speed.PerSecond, *whole.CPU, whole.Commands)
+		if whole.Commands["Txn"] < 4*whole.Acquisitions { // two of the lock, two of the counter
+			t.Errorf("%d acquisitions and %v", whole.Acquisitions, whole.Commands)
+		}
+		if lost := got.Safety.LostUpdates; lost == nil || *lost != 0 {
+			t.Errorf("lost updates: %v", lost)
 		}
 	}
 }
@@ -135,6 +143,7 @@ func content(t *testing.T, client *clientv3.Client) string {
 // A user's etcd has the same keys and leases after a run as before, and what a dead run left
 // is removed, but not what a living one has.
 func TestAUsersEtcdStaysAsItWas(t *testing.T) {
+	t.Parallel()
 	theirs := etcdtest.Start(t, 1)
 	outside := theirs.Client(t)
 	put := func(key string) {
@@ -154,7 +163,6 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 	}
 	s := server.(*Server)
 	got := run(t, s, nil, func(w *workloads.Spec) { w.Work = workloads.WorkCounter })
-	sound(t, got)
 	if whole := got.Server.Whole; whole == nil || whole.Calls == nil || whole.CPU == nil {
 		t.Errorf("its counters are not told: %+v", whole)
 	}
@@ -173,8 +181,7 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 }
 
 func TestConnectionsHaveNames(t *testing.T) {
-	theirs := etcdtest.Start(t, 1)
-	server := opened(t, store.Options{Address: "etcd://" + theirs.Endpoints[0]})
+	server := opened(t, store.Options{Address: "etcd://" + common(t).members[0].endpoint})
 	connected, err := server.Connect(t.Context(), "lockbench:mine:run1:a", 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +203,7 @@ func TestConnectionsHaveNames(t *testing.T) {
 }
 
 func TestLeftoversAreFoundAndRemoved(t *testing.T) {
-	server := opened(t, store.Options{})
+	server := common(t)
 	granted, err := server.client.Grant(t.Context(), 60)
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +243,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func TestCounter(t *testing.T) {
-	server := opened(t, store.Options{})
+	server := common(t)
 	connected, err := server.Connect(t.Context(), "lockbench:mine", 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +280,7 @@ func TestCounter(t *testing.T) {
 }
 
 func TestRoundTrips(t *testing.T) {
-	server := opened(t, store.Options{})
+	server := common(t)
 	times, err := server.RoundTrips(t.Context(), "lockbench:mine:floors")
 	if err != nil || times.PingP50 == nil || *times.PingP50 <= 0 || *times.PingP99 < *times.PingP50 || times.ScriptP50 == nil || *times.ScriptP50 <= 0 {
 		t.Errorf("%+v (%v)", times, err)
@@ -284,6 +291,7 @@ func TestRoundTrips(t *testing.T) {
 }
 
 func TestDurability(t *testing.T) {
+	t.Parallel()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +300,7 @@ func TestDurability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := opened(t, store.Options{Durability: store.Synced}).Describe().Durability; d != "fsync" {
+	if d := common(t).Describe().Durability; d != "fsync" {
 		t.Errorf("it is %q", d)
 	}
 	server, err := Store{}.Open(t.Context(), "mine", store.Options{Durability: store.InMemory})
@@ -326,20 +334,17 @@ func TestHelperVictim(t *testing.T) {
 	if os.Getenv(victim) == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	server, err := Store{}.Open(t.Context(), "victim", store.Options{Topology: "etcd:3"})
+	server, err := Store{}.Open(t.Context(), "victim", store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pids []int
-	for _, m := range server.(*Server).members {
-		pids = append(pids, m.own.PID())
-	}
-	fmt.Println("started", pids[0], pids[1], pids[2])
+	fmt.Println("started", server.(*Server).members[0].own.PID())
 	select {}
 }
 
 // What a lockbench that was killed had started is ended by the next.
 func TestSweepOfAKilledLockbench(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // where no other test's lockbench sweeps
 	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperVictim$")
 	lockbench.Env = append(os.Environ(), victim+"=1")
 	out, err := lockbench.StdoutPipe()
@@ -349,27 +354,20 @@ func TestSweepOfAKilledLockbench(t *testing.T) {
 	if err := lockbench.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var pids [3]int
-	if _, err := fmt.Fscanf(out, "started %d %d %d\n", &pids[0], &pids[1], &pids[2]); err != nil {
-		t.Fatal(err)
-	}
+	var pid int
+	_, err = fmt.Fscanf(out, "started %d\n", &pid)
 	_ = lockbench.Process.Kill()
 	_ = lockbench.Wait()
-	alive := func() (n int) {
-		for _, pid := range pids {
-			if _, err := os.Stat(fmt.Sprint("/proc/", pid)); err == nil {
-				n++
-			}
-		}
-		return n
+	if err != nil {
+		t.Fatal(err)
 	}
-	if alive() != 3 {
-		t.Fatalf("%d of 3 are there", alive())
+	alive := func() bool {
+		_, err := os.Stat(fmt.Sprint("/proc/", pid))
+		return err == nil
 	}
-	opened(t, store.Options{})
-	for end := time.Now().Add(time.Minute); alive() != 0; time.Sleep(10 * time.Millisecond) { // their new parent has to notice
-		if time.Now().After(end) {
-			t.Fatalf("%d of 3 are still there", alive())
-		}
+	if !alive() {
+		t.Fatal("etcd died with its lockbench, so that there is nothing to sweep")
 	}
+	opened(t, store.Options{Address: "etcd://" + common(t).members[0].endpoint})
+	eventually(t, "it is ended, and its new parent notices", func() bool { return !alive() })
 }

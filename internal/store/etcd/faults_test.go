@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -20,35 +21,46 @@ func fault(t *testing.T, text string) workloads.Fault {
 
 // Faults come about, nobody is let in beside another, and locks are had afterwards.
 func TestFaults(t *testing.T) {
-	for _, test := range []struct{ topology, fault string }{
-		{"", "kill:at=1s,for=500ms,data=keep"},
-		{"", "pause:at=1s,for=500ms"},
-		{"", "partition:at=1s,for=500ms"},
-		{"", "holder-crash:at=1s"},
-		{"etcd:3", "kill:at=1s,for=500ms,data=keep"},
-		{"etcd:3", "node-down:at=1s,for=500ms,n=2,node=1"},
-		{"etcd:3", "node-hang:at=1s,for=500ms,n=1,node=1"},
-	} {
-		t.Run(test.topology+" "+test.fault, func(t *testing.T) {
-			server := opened(t, store.Options{Topology: test.topology})
-			got := run(t, server, map[string]string{"watch": "next"}, func(w *workloads.Spec) {
-				w.Faults = []workloads.Fault{fault(t, test.fault)}
-				w.Duration = workloads.Duration(6 * time.Second)
-				w.TTL = workloads.Duration(2 * time.Second)
+	t.Parallel()
+	server := opened(t, store.Options{})
+	disturbed(t, server, "kill:at=100ms,for=300ms,data=keep", "partition:at=100ms,for=300ms", "holder-crash:at=100ms")
+	if drive.Thorough() {
+		disturbed(t, server, "pause:at=100ms,for=500ms")
+	}
+}
+
+// So they do on an ensemble, that goes on without a member, its leader too.
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	server := opened(t, store.Options{Topology: "etcd:3"})
+	runs(t, server)
+	disturbed(t, server, "kill:at=100ms,for=500ms,data=keep")
+	if drive.Thorough() {
+		disturbed(t, server, "node-down:at=100ms,for=500ms,n=2,node=1", "node-hang:at=100ms,for=500ms,n=1,node=1")
+	}
+	t.Run("without a quorum", func(t *testing.T) {
+		for _, m := range server.members[1:] {
+			if err := m.kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refusedWith(t, store.Options{Address: "etcd://" + server.members[0].endpoint}, "it has no leader")
+	})
+}
+
+// disturbed are a run with each fault, and then one without.
+func disturbed(t *testing.T, server *Server, faults ...string) {
+	for _, text := range faults {
+		t.Run(text, func(t *testing.T) {
+			run(t, server, next, func(w *workloads.Spec) {
+				w.Faults, w.TTL = []workloads.Fault{fault(t, text)}, workloads.Duration(2*time.Second)
 			})
-			if got.Safety.Overlaps != 0 || got.Speed.Acquisitions == 0 {
-				t.Errorf("overlaps %d, acquisitions %d", got.Safety.Overlaps, got.Speed.Acquisitions)
-			}
-			if len(got.Faults) == 0 {
-				t.Errorf("nothing came about: %v", got.Invalid)
-			}
 			if err := server.Settle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			sound(t, run(t, server, nil, func(*workloads.Spec) {})) // also of what the fault left
-			t.Logf("%d acquisitions, invalid %v, errors %v, faults %+v", got.Speed.Acquisitions, got.Invalid, got.Errors, got.Faults)
 		})
 	}
+	run(t, server, nil, nil) // finds also what the faults left
 }
 
 func TestImpossibleFaults(t *testing.T) {

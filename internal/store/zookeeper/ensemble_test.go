@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
@@ -26,26 +27,22 @@ func fault(t *testing.T, text string) workloads.Fault {
 // An ensemble survives the loss of its leader in the middle of a run: there is one holder at
 // a time, tokens grow, and locks are had again before the leader is back.
 func TestEnsemble(t *testing.T) {
+	t.Parallel()
 	s := open(t, store.Options{Topology: "zookeeper:3"})
 	about := s.Describe()
 	if about.Topology != "zookeeper:3" || len(about.Nodes) != 3 || about.Mode != "ensemble" || s.node.Standalone {
 		t.Fatalf("it is %+v", about)
 	}
 	t.Run("tokens grow from leader to leader", func(t *testing.T) { tokens(t, s) })
-	for _, text := range []string{"kill:at=300ms,for=1s,data=keep", "node-hang:at=300ms,for=1s,node=1"} {
+	faults := []string{"kill:at=100ms,for=1s,data=keep"}
+	if drive.Thorough() {
+		faults = append(faults, "node-hang:at=100ms,for=1s,node=1")
+	}
+	for _, text := range faults {
 		t.Run(text, func(t *testing.T) {
-			run := drive(t, s, workload(func(w *workloads.Spec) {
-				w.Duration, w.TTL = workloads.Duration(5*time.Second), workloads.Duration(4*time.Second)
-				w.Work, w.Faults = workloads.WorkCounter, []workloads.Fault{fault(t, text)}
-			}))
-			if len(run.Faults) != 1 || len(run.Faults[0].Strikes) != 1 {
-				t.Fatalf("faults %+v", run.Faults)
-			}
-			strike := run.Faults[0].Strikes[0]
-			t.Logf("%+v", strike)
-			if strike.RecoveryNS == nil {
-				t.Error("nobody has got the lock since")
-			}
+			run(t, s, func(w *workloads.Spec) {
+				w.TTL, w.Work, w.Faults = workloads.Duration(4*time.Second), workloads.WorkCounter, []workloads.Fault{fault(t, text)}
+			})
 			if err := s.Settle(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -75,14 +72,13 @@ func tokens(t *testing.T, s *Server) {
 	}
 	defer locker.Close()
 	last := int64(0)
-	for round := range 3 {
+	rounds := 1
+	if drive.Thorough() {
+		rounds = 3
+	}
+	for round := range rounds {
 		for range 5 {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			lease, err := locker.Acquire(ctx, "key")
-			cancel()
-			if err != nil {
-				t.Fatal(err)
-			}
+			lease := acquire(t, locker)
 			token := lease.(strategies.Fenced).FencingToken()
 			if token <= last {
 				t.Errorf("round %d: token %d came after %d", round, token, last)
@@ -96,10 +92,7 @@ func tokens(t *testing.T, s *Server) {
 		if err := leader.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := locker.Acquire(t.Context(), "key")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := acquire(t, locker)
 		if token := lease.(strategies.Fenced).FencingToken(); token>>32 <= last>>32 {
 			t.Errorf("round %d: token %#x came after %#x, of another leader", round, token, last)
 		} else {
@@ -117,6 +110,17 @@ func tokens(t *testing.T, s *Server) {
 	}
 }
 
+func acquire(t *testing.T, locker *lock.Locker) strategies.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+	defer cancel()
+	lease, err := locker.Acquire(ctx, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
 // withoutQuorum ends two of the three: the third serves nobody.
 func withoutQuorum(t *testing.T, s *Server) {
 	for _, o := range s.own[:2] {
@@ -125,11 +129,12 @@ func withoutQuorum(t *testing.T, s *Server) {
 		}
 	}
 	eventually(t, "the third notices", func() bool { return s.Ping(t.Context()) != nil })
-	began := time.Now()
-	_, err := opened(t.Context(), "lost", store.Options{Address: "zk://" + strings.Join(s.node.Servers, ",")})
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+	defer cancel()
+	_, err := opened(ctx, "lost", store.Options{Address: "zk://" + strings.Join(s.node.Servers, ",")})
 	unreachable(t, err, "quorum")
-	if took := time.Since(began); took > 6*time.Second {
-		t.Errorf("it took %v", took)
+	if ctx.Err() != nil {
+		t.Error("it waited for as long as it might")
 	}
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("counters were read")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/network"
@@ -41,7 +43,7 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Sc
 	hit := i.server.hit(ctx, fault)
 	blow := store.Blow{Outage: store.Throughout}
 	if len(hit) <= (len(i.server.own)-1)/2 { // the others go on, with a new leader if they have to
-		blow.Outage = store.NoOutage
+		blow.Outage = store.Briefly
 	}
 	switch fault.Name {
 	case workloads.Kill, workloads.NodeDown:
@@ -54,7 +56,37 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Sc
 	default:
 		blow.Hit, blow.End = each(hit, own.pause), each(hit, own.resume)
 	}
+	if blow.Outage == store.Briefly {
+		strike := blow.Hit
+		blow.Hit = func(ctx context.Context) error {
+			if err := strike(ctx); err != nil {
+				return err
+			}
+			return i.server.led(ctx, hit)
+		}
+	}
 	return blow, nil
+}
+
+// led waits until a server that is not among those leads the others.
+func (s *Server) led(ctx context.Context, away []own) error {
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
+	for {
+		for _, o := range s.own {
+			if slices.ContainsFunc(away, func(a own) bool { return a.Process == o.Process }) {
+				continue
+			}
+			if status, err := look(ctx, s.observed.dial, o.Addr()); err == nil && status.mode == "leader" {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another leader: %w", ctx.Err())
+		}
+	}
 }
 
 func (o own) kill(ctx context.Context) error   { return o.Kill(ctx) }

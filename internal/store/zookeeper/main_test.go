@@ -10,12 +10,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
 // A server takes a second to start: the tests share one as far as they can.
 var shared = sync.OnceValues(func() (*Server, error) { return opened(context.Background(), "shared", store.Options{}) })
 
 func TestMain(m *testing.M) {
+	drive.ManyAtATime()
 	code := m.Run()
 	if os.Getenv(victimEnv) == "" {
 		if s, err := shared(); err == nil {
@@ -71,7 +73,7 @@ func users(s *Server) store.Options { return store.Options{Address: "zk://" + s.
 // eventually waits for what a server does in its own time.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(drive.Bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if done() {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
@@ -143,6 +144,7 @@ func (leaky) Close() error { return nil }
 
 // A lock that leaves something is found out.
 func TestLeftovers(t *testing.T) {
+	t.Parallel()
 	s := common(t)
 	var inner []strategies.Locker
 	v := strategies.Unlisted(variant(t).Info(), func(c gozk.Config) (leaky, error) {
@@ -150,9 +152,8 @@ func TestLeftovers(t *testing.T) {
 		inner = append(inner, l)
 		return leaky{l}, err
 	})
-	w := workload(func(w *workloads.Spec) {
-		w.Clients, w.Instances, w.Duration = 1, 1, workloads.Duration(300*time.Millisecond)
-	})
+	w := drive.Workload(20)
+	w.Clients, w.Instances = 1, 1
 	run, err := engine.Job{Strategy: v, Workload: w, Target: s, Session: "leaky", Number: 1}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

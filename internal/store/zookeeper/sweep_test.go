@@ -105,6 +105,7 @@ func TestSweepOfServers(t *testing.T) {
 // The keys of a lockbench that was killed are removed from a user's server by the next one,
 // once the server knows that it is dead, and nobody else's.
 func TestSweepOfKeys(t *testing.T) {
+	t.Parallel()
 	own := open(t, store.Options{})
 	session, err := gozk.Node{Servers: own.node.Servers}.Connect(t.Context(), 10*time.Second)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // Client is a node's client whose EVAL, EVALSHA and SET NX go down one connection, and
-// all that is given to Send. Everything else goes where it went before.
+// all that is given to Do and Send. Everything else goes where it went before.
 type Client struct {
 	redis.UniversalClient // the node's own
 	*shared.Conn
@@ -90,6 +90,11 @@ func (c *Client) SetNX(ctx context.Context, key string, value any, ttl time.Dura
 	return send(ctx, c, func() *redis.BoolCmd {
 		return redis.NewBoolCmd(ctx, "set", key, value, "px", ttl.Milliseconds(), "nx")
 	})
+}
+
+// Do sends a command in its words: none that blocks, for everybody would wait.
+func (c *Client) Do(ctx context.Context, words ...any) *redis.Cmd {
+	return send(ctx, c, func() *redis.Cmd { return redis.NewCmd(ctx, words...) })
 }
 
 // Eval runs a script.

@@ -89,6 +89,9 @@ func TestAllCallersShareOneConnection(t *testing.T) {
 			if err != nil || len(got) != 2 || got[0] != fmt.Sprint(i) || got[1] != "x" {
 				t.Errorf("EVAL %s: %q, %v", key, got, err)
 			}
+			if got, err := client.Do(t.Context(), "get", key).Text(); err != nil || got != fmt.Sprint(i) {
+				t.Errorf("GET %s: %q, %v", key, got, err)
+			}
 		})
 	}
 	wg.Wait()

@@ -30,6 +30,7 @@ type Lease struct {
 	Client      redis.UniversalClient
 	Name, Token string
 	Until       validity.Until
+	By          Commands // what frees and extends it
 }
 
 // Load has Redis know the script that releases.
@@ -45,8 +46,7 @@ func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
-	freed, err := releaseScript.Run(ctx, l.Client, []string{l.Name}, l.Token).Int()
-	return freed == 1, err
+	return l.By.free(ctx, l.Client, l.Name, l.Token)
 }
 
 // Release is Free as a lock's holder wants it.
@@ -71,18 +71,22 @@ func (l *Lease) GiveBack(ctx context.Context) {
 
 // Extend renews the key's TTL if it still holds the token.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	return Extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
+	return l.By.extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
 }
 
 // Extend is the same for a lease that is more than its key.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
+	return Scripts.extend(ctx, client, name, token, ttl, valid)
+}
+
+func (c Commands) extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	renewed, err := extendScript.Run(ctx, client, []string{name}, token, max(ttl.Milliseconds(), 1)).Int()
+	renewed, err := c.renew(ctx, client, name, token, max(ttl.Milliseconds(), 1))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", name, doubt.Because(ctx, err))
 	}
-	if renewed == 0 {
+	if !renewed {
 		return strategies.ErrNotHeld
 	}
 	valid.Set(until)

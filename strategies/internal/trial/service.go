@@ -85,12 +85,12 @@ func (s service) empty() {
 	}
 }
 
-var called = regexp.MustCompile(`cmdstat_evalsha:calls=([0-9]+)`)
+var called = regexp.MustCompile(`cmdstat_(?:evalsha|set):calls=([0-9]+)`)
 
-// scripts is how many the servers have run so far. All renewals are scripts.
-func (s service) scripts() (n int) {
+// commands is how many scripts and SETs the servers have run so far. All renewals are either.
+func (s service) commands() (n int) {
 	for _, outside := range s.outside {
-		if calls := called.FindStringSubmatch(outside.Info(s.t.Context(), "commandstats").Val()); calls != nil {
+		for _, calls := range called.FindAllStringSubmatch(outside.Info(s.t.Context(), "commandstats").Val(), -1) {
 			here, _ := strconv.Atoi(calls[1])
 			n += here
 		}
@@ -195,13 +195,13 @@ func serviceWatchdog(t *testing.T, s service) {
 		locker, other := s.open(lock.TTL(ttl)), s.open(lock.TTL(time.Hour))
 		lease := s.acquire(locker, lock.Watchdog())
 		acquired := lease.ValidUntil()
-		before := s.scripts()
+		before := s.commands()
 		select {
 		case <-lease.Lost():
 			return "the watchdog came too late"
 		case <-time.After(2*ttl + ttl/6): // between two renewals
 		}
-		if s.scripts() == before || !lease.ValidUntil().After(acquired) {
+		if s.commands() == before || !lease.ValidUntil().After(acquired) {
 			t.Error("nothing was renewed")
 		}
 		if _, err := other.TryAcquire(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
@@ -213,10 +213,10 @@ func serviceWatchdog(t *testing.T, s service) {
 		if err := lease.Release(t.Context()); err != nil {
 			return "the watchdog came too late: " + err.Error()
 		}
-		before = s.scripts()
+		before = s.commands()
 		time.Sleep(ttl)
-		if n := s.scripts() - before; n > 0 {
-			t.Errorf("%d scripts ran after the release", n)
+		if n := s.commands() - before; n > 0 {
+			t.Errorf("%d commands ran after the release", n)
 		}
 		if lost(lease) {
 			t.Error("it was released, and is lost")

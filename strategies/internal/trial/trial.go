@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -57,6 +59,16 @@ func Config(t testing.TB, server *redistest.Server) goredis.Config {
 
 func configOn(nodes []goredis.Node) goredis.Config {
 	return goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
+}
+
+// Knows says whether a server has a command, as it says itself.
+func Knows(t testing.TB, server redis.UniversalClient, command string) bool {
+	t.Helper()
+	info, err := server.Do(t.Context(), "COMMAND", "INFO", command).Slice()
+	if err != nil || len(info) != 1 {
+		t.Fatalf("COMMAND INFO %s: %v, %v", command, info, err)
+	}
+	return info[0] != nil
 }
 
 // Eventually waits for something that happens elsewhere.

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // brokenDocker is an engine that says it is there and then does nothing.

@@ -6,8 +6,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Options say where the Redis of a run comes from.

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"golang.org/x/sys/unix"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 func TestPin(t *testing.T) {

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/store"
 )
-
-// roundTrips is enough for a median, and few enough not to show beside a run.
-const roundTrips = 300
 
 // RoundTrips times PING and a script that reads a key, one after the other on one
 // connection of that name.
@@ -45,19 +40,14 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	return times, err
 }
 
-// roundTrip times what is done; nil where the server refuses it.
-func roundTrip(do func() error) (p50, p99 *int64, err error) {
-	times := make([]int64, 0, roundTrips)
-	for range roundTrips {
-		start := time.Now()
-		if err := do(); err != nil {
-			if Refused(err) != "" {
-				return nil, nil, nil
-			}
-			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
+// roundTrip times a command; nil where the server refuses it.
+func roundTrip(send func() error) (p50, p99 *int64, err error) {
+	p50, p99, err = store.TimeCommand(send)
+	if err != nil {
+		if Refused(err) != "" {
+			return nil, nil, nil
 		}
-		times = append(times, int64(time.Since(start)))
+		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
 	}
-	slices.Sort(times)
-	return &times[len(times)/2], &times[len(times)*99/100], nil
+	return p50, p99, nil
 }

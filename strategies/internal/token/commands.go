@@ -1,0 +1,79 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Commands are those by which a Lease is freed and extended.
+type Commands string
+
+const (
+	Scripts Commands = ""        // GET, then DEL or PEXPIRE, within a script: on every server
+	DelIfEq Commands = "delifeq" // DELIFEQ key token, and SET … IFEQ: Valkey 9
+	DelEx   Commands = "delex"   // DELEX key IFEQ token, and SET … IFEQ: Redis 8.4
+)
+
+// FindNative is DelIfEq or DelEx, whichever the server has. It tries them on a key: the token
+// must be one that nobody else has, so that nothing is deleted or set. Where there is neither the
+// error is an errors.ErrUnsupported that says what would do.
+func FindNative(ctx context.Context, client redis.UniversalClient, name, token string) (Commands, error) {
+	for _, c := range []Commands{DelIfEq, DelEx} {
+		_, err := c.free(ctx, client, name, token)
+		if redis.HasErrorPrefix(err, "unknown command") {
+			continue
+		}
+		if err != nil {
+			return Scripts, fmt.Errorf("try %s: %w", strings.ToUpper(string(c)), err)
+		}
+		set, err := c.renew(ctx, client, name, token, 1)
+		if set || redis.HasErrorPrefix(err, "syntax error") {
+			return Scripts, unsupported(fmt.Sprintf("the server has %s, and no SET … IFEQ", strings.ToUpper(string(c))))
+		}
+		if err != nil {
+			return Scripts, fmt.Errorf("try SET … IFEQ: %w", err)
+		}
+		return c, nil
+	}
+	return Scripts, unsupported("the server has neither DELEX … IFEQ (Redis 8.4) nor DELIFEQ (Valkey 9)")
+}
+
+// unsupported is an errors.ErrUnsupported in words of its own.
+type unsupported string
+
+func (u unsupported) Error() string { return string(u) }
+
+func (unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// free deletes the key if it holds the token, and says whether it did.
+func (c Commands) free(ctx context.Context, client redis.UniversalClient, name, token string) (bool, error) {
+	var freed *redis.Cmd
+	switch c {
+	case DelIfEq:
+		freed = client.Do(ctx, "delifeq", name, token)
+	case DelEx:
+		freed = client.Do(ctx, "delex", name, "ifeq", token)
+	default:
+		freed = releaseScript.Run(ctx, client, []string{name}, token)
+	}
+	n, err := freed.Int()
+	return n == 1, err
+}
+
+// renew has the key expire after so many milliseconds if it holds the token, and says
+// whether it did.
+func (c Commands) renew(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
+	if c == Scripts {
+		n, err := extendScript.Run(ctx, client, []string{name}, token, ms).Int()
+		return n == 1, err
+	}
+	err := client.Do(ctx, "set", name, token, "ifeq", token, "px", ms).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, err
+}
