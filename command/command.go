@@ -70,7 +70,7 @@ func (a *app) complain(err error) {
 func (a *app) nextSteps(err error) {
 	said := map[string]bool{}
 	for line := range strings.Lines(err.Error()) {
-		if next := servers.NextStep(line); next != "" && !said[next] {
+		if next := servers.NextStep(line); next != "" && !strings.Contains(line, next) && !said[next] {
 			said[next] = true
 			a.say("next: %s", next)
 		}

@@ -124,7 +124,7 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 			continue
 		}
 		s.change(name, func(o *lockbench.StoreOptions) {
-			o.Durability, o.AllowFaults = s.redis.Durability, s.redis.AllowFaults
+			o.Durability, o.AllowFaults, o.Pin = s.redis.Durability, s.redis.AllowFaults, s.redis.Pin
 			switch {
 			case o.Address != "":
 				o.CAFile = s.redis.CAFile

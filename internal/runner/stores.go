@@ -48,6 +48,9 @@ func order(name string) int {
 // happen to them.
 func (p Plan) wrongStores() []error {
 	var faults []error
+	if names := p.storesNeeded(); len(names) > 1 && slices.ContainsFunc(names, func(name string) bool { return p.Stores[name].Pin }) {
+		faults = append(faults, fmt.Errorf("--pin is for one store, and there are %s", strings.Join(names, ", ")))
+	}
 	said := map[string]bool{}
 	for _, name := range p.storesTold() {
 		kind, err := store.Lookup(name)

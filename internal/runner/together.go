@@ -40,6 +40,9 @@ func (p Plan) together() []error {
 	if slices.ContainsFunc(p.points(), func(point point) bool { return point.Workload.Gather > 0 }) {
 		faults = append(faults, errors.New("--session: --gather brings the clients of one generator together, not those of several"))
 	}
+	if slices.ContainsFunc(p.points(), func(point point) bool { return point.Workload.Counter == workloads.CounterApart }) {
+		faults = append(faults, errors.New("--session: with --counter apart each generator would have counters of its own"))
+	}
 	if slices.ContainsFunc(p.points(), func(point point) bool { return len(point.Workload.Faults) > 0 }) {
 		faults = append(faults, errors.New("--session: what --fault sets off in one generator, the others would not know of"))
 	}

@@ -56,7 +56,7 @@ func frame(files []File) *results.Report {
 	first, n := files[0], len(files)
 	merged := &results.Report{
 		Schema: results.Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
-		Environment: first.Environment, Redis: first.Redis, Workload: scaled(first.Workload, n), Rounds: first.Rounds, LeftOut: first.LeftOut,
+		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores, Workload: scaled(first.Workload, n), Rounds: first.Rounds, LeftOut: first.LeftOut,
 	}
 	for _, p := range first.Points {
 		w := scaled(p.Workload, n)

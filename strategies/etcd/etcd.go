@@ -24,7 +24,9 @@
 // makes and ends its own.
 //
 // What breaks it: a holder that works on after Lost, or one that was stopped for longer than
-// the TTL and has not noticed: let the resource check the FencingToken.
+// the TTL and has not noticed. One that is cut off from etcd too: its client counts the TTL
+// from etcd's last answer, and looks once a second, so that Lost comes up to a second after
+// another may have got the lock. Let the resource check the FencingToken.
 //
 // An uncontended acquire is one transaction, a release another: it deletes the key if it is
 // still the one that was created, and so can tell that the lock had been lost, which

@@ -7,6 +7,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // sessions are those of one Locker. Each is used by one acquisition at a time.
@@ -46,6 +48,10 @@ func (p *sessions) take(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, strategies.ErrClosed
+	}
 	for len(p.idle) > 0 {
 		s := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
@@ -198,13 +204,16 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 // atOnce is how many sessions are made or ended at a time.
 const atOnce = 16
 
-// close ends the idle sessions, and the renewals of those in use.
+// close ends the idle sessions, and the renewals of those in use. Nobody gets one any more.
 func (p *sessions) close() {
 	p.mu.Lock()
 	p.closed = true
-	idle, used := p.idle, p.used
-	p.idle, p.used = nil, map[*session]bool{}
+	idle, used, waiting := p.idle, p.used, p.waiting
+	p.idle, p.used, p.waiting = nil, map[*session]bool{}, nil
 	p.mu.Unlock()
+	for _, mine := range waiting {
+		mine <- opened{nil, strategies.ErrClosed}
+	}
 	for s := range used {
 		s.Orphan()
 	}

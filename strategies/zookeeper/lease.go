@@ -26,13 +26,16 @@ type lease struct {
 type timed struct{ *lease }
 
 // granted makes a lease of the first place.
-func (l *Locker) granted(p place) strategies.Lease {
-	l.took(p.session, 1)
+func (l *Locker) granted(p place) (strategies.Lease, error) {
+	if !l.holds(p.session) {
+		p.leave()
+		return nil, strategies.ErrClosed
+	}
 	held := &lease{place: p, locker: l, lost: p.session.Lost()}
 	if l.node.Standalone {
-		return timed{held}
+		return timed{held}, nil
 	}
-	return held
+	return held, nil
 }
 
 // FencingToken is the id of the transaction that made the node.
@@ -58,7 +61,7 @@ func (h *lease) Release(ctx context.Context) error {
 			if err == nil && !there {
 				err = strategies.ErrNotHeld
 			}
-			h.locker.took(h.session, -1)
+			h.locker.released(h.session)
 			h.err = err
 		})
 		if !begun {

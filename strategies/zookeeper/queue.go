@@ -60,7 +60,7 @@ func (l *Locker) wait(ctx context.Context, s *session, key string) (strategies.L
 		p.leave()
 		return nil, fmt.Errorf("wait for %q: %w", key, err)
 	}
-	return l.granted(p), nil
+	return l.granted(p)
 }
 
 // try takes the first place, or none.
@@ -80,7 +80,7 @@ func (l *Locker) try(ctx context.Context, s *session, key string) (strategies.Le
 	}
 	before, err := p.begin(ctx)
 	if err == nil && before == "" {
-		return l.granted(p), nil
+		return l.granted(p)
 	}
 	p.leave()
 	if err != nil {

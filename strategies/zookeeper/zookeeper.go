@@ -136,12 +136,16 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 		l.mu.Lock()
 		l.opening = nil
 		close(opening)
-		if err == nil {
+		closed := l.closed
+		if err == nil && !closed {
 			l.current = &session{Session: opened}
 		}
 		l.mu.Unlock()
 		if err != nil {
 			return nil, err
+		}
+		if closed { // meanwhile
+			opened.Close()
 		}
 	}
 }
@@ -196,9 +200,19 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// took counts a lease, or one less, of a session.
-func (l *Locker) took(s *session, n int) {
+// holds counts a lease of a session, unless the Locker was closed meanwhile.
+func (l *Locker) holds(s *session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.leases += n
+	if !l.closed {
+		s.leases++
+	}
+	return !l.closed
+}
+
+// released counts one less.
+func (l *Locker) released(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.leases--
 }

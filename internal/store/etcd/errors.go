@@ -69,15 +69,19 @@ func (s *Server) because(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	where := strings.Join(s.to.endpoints, ",")
+	sentinel := store.ErrUnreachable
+	if s.Unauthorised(s.Refused(err)) {
+		sentinel = store.ErrConfig
+	}
 	for _, cause := range causes {
 		if strings.Contains(err.Error(), cause.said) {
-			return fmt.Errorf("%w: etcd at %s: %w: %s", store.ErrUnreachable, where, err, cause.next)
+			return fmt.Errorf("%w: etcd at %s: %w: %s", sentinel, where, err, cause.next)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if why := s.secondLook(ctx); why != "" {
-		return fmt.Errorf("%w: etcd at %s: %s (%w)", store.ErrUnreachable, where, why, err)
+		return fmt.Errorf("%w: etcd at %s: %s", store.ErrUnreachable, where, why)
 	}
 	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
 }
@@ -115,11 +119,11 @@ func (s *Server) secondLook(ctx context.Context) string {
 	encrypted := speaksTLS(ctx, endpoint)
 	switch {
 	case s.to.tls == nil && encrypted:
-		return "the server speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
+		return "it speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
 	case speaksRedis(ctx, endpoint):
 		return "this is a Redis: give the address of an etcd"
 	case s.to.tls != nil && !encrypted:
-		return "the server speaks no TLS at that port: give the address with etcd:// instead of etcds://"
+		return "it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
 	case s.client == nil:
 		return ""
 	}

@@ -38,7 +38,7 @@ func (Store) Validate(o store.Options) error {
 		faults = append(faults, err)
 	}
 	if o.Pin {
-		faults = append(faults, errors.New("--pin is for Redis"))
+		faults = append(faults, errors.New("--pin cannot be had with etcd so far"))
 	}
 	if o.Image != "" {
 		faults = append(faults, errNoContainers)
@@ -52,6 +52,9 @@ func (Store) Validate(o store.Options) error {
 	case !started(o):
 		if _, err := parseAddress(o); err != nil {
 			faults = append(faults, err)
+		}
+		if o.Durability != "" {
+			faults = append(faults, errors.New("--durability needs an etcd that lockbench starts itself: it does not change the settings of yours"))
 		}
 	case o.CAFile != "":
 		faults = append(faults, errCAFile)

@@ -272,7 +272,7 @@ func TestHelperOpen(t *testing.T) {
 func TestSweep(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.own.url())
-	if _, err := eye.Exec(t.Context(), "CREATE SCHEMA lockbench_mine; CREATE TABLE lockbench_mine.dear (n int)"); err != nil {
+	if _, err := eye.Exec(t.Context(), "CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int)"); err != nil {
 		t.Fatal(err)
 	}
 	has := func(schema string) bool { return slices.Contains(contents(t, eye), "schema "+schema) }
@@ -302,7 +302,7 @@ func TestSweep(t *testing.T) {
 			}
 			there := func() bool {
 				if dir == "" {
-					return has("lockbench_victim")
+					return has("lockbench_session_victim")
 				}
 				_, err := os.Stat(filepath.Join(dir, dataDir))
 				return err == nil
@@ -326,7 +326,7 @@ func TestSweep(t *testing.T) {
 				_ = conn.Close()
 				t.Error("its server lives on")
 			}
-			if !has("lockbench_mine") {
+			if !has("lockbench_session_mine") {
 				t.Error("somebody else's schema was removed")
 			}
 		})

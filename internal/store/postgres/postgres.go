@@ -1,7 +1,7 @@
 // Package postgres is PostgreSQL as a store: a server that lockbench starts from the
 // programs of this machine, or one of the user's.
 //
-// On a user's server lockbench makes one schema, lockbench_RUN, and only where something
+// On a user's server lockbench makes one schema, lockbench_session_RUN, and only where something
 // needs a table or a sequence: the counter of --work counter, and the locks that say so. It
 // is removed with the run; of a lockbench that was killed the next one removes it.
 package postgres

@@ -45,6 +45,9 @@ func (Store) Validate(o store.Options) error {
 	case !started(o):
 		_, err := parseAddress(o.Address)
 		faults = append(faults, err)
+		if o.Durability != "" {
+			faults = append(faults, errors.New("--durability needs a ZooKeeper that lockbench starts itself: it does not change the settings of yours"))
+		}
 		if o.Pin {
 			faults = append(faults, errors.New("--pin needs a ZooKeeper that lockbench starts itself: it does not move a server of yours to other CPUs"))
 		}
