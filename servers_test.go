@@ -93,8 +93,9 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	}
 	for place, tells := range map[workloads.CounterPlace]bool{workloads.CounterApart: true, workloads.CounterWithLocks: false} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
-			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2500*time.Millisecond)
-			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place, workloads.Fixed(time.Second)
+			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(6*time.Second)
+			// Nobody lets go before the end, however long the restart takes.
+			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place, workloads.Fixed(time.Minute)
 			p.Workload.Faults = []workloads.Fault{fault}
 		})
 		report, err := lockbench.Run(t.Context(), p)
@@ -102,14 +103,11 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		safety := report.Runs[0].Safety
-		if safety.Overlaps+safety.Late == 0 {
-			t.Errorf("%s: nobody was there beside who held the lock when it was forgotten", place)
-		}
-		if lost := safety.LostUpdates; (lost != nil) != tells || tells && *lost == 0 {
-			t.Errorf("%s: lost updates are %v", place, lost)
+		if lost := safety.LostUpdates; (lost != nil) != tells || tells && (*lost == 0 || safety.Overlaps == 0) {
+			t.Errorf("%q: lost updates are %v, overlaps %d", place, lost, safety.Overlaps)
 		}
 		if len(safety.Leftovers) > 0 {
-			t.Errorf("%s: left %v", place, safety.Leftovers)
+			t.Errorf("%q: left %v", place, safety.Leftovers)
 		}
 	}
 }

@@ -62,6 +62,22 @@ func (r *Report) WorkloadOf(run Run) workloads.Spec {
 	return r.Workload
 }
 
+// ServerOf is the server that a run locked on.
+func (r *Report) ServerOf(run Run) Redis {
+	store := ""
+	for _, s := range r.Strategies {
+		if s.Name == run.Strategy {
+			store = s.Store
+		}
+	}
+	for _, s := range r.Stores {
+		if store != "" && s.Name == store || s.Server.Label != "" && strings.HasSuffix(run.Point, s.Server.Label) {
+			return s.Server
+		}
+	}
+	return r.Redis
+}
+
 // Tool is the build that measured.
 type Tool struct {
 	Name    string `json:"name"`
@@ -120,13 +136,11 @@ type Redis struct {
 // ServerLabel begins the label of a Redis server that is compared with others.
 const ServerLabel = "server="
 
-// WithoutServer is the label of a point without that of the server.
-func WithoutServer(label string) string {
-	at := strings.Index(label, ServerLabel)
-	if at < 0 {
-		return label
-	}
-	return strings.TrimSpace(label[:at])
+// CutServer parts the label of a point from the name of the server; that is "" where one
+// server alone was measured.
+func CutServer(label string) (workload, server string) {
+	workload, server, _ = strings.Cut(label, ServerLabel)
+	return strings.TrimSpace(workload), server
 }
 
 // Store is one beside Redis, or a further Redis that is compared with the first.

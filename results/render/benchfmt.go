@@ -22,7 +22,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	metrics := results.BenchMetrics()
 	for _, line := range [][2]string{
-		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", r.Redis.Release()},
+		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", release(r)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
@@ -40,7 +40,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	}
 	b.WriteByte('\n')
 	for _, run := range r.Runs {
-		name := benchName(run.Strategy, r.WorkloadOf(run))
+		name := benchName(run.Strategy, run.Point, r.WorkloadOf(run))
 		switch {
 		case !run.Usable():
 			fmt.Fprintf(&b, "# %s, round %d, is left out: %s\n", name, run.Round, why(run))
@@ -74,14 +74,26 @@ func why(r results.Run) string {
 // endsInNumber is what benchstat takes for GOMAXPROCS at the end of a name.
 var endsInNumber = regexp.MustCompile(`-(\d+)$`)
 
+// release is that of Redis where all runs were on the same server, else "": benchstat would
+// take it for every run's.
+func release(r *results.Report) string {
+	if len(r.Stores) > 0 {
+		return ""
+	}
+	return r.Redis.Release()
+}
+
 // benchName is the benchmark's: clients, keys and hold always, what else the
 // workload has of its own if it is not the usual.
-func benchName(strategy string, w workloads.Spec) string {
+func benchName(strategy, point string, w workloads.Spec) string {
 	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
 	for _, o := range differing(w) {
 		if o.name != "keys" && o.name != "hold" {
 			options = append(options, o)
 		}
+	}
+	if _, server := results.CutServer(point); server != "" {
+		options = append(options, option{"server", server})
 	}
 	name := "BenchmarkLock"
 	for _, o := range options {

@@ -60,7 +60,7 @@ func csvColumns() []csvColumn {
 		{"keys", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Keys) }},
 		{"hold", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Hold.String() }},
 		{"rate", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Rate.String() }},
-		{"redis", func(r *results.Report, _ results.Run) string { return r.Redis.Release() }},
+		{"redis", func(r *results.Report, run results.Run) string { return r.ServerOf(run).Release() }},
 		{"valid", func(_ *results.Report, run results.Run) string { return strconv.FormatBool(run.Usable()) }},
 		{"why_invalid", func(_ *results.Report, run results.Run) string { return why(run) }},
 		{"labels", func(_ *results.Report, run results.Run) string { return strings.Join(run.Labels, "; ") }},

@@ -63,6 +63,9 @@ func series(s results.Summary) string {
 	for _, o := range differing(s.Workload) {
 		name = append(name, o.name+"="+strings.ReplaceAll(o.value, "/", "|"))
 	}
+	if _, server := results.CutServer(s.Point); server != "" {
+		name = append(name, results.ServerLabel+strings.ReplaceAll(server, "/", "|"))
+	}
 	return strings.Join(name, "/")
 }
 

@@ -33,7 +33,10 @@ func ratios(columns []results.Shown, r *results.Report, all []results.Summary) [
 	bases := map[string]results.Summary{} // by what they are the base of
 	of := func(s results.Summary) string { return s.Point }
 	if r.Redis.Label != "" {
-		of = func(s results.Summary) string { return s.Name + " " + results.WithoutServer(s.Point) }
+		of = func(s results.Summary) string {
+			workload, _ := results.CutServer(s.Point)
+			return s.Name + " " + workload
+		}
 	}
 	for _, s := range all {
 		if _, known := bases[of(s)]; !known {

@@ -26,11 +26,6 @@ type Store struct{}
 // Schemes are those of its addresses.
 func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
 
-// started says whether lockbench starts it.
-func started(o store.Options) bool {
-	return o.Address == "" || o.Address == "auto" || o.Address == "process"
-}
-
 // Validate returns every fault of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
 	var faults []error
@@ -49,7 +44,7 @@ func (Store) Validate(o store.Options) error {
 	switch {
 	case o.Address == "container":
 		faults = append(faults, errNoContainers)
-	case !started(o):
+	case !o.Started():
 		if _, err := parseAddress(o); err != nil {
 			faults = append(faults, err)
 		}
@@ -83,10 +78,10 @@ func members(topology string) (int, error) {
 // Layout is one member where nothing else is asked for, and not known of a user's.
 func (Store) Layout(o store.Options) store.Layout {
 	n, _ := members(o.Topology) // Validate tells
-	if n == 0 && started(o) {
+	if n == 0 && o.Started() {
 		n = 1
 	}
-	return layout{n, started(o), o.AllowFaults}
+	return layout{n, o.Started(), o.AllowFaults}
 }
 
 // layout is how many members there are, 0 is not known, and who started them.
@@ -133,7 +128,7 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 func (s *Server) open(ctx context.Context, o store.Options) error {
 	asked, _ := members(o.Topology)
 	s.description = results.Redis{Name: Name}
-	if started(o) {
+	if o.Started() {
 		if err := s.start(ctx, max(asked, 1), o.Durability); err != nil {
 			return err
 		}
@@ -149,7 +144,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 		s.reach(to)
 		s.description.Source, s.description.Network, s.description.TLS = "address", networkTo(to.endpoints), to.tls != nil
 	}
-	s.layout = layout{len(s.members), started(o), o.AllowFaults}
+	s.layout = layout{len(s.members), o.Started(), o.AllowFaults}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}

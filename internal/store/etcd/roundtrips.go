@@ -3,14 +3,9 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
 )
-
-// roundTrips is enough for a median, and few enough not to show beside a run.
-const roundTrips = 300
 
 // RoundTrips times a read of a key that is not there, with the consent of most members, and a
 // write, one after the other on one connection.
@@ -22,31 +17,26 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	defer func() { _ = connected.Close() }()
 	client := connected.(*instance).client
-	if times.PingP50, times.PingP99, err = s.roundTrip(ctx, func() error { return ask(ctx, client) }); err != nil {
+	if times.PingP50, times.PingP99, err = s.roundTrip(func() error { return ask(ctx, client) }); err != nil {
 		return times, err
 	}
 	key := "lockbench:{" + s.runID + ":floor}"
 	defer func() { _, _ = s.client.Delete(context.WithoutCancel(ctx), key) }()
-	times.ScriptP50, times.ScriptP99, err = s.roundTrip(ctx, func() error {
+	times.ScriptP50, times.ScriptP99, err = s.roundTrip(func() error {
 		_, err := client.Put(ctx, key, "")
 		return err
 	})
 	return times, err
 }
 
-// roundTrip times what is done; nil where etcd refuses it.
-func (s *Server) roundTrip(ctx context.Context, do func() error) (p50, p99 *int64, err error) {
-	times := make([]int64, 0, roundTrips)
-	for range roundTrips {
-		start := time.Now()
-		if err := do(); err != nil {
-			if s.Refused(err) != "" {
-				return nil, nil, nil
-			}
-			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
+// roundTrip times a request; nil where etcd refuses it.
+func (s *Server) roundTrip(send func() error) (p50, p99 *int64, err error) {
+	p50, p99, err = store.TimeCommand(send)
+	if err != nil {
+		if s.Refused(err) != "" {
+			return nil, nil, nil
 		}
-		times = append(times, int64(time.Since(start)))
+		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
 	}
-	slices.Sort(times)
-	return &times[len(times)/2], &times[len(times)*99/100], nil
+	return p50, p99, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -126,9 +125,6 @@ func (i *instance) Close() error {
 	return nil
 }
 
-// roundTrips is enough for a median, and few enough not to show beside a run.
-const roundTrips = 300
-
 // RoundTrips times SELECT 1, and an advisory lock that is taken and given back, one after
 // the other on one connection of that name.
 func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
@@ -145,15 +141,14 @@ func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	return times, err
 }
 
+// roundTrip times a statement.
 func (s *server) roundTrip(ctx context.Context, conn *pgx.Conn, sql string) (p50, p99 *int64, err error) {
-	times := make([]int64, 0, roundTrips)
-	for range roundTrips {
-		start := time.Now()
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-		}
-		times = append(times, int64(time.Since(start)))
+	p50, p99, err = store.TimeCommand(func() error {
+		_, err := conn.Exec(ctx, sql)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
 	}
-	slices.Sort(times)
-	return &times[len(times)/2], &times[len(times)*99/100], nil
+	return p50, p99, nil
 }

@@ -24,15 +24,6 @@ type Store struct{}
 // Schemes are those of its addresses.
 func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
 
-// started says whether lockbench starts the server.
-func started(o store.Options) bool {
-	switch o.Address {
-	case "", "auto", "container", "process":
-		return true
-	}
-	return false
-}
-
 // Validate returns every fault of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
 	var faults []error
@@ -48,7 +39,7 @@ func (Store) Validate(o store.Options) error {
 	if o.Image != "" {
 		faults = append(faults, errors.New("--image is for containers, and only Redis is started in them so far"))
 	}
-	if !started(o) {
+	if !o.Started() {
 		if o.Durability != "" {
 			faults = append(faults, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
 		}
@@ -64,7 +55,7 @@ func (Store) Validate(o store.Options) error {
 }
 
 // Layout is one server.
-func (Store) Layout(o store.Options) store.Layout { return layout{started(o), o.AllowFaults} }
+func (Store) Layout(o store.Options) store.Layout { return layout{o.Started(), o.AllowFaults} }
 
 // single is the only topology.
 const single = "single"

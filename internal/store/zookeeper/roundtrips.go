@@ -3,15 +3,10 @@ package zookeeper
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
-
-// roundTrips is enough for a median, and few enough not to show beside a run.
-const roundTrips = 300
 
 // RoundTrips times reads of one node, and then writes of it, one after the other on a session
 // of that name.
@@ -40,16 +35,11 @@ func exists(ctx context.Context, session *gozk.Session, path string) error {
 	return err
 }
 
-// timed is how long it takes to do something.
-func timed(do func() error) (p50, p99 *int64, err error) {
-	times := make([]int64, 0, roundTrips)
-	for range roundTrips {
-		began := time.Now()
-		if err := do(); err != nil {
-			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-		}
-		times = append(times, int64(time.Since(began)))
+// timed is how long a request takes.
+func timed(send func() error) (p50, p99 *int64, err error) {
+	p50, p99, err = store.TimeCommand(send)
+	if err != nil {
+		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
 	}
-	slices.Sort(times)
-	return &times[len(times)/2], &times[len(times)*99/100], nil
+	return p50, p99, nil
 }

@@ -44,7 +44,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 	s.allowed = o.AllowFaults
 	asked, _ := parseTopology(o.Topology) // it is valid
 	launch.Sweep(ctx)
-	if started(o) {
+	if o.Started() {
 		if err := s.start(ctx, o, max(asked, 1)); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (Store) Validate(o store.Options) error {
 	switch {
 	case o.Address == "container":
 		faults = append(faults, errors.New("container: only Redis is started in containers so far: use process, or zk://host:port"))
-	case !started(o):
+	case !o.Started():
 		_, err := parseAddress(o.Address)
 		faults = append(faults, err)
 		if o.Durability != "" {
@@ -55,22 +55,13 @@ func (Store) Validate(o store.Options) error {
 	return errors.Join(append(faults, topology)...)
 }
 
-// started says whether lockbench starts the servers itself.
-func started(o store.Options) bool {
-	switch o.Address {
-	case "", "auto", "process", "container":
-		return true
-	}
-	return false
-}
-
 // Layout is the topology that is asked for.
 func (Store) Layout(o store.Options) store.Layout {
 	members, err := parseTopology(o.Topology)
-	if err == nil && members == 0 && started(o) {
+	if err == nil && members == 0 && o.Started() {
 		members = 1
 	}
-	return layout{members: members, started: started(o), allowed: o.AllowFaults}
+	return layout{members: members, started: o.Started(), allowed: o.AllowFaults}
 }
 
 // Open finds or starts the servers, see store.Store.
