@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,37 +39,63 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 	if err != nil {
 		t.Fatalf("this test needs an etcd (apt-get install etcd-server): %v", err)
 	}
-	s := &Etcd{t: t}
+	const attempts = 5 // between our choice of a port and etcd's use of it somebody else may take it
+	for attempt := 1; ; attempt++ {
+		s := &Etcd{t: t}
+		s.start(path, members, args)
+		err := s.answers()
+		if err == nil {
+			t.Cleanup(s.stop)
+			return s
+		}
+		s.stop()
+		if attempt == attempts || !errors.Is(err, errTaken) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// errTaken says that another process listens on a port that a member was to have.
+var errTaken = errors.New("address already in use")
+
+// start starts the members on ports that were free.
+func (s *Etcd) start(path string, members int, args []string) {
+	s.t.Helper()
 	scheme := "http://"
 	if slices.Contains(args, "--cert-file") {
 		scheme, s.tls = "https://", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // of a test
 	}
 	var peers []string
 	for n := range members {
-		s.Endpoints = append(s.Endpoints, free(t))
-		peers = append(peers, fmt.Sprintf("m%d=http://%s", n, free(t)))
+		s.Endpoints = append(s.Endpoints, free(s.t))
+		peers = append(peers, fmt.Sprintf("m%d=http://%s", n, free(s.t)))
 	}
 	for n, endpoint := range s.Endpoints {
 		_, peer, _ := strings.Cut(peers[n], "=")
-		m, err := launch.Start(t.Context(), launch.Program{
+		m, err := launch.Start(s.t.Context(), launch.Program{
 			Name: "etcd", Path: path, Args: func(*launch.Process) []string {
 				return append([]string{
 					"--name", fmt.Sprint("m", n), "--data-dir", "data", "--logger", "zap", "--log-level", "error",
 					"--listen-client-urls", scheme + endpoint, "--advertise-client-urls", scheme + endpoint,
 					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-					"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", t.Name(),
+					"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", s.t.Name(),
 				}, args...)
 			},
-			Ready: func(context.Context, *launch.Process) error { return nil }, // see Ready
+			Ready: func(context.Context, *launch.Process) error { return nil }, // see answers
 		}, launch.FreePort, "test")
 		if err != nil {
-			t.Fatal(err)
+			s.stop()
+			s.t.Fatal(err)
 		}
 		s.members = append(s.members, m)
-		t.Cleanup(func() { s.done(m.Close(context.Background())) })
 	}
-	s.Ready()
-	return s
+}
+
+// stop ends all members.
+func (s *Etcd) stop() {
+	for _, m := range s.members {
+		s.done(m.Close(context.Background()))
+	}
 }
 
 // done tells a fault.
@@ -93,20 +120,38 @@ func free(t testing.TB) string {
 // Ready waits until all members answer.
 func (s *Etcd) Ready() {
 	s.t.Helper()
-	for n := range s.members {
+	if err := s.answers(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// answers waits until all members answer. The error is errTaken where one has ended since
+// somebody else has its port.
+func (s *Etcd) answers() error {
+	for n, member := range s.members {
 		client := s.ClientOf(s.t, n)
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
 		for {
-			if _, err := client.Get(ctx, "ready"); err == nil {
+			// A member that has ended is not waited for any longer than this.
+			attempt, end := context.WithTimeout(ctx, time.Second)
+			_, err := client.Get(attempt, "ready")
+			end()
+			if err == nil {
 				break
-			} else if ctx.Err() != nil {
-				s.t.Fatalf("etcd does not answer: %v\n%s", err, s.members[n].Log(ctx))
+			}
+			log := member.Log(ctx)
+			if member.Ended(ctx) && strings.Contains(log, errTaken.Error()) {
+				return fmt.Errorf("start etcd: %w", errTaken)
+			}
+			if ctx.Err() != nil || member.Ended(ctx) {
+				return fmt.Errorf("etcd does not answer: %w\n%s", err, log)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		cancel()
 		_ = client.Close()
 	}
+	return nil
 }
 
 // Config is that of a client of all members.
