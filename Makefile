@@ -18,6 +18,8 @@ CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 4)
 SLOW     := ./command ./workloads ./internal/store/redis/servers . # begun first, so that no core idles in the end
 
+OTHERS   = '/(internal/store|strategies)/(etcd|postgres|zookeeper)$$'
+
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
 ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights|TestWithoutInfo|TestNative.*|TestFindNative.*|TestOnlyItsToken.*|TestExtend|TestErrors|TestLostAnswers)$$
@@ -52,8 +54,9 @@ test: redis stores ## go vet and every test, with the race detector
 	$(GO) vet $(RACE) $(RAREGC) ./... # built the same way as the tests, so built once
 	@$(MAKE) --no-print-directory -j2 packages $(if $(RACE),queues) $(if $(CHROMIUM),browser,unseen)
 
-packages:
-	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) ./...
+packages: # the other stores last: a JVM beside them would make tests of Redis wait
+	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE $(OTHERS))
+	$(GO) test $(RACE) $(RAREGC) -vet=off -p 3 -timeout 20m $$($(GO) list ./... | grep -E $(OTHERS))
 
 queues: # simulations, which the race detector would make minutes
 	$(GO) test $(RAREGC) -vet=off ./internal/testkit/virtual ./results/compare ./results/trend ./strategies/handoff/internal/model
