@@ -1,6 +1,7 @@
 package results
 
 import (
+	"maps"
 	"strings"
 	"time"
 )
@@ -147,4 +148,38 @@ func minus[N int64 | float64](later, earlier *N) *N {
 func difference[N int64 | float64](later, earlier N) *N {
 	d := later - earlier
 	return &d
+}
+
+// Plus sums what two nodes have counted; what one does not tell is not known of both. What
+// the generator counts, and the nodes one by one, are left out.
+func (r Reading) Plus(other Reading) Reading {
+	sum := Reading{
+		BytesIn:   plus(r.BytesIn, other.BytesIn),
+		BytesOut:  plus(r.BytesOut, other.BytesOut),
+		CPU:       plus(r.CPU, other.CPU),
+		MainCPU:   plus(r.MainCPU, other.MainCPU),
+		FromNodes: r.FromNodes + other.FromNodes,
+		Evictions: r.Evictions + other.Evictions,
+		Clients:   r.Clients + other.Clients,
+		Memory:    r.Memory + other.Memory,
+
+		BusPublished: plus(r.BusPublished, other.BusPublished),
+		BusReceived:  plus(r.BusReceived, other.BusReceived),
+	}
+	if r.Commands != nil && other.Commands != nil {
+		sum.Commands = maps.Clone(r.Commands)
+		for command, calls := range other.Commands {
+			sum.Commands[command] += calls
+		}
+	}
+	return sum
+}
+
+// plus is a sum; nil where one of the two is not known.
+func plus[N int64 | float64](a, b *N) *N {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }

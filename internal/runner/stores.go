@@ -119,10 +119,7 @@ func (s *session) openStores(ctx context.Context) error {
 			s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: about})
 		}
 	}
-	if err := s.openCounters(ctx); err != nil {
-		return err
-	}
-	return nil
+	return s.openCounters(ctx)
 }
 
 // countersName is that of the Redis where counters are kept apart from the locks.

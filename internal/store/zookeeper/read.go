@@ -118,7 +118,9 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	for place, l := range s.ledgers {
 		one, role := l.reading()
 		if place > 0 {
-			sum = add(sum, one)
+			nodes := sum.Nodes
+			sum = sum.Plus(one)
+			sum.Nodes = nodes
 		}
 		if len(s.ledgers) > 1 {
 			sum.Nodes = append(sum.Nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
@@ -144,26 +146,4 @@ func firstOf(faults []error) error {
 		}
 	}
 	return nil
-}
-
-// add sums two servers' readings; what one does not tell is not known of both.
-func add(a, b results.Reading) results.Reading {
-	sum := results.Reading{Nodes: a.Nodes, Clients: a.Clients + b.Clients, BytesIn: plus(a.BytesIn, b.BytesIn), CPU: plus(a.CPU, b.CPU)}
-	if a.Commands != nil && b.Commands != nil {
-		sum.Commands = map[string]int64{}
-		for _, counted := range []map[string]int64{a.Commands, b.Commands} {
-			for command, n := range counted {
-				sum.Commands[command] += n
-			}
-		}
-	}
-	return sum
-}
-
-func plus[N int64 | float64](a, b *N) *N {
-	if a == nil || b == nil {
-		return nil
-	}
-	sum := *a + *b
-	return &sum
 }

@@ -54,5 +54,5 @@ func (l *ledger) total() results.Reading {
 	if l.past == nil {
 		return *l.last
 	}
-	return add(*l.past, *l.last)
+	return l.past.Plus(*l.last)
 }

@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"strings"
 	"time"
@@ -47,7 +46,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		if nodes == nil {
 			sum = one
 		} else {
-			sum = add(sum, one)
+			sum = sum.Plus(one)
 		}
 		nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
 	}
@@ -155,36 +154,4 @@ func value(n *int64) int64 {
 		return 0
 	}
 	return *n
-}
-
-// add sums two nodes' readings; what one does not tell is not known of both.
-func add(a, b results.Reading) results.Reading {
-	sum := results.Reading{
-		BytesIn:   plus(a.BytesIn, b.BytesIn),
-		BytesOut:  plus(a.BytesOut, b.BytesOut),
-		CPU:       plus(a.CPU, b.CPU),
-		MainCPU:   plus(a.MainCPU, b.MainCPU),
-		FromNodes: a.FromNodes + b.FromNodes,
-		Evictions: a.Evictions + b.Evictions,
-		Clients:   a.Clients + b.Clients,
-		Memory:    a.Memory + b.Memory,
-
-		BusPublished: plus(a.BusPublished, b.BusPublished),
-		BusReceived:  plus(a.BusReceived, b.BusReceived),
-	}
-	if a.Commands != nil && b.Commands != nil {
-		sum.Commands = maps.Clone(a.Commands)
-		for command, calls := range b.Commands {
-			sum.Commands[command] += calls
-		}
-	}
-	return sum
-}
-
-func plus[N int64 | float64](a, b *N) *N {
-	if a == nil || b == nil {
-		return nil
-	}
-	sum := *a + *b
-	return &sum
 }

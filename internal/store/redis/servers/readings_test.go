@@ -33,7 +33,7 @@ func TestNoCounterIsForgotten(t *testing.T) {
 		}
 		return r
 	}
-	sum := reflect.ValueOf(add(counted(3), counted(4)))
+	sum := reflect.ValueOf(counted(3).Plus(counted(4)))
 	delta := reflect.ValueOf(*counted(9).Since(counted(2), 1))
 	for i := range sum.NumField() {
 		name := sum.Type().Field(i).Name
