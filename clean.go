@@ -2,18 +2,19 @@ package lockbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/runner"
 )
 
 // Clean removes what lockbenches that were killed have left: containers and
-// server processes on this machine, and keys on the server at the address,
+// server processes on this machine, and keys, or schemas, on the server at the address,
 // if one is given. It says what it removed and what it could not look at. What
 // belongs to a lockbench that still runs is left alone.
 func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
-	swept, err := redis.Sweep(ctx, at.options())
+	swept, on, err := runner.Sweep(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)
@@ -24,11 +25,11 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 	for _, directory := range swept.Directories {
 		lines = append(lines, "removed directory "+directory)
 	}
-	if swept.Keys > 0 {
-		lines = append(lines, fmt.Sprintf("removed %d keys of dead runs %s", swept.Keys, strings.Join(swept.Runs, ", ")))
+	if on.Removed > 0 {
+		lines = append(lines, fmt.Sprintf("removed %d %s of dead runs %s", on.Removed, on.Kind, strings.Join(on.Runs, ", ")))
 	}
-	for _, why := range swept.Skipped {
+	for _, why := range append(swept.Skipped, on.Skipped...) {
 		lines = append(lines, "not looked at: "+why)
 	}
-	return lines, err
+	return lines, errors.Join(err, ctx.Err())
 }

@@ -38,9 +38,12 @@ type Plan struct {
 	Stores map[string]StoreOptions
 	// Servers are further Redis servers, to be compared with Redis: every strategy runs on
 	// each of them in every round, and its runs are labelled server=NAME.
-	Servers  []StoreOptions
-	Floors   bool           // measure the floors first
-	Progress func(Progress) // called from one goroutine at a time; may be nil
+	Servers   []StoreOptions
+	Baselines bool           // measure the baselines first
+	Progress  func(Progress) // called from one goroutine at a time; may be nil
+	// Logf is told what takes time before the first run, such as an image that is pulled or
+	// built; nil is silence. It is called from one goroutine at a time.
+	Logf func(format string, args ...any)
 
 	// Session is what generators that measure together have in common: by it they
 	// share keys. "" is a session of this one alone.
@@ -88,11 +91,11 @@ type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	Phase     string        // start, floors, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
+	Phase     string        // start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
 	Remaining time.Duration // expected until the end of all runs
 }
 
-// Validate returns every fault of the plan at once, joined.
+// Validate returns every error of the plan at once, joined.
 func (p Plan) Validate() error { return p.runner().Validate() }
 
 // Feasible says why the plan cannot be carried out on the servers that it asks for, as
@@ -114,7 +117,7 @@ func (p Plan) Expected() time.Duration { return p.runner().Expected() }
 func (p Plan) runner() runner.Plan {
 	plan := runner.Plan{
 		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds,
-		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Floors: p.Floors, Session: p.Session, Start: p.Start,
+		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Baselines: p.Baselines, Session: p.Session, Start: p.Start,
 	}
 	for _, options := range p.Servers {
 		plan.Servers = append(plan.Servers, options.options())
@@ -122,13 +125,14 @@ func (p Plan) runner() runner.Plan {
 	for name, options := range p.Stores {
 		plan.Stores[name] = options.options()
 	}
+	plan.Logf = p.Logf
 	if p.Progress != nil {
 		plan.Progress = func(progress runner.Progress) { p.Progress(Progress(progress)) }
 	}
 	return plan
 }
 
-// Run carries the plan out: open Redis, measure the floors, run every strategy
+// Run carries the plan out: open Redis, measure the baselines, run every strategy
 // in every round, clean up.
 //
 // The report comes also with an error and holds what was measured before it; it

@@ -36,7 +36,7 @@ func service(t *testing.T, server *redistest.Server, strategy string, without ..
 }
 
 func briefly(p *lockbench.Plan) {
-	p.Floors = true
+	p.Baselines = true
 	p.Workload.Warmup, p.Workload.Duration = 0, workloads.Duration(200*time.Millisecond)
 }
 
@@ -54,8 +54,8 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 		if run.Failure != "" || run.Speed.Acquisitions == 0 || run.Safety.Overlaps > 0 {
 			t.Errorf("%s: %q, %d acquisitions", strategy, run.Failure, run.Speed.Acquisitions)
 		}
-		if report.Floors.PingP50 == nil || (report.Floors.EvalP50 == nil) != (strategy != "spin") {
-			t.Errorf("%s: floors %+v", strategy, report.Floors)
+		if report.Baselines.PingP50 == nil || (report.Baselines.EvalP50 == nil) != (strategy != "spin") {
+			t.Errorf("%s: floors %+v", strategy, report.Baselines)
 		}
 	}
 }
@@ -111,12 +111,12 @@ func TestRightsToMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := report.Runs[0]
-	if run.Server.Window == nil || run.Server.Peak == nil || report.Floors == nil {
-		t.Fatalf("no readings: window %v, peak %v, floors %v, %v, %q", run.Server.Window, run.Server.Peak, report.Floors, run.Invalid, run.Failure)
+	if run.Server.Window == nil || run.Server.Peak == nil || report.Baselines == nil {
+		t.Fatalf("no readings: window %v, peak %v, floors %v, %v, %q", run.Server.Window, run.Server.Peak, report.Baselines, run.Invalid, run.Failure)
 	}
 	if entries > 0 || run.Server.Window.CPU == nil || run.Server.Window.Calls == nil || run.Server.Peak.Subscriptions == nil ||
-		run.Safety.LeftoverCount == nil || report.Floors.EvalP50 == nil || len(run.Errors) > 0 {
-		t.Errorf("%d things refused; server %+v, floors %+v, errors %v", entries, run.Server.Window, report.Floors, run.Errors)
+		run.Safety.LeftoverCount == nil || report.Baselines.EvalP50 == nil || len(run.Errors) > 0 {
+		t.Errorf("%d things refused; server %+v, floors %+v, errors %v", entries, run.Server.Window, report.Baselines, run.Errors)
 	}
 	var all sync.WaitGroup
 	for _, right := range servers.MeasuringRights() {

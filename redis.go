@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns every fault that can be told without a look at the servers,
+// Validate returns every error that can be told without a look at the servers,
 // joined, each naming its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 

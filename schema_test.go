@@ -15,7 +15,7 @@ import (
 
 func TestWhatIsMeasuredKeepsToTheSchemaAndComesBackWhole(t *testing.T) {
 	server := redistest.Start(t)
-	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,redsync,local", func(p *lockbench.Plan) { p.Floors = true }))
+	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin,redsync,local", func(p *lockbench.Plan) { p.Baselines = true }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestWhatIsMeasuredKeepsToTheSchemaAndComesBackWhole(t *testing.T) {
 				t.Errorf("%s, p99 of %s (-measured +read):\n%s", run.Strategy, name, diff)
 			}
 		}
-		if turns, err := run.Fairness.TurnsHistogram(); err != nil || turns.TotalCount() != int64(report.Workload.Clients) {
+		if turns, err := run.Fairness.PerClientHistogram(); err != nil || turns.TotalCount() != int64(report.Workload.Clients) {
 			t.Errorf("%s: the turns of %v clients: %v", report.Runs[i].Strategy, turns, err)
 		}
 	}

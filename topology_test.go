@@ -61,8 +61,8 @@ func TestTopologies(t *testing.T) {
 					t.Errorf("%s: %+v", run.Strategy, run.Safety)
 				}
 			}
-			if foreign := report.Server.Foreign; foreign == nil || *foreign > 1 {
-				t.Errorf("foreign traffic: %v", foreign)
+			if foreign := report.Server.OtherTraffic; foreign == nil || *foreign > 1 {
+				t.Errorf("other clients' traffic: %v", foreign)
 			}
 		})
 	}

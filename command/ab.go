@@ -30,7 +30,7 @@ func (a *app) ab() *cobra.Command {
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Say whether one build is better or worse than another, by taking turns",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
-			"Unless FLAGS or variables say otherwise a run is 2s long after 500ms of warm-up, without floors.\n" +
+			"Unless FLAGS or variables say otherwise a run is 2s long after 500ms of warm-up, without baselines.\n" +
 			"It ends with 110 if the head is worse by the primary metric (--metric), with --strict by any,\n" +
 			"with 111 if it broke a guarantee, with 112 if no verdict was possible.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
@@ -51,11 +51,11 @@ func (a *app) ab() *cobra.Command {
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
 		read, misplaced := abFlags(flags)
-		faults := a.faults(source{set: cmd.Flags(), misspelt: given.misspelt}, err, given.named(each(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
+		faults := a.problems(source{set: cmd.Flags(), misspelt: given.misspelt}, err, given.named(flatten(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
 		if faults != nil {
 			return faults
 		}
-		return a.takeTurns(cmd.Context(), f, [2]string(builds), flags, outputs)
+		return a.runPaired(cmd.Context(), f, [2]string(builds), flags, outputs)
 	}
 	return cmd
 }
@@ -73,19 +73,19 @@ func (f *ab) register(set, redis *pflag.FlagSet) {
 }
 
 func (f *ab) validate() error {
-	var faults []error
+	var problems []error
 	if f.pairs < 1 || f.pairs > maxPairs {
-		faults = append(faults, fmt.Errorf("--pairs must be from 1 to %d, not %d", maxPairs, f.pairs))
+		problems = append(problems, fmt.Errorf("--pairs must be from 1 to %d, not %d", maxPairs, f.pairs))
 	}
-	return errors.Join(append(faults, f.redis.Validate())...)
+	return errors.Join(append(problems, f.redis.Validate())...)
 }
 
 // maxPairs is far more than anybody waits for.
 const maxPairs = 1000
 
-// takeTurns measures both builds and judges them.
-func (a *app) takeTurns(ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison]) error {
-	turns, err := newTurns(ctx, a, f, builds, flags)
+// runPaired measures both builds and judges them.
+func (a *app) runPaired(ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison]) error {
+	turns, err := newPairedRuns(ctx, a, f, builds, flags)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// abFlags are the files that flags for the runs name, and the fault of flags that ab
+// abFlags are the files that flags for the runs name, and the error of flags that ab
 // gives the runs itself.
 func abFlags(args []string) ([]file, error) {
 	f := newFlags()
@@ -22,15 +22,15 @@ func abFlags(args []string) ([]file, error) {
 	if err := set.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		return nil, fmt.Errorf("behind the --: %w", err)
 	}
-	var faults []error
+	var problems []error
 	for _, name := range []string{"redis", "ca-file", "topology", "quiet", "output"} {
 		if set.Changed(name) {
-			faults = append(faults, fmt.Errorf("--%s belongs before the --", name))
+			problems = append(problems, fmt.Errorf("--%s belongs before the --", name))
 		}
 	}
 	for _, name := range []string{"image", "pin", "dry-run"} {
 		if set.Changed(name) {
-			faults = append(faults, fmt.Errorf("--%s cannot be had with ab", name))
+			problems = append(problems, fmt.Errorf("--%s cannot be had with ab", name))
 		}
 	}
 	// The runs have our variables, and read what those name.
@@ -38,7 +38,7 @@ func abFlags(args []string) ([]file, error) {
 	if f.file != "" {
 		_ = f.given.readWorkload(f.file, &f.workload) // the runs say what is wrong with it
 	}
-	return f.reads(), errors.Join(faults...)
+	return f.reads(), errors.Join(problems...)
 }
 
 // programs are the files of builds.

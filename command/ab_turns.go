@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// turns are two builds that are run one after the other, pair by pair.
-type turns struct {
+// pairedRuns are two builds that are run one after the other, pair by pair.
+type pairedRuns struct {
 	app        *app
 	ab         *ab
 	redis      lockbench.StoreOptions
@@ -24,19 +24,19 @@ type turns struct {
 	base, head compare.Side // what they have reported, only whole pairs
 }
 
-// newTurns makes sure that there are two builds and a place for their reports.
-func newTurns(ctx context.Context, a *app, f *ab, builds [2]string, flags []string) (*turns, error) {
-	t := &turns{app: a, ab: f, flags: flags, dir: f.keep, base: compare.Side{Name: builds[0]}, head: compare.Side{Name: builds[1]}}
-	var faults []error
+// newPairedRuns makes sure that there are two builds and a place for their reports.
+func newPairedRuns(ctx context.Context, a *app, f *ab, builds [2]string, flags []string) (*pairedRuns, error) {
+	t := &pairedRuns{app: a, ab: f, flags: flags, dir: f.keep, base: compare.Side{Name: builds[0]}, head: compare.Side{Name: builds[1]}}
+	var problems []error
 	for i, name := range builds {
 		path, err := binary(name)
 		if err == nil {
 			err = isLockbench(ctx, name, path)
 		}
 		t.programs[i] = path
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	if t.dir != "" {
@@ -54,7 +54,7 @@ func newTurns(ctx context.Context, a *app, f *ab, builds [2]string, flags []stri
 }
 
 // close takes the reports away that nobody asked to keep.
-func (t *turns) close() {
+func (t *pairedRuns) close() {
 	if t.temporary {
 		if err := os.RemoveAll(t.dir); err != nil {
 			t.app.say("warning: remove %s: %s", t.dir, err)
@@ -63,7 +63,7 @@ func (t *turns) close() {
 }
 
 // run runs the pairs until they are done, ctx ends or a build cannot be measured.
-func (t *turns) run(ctx context.Context) error {
+func (t *pairedRuns) run(ctx context.Context) error {
 	for i, headFirst := range order(t.ab.pairs, t.ab.seed) {
 		sides := [2]int{0, 1}
 		if headFirst {
@@ -74,7 +74,7 @@ func (t *turns) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			report, err := t.turn(ctx, side, i+1)
+			report, err := t.runOne(ctx, side, i+1)
 			if err != nil {
 				return err
 			}
@@ -92,8 +92,8 @@ func (t *turns) run(ctx context.Context) error {
 	return nil
 }
 
-// turn runs one build once.
-func (t *turns) turn(ctx context.Context, side, pair int) (compare.Report, error) {
+// runOne runs one build once.
+func (t *pairedRuns) runOne(ctx context.Context, side, pair int) (compare.Report, error) {
 	name := [2]string{"base", "head"}[side]
 	file := fmt.Sprintf("%s-%03d.json", name, pair)
 	child := child{
@@ -108,7 +108,7 @@ func (t *turns) turn(ctx context.Context, side, pair int) (compare.Report, error
 }
 
 // pairLine is what a watcher wants to see of a pair.
-func (t *turns) pairLine(pair [2]compare.Report) string {
+func (t *pairedRuns) pairLine(pair [2]compare.Report) string {
 	one := func(side int) compare.Side { return compare.Side{Reports: []compare.Report{pair[side]}} }
 	return compare.Glance(one(0), one(1), t.ab.gate.rules)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // adviseFlags are those of the command.
@@ -24,6 +25,7 @@ type adviseFlags struct {
 	purpose    string
 	strategies []string
 	workload   workloads.Draft
+	file       string // workload file, or preset
 	rounds     int
 	redis      lockbench.StoreOptions
 	outputs    []string
@@ -33,23 +35,24 @@ type adviseFlags struct {
 
 // contention are the options of run by which a contention is told; the others are
 // the advice's to set.
-var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "think", "rate", "arrivals", "ttl", "timeout", "work", "fence", "pool", "duration", "warmup", "seed"}
-
-// quick are the windows of a matrix that is to end in about a minute.
-var quick = map[string]string{"duration": "500ms", "warmup": "200ms"}
+var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "think", "rate", "arrivals", "ttl", "timeout", "work", "fence", "coalesce", "pool", "duration", "warmup", "seed"}
 
 func (a *app) advise() *cobra.Command {
 	f := &adviseFlags{purpose: string(advise.Efficiency), rounds: 6, redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
-		Long: "Measure a short list of locks under your contention, in about a minute, and recommend one, with a\n" +
-			"runner-up, what was left out, and the figures or claims that each sentence rests on. What figures\n" +
-			"do not tell apart is called equal; then what asks for less and claims more goes first. It also\n" +
-			"says what would do better than a lock. --work counter tells that the lock is to protect a value\n" +
-			"in Redis, --fence off that what it protects cannot check fencing tokens.\n" +
+		Long: "Measure a short list of locks under your contention, within three minutes, and recommend one, with\n" +
+			"a runner-up, the best library of somebody else, what was left out, and the figures or claims that\n" +
+			"each sentence rests on. Where figures do not tell locks apart, what asks for less goes first, then\n" +
+			"the simpler, and lockbench's own locks last. It also says what would do better than a lock.\n" +
+			"Windows are as long as every client needs to be served twice, unless --duration says otherwise;\n" +
+			"rounds that cannot be trusted are repeated. --work counter tells that the lock is to protect a\n" +
+			"value in Redis, --fence off that what it protects cannot check fencing tokens, --coalesce that\n" +
+			"waiters want the same result, so that they could share one acquisition.\n" +
 			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
+			"  lockbench advise --workload inventory --topology nodes:5\n" +
 			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms --for correctness --redis redis:6379 -o markdown",
 		Args:               cobra.NoArgs,
 		ValidArgsFunction:  cobra.NoFileCompletions,
@@ -61,9 +64,13 @@ func (a *app) advise() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
 		a.readEnvironment(&given)
-		question, err := f.question()
+		var file error
+		if f.file != "" {
+			file = given.readWorkload(f.file, &f.workload)
+		}
+		question, err := f.question(flags.Changed)
 		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
-		if faults := a.faults(given, err, wrong, f.redis.Validate(), a.admit(append(durations(question.Workload), reads("--ca-file", f.redis.CAFile)...), places(outputs))); faults != nil {
+		if faults := a.problems(given, file, err, wrong, f.redis.Validate(), a.admit(inputs(f.file, f.workload, f.redis), places(outputs))); faults != nil {
 			return faults
 		}
 		a.warn(question.Workload.Warnings()...)
@@ -79,14 +86,19 @@ func (a *app) advise() *cobra.Command {
 func (f *adviseFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.Var(textValue("purpose", &f.purpose), "for", "efficiency: the lock saves work, two holders are a nuisance; or correctness: without it data breaks")
+	set.Var(textValue("name", &f.file), "workload", "a preset ("+strings.Join(presets.Names(), ", ")+") or a YAML file with a line for each of the options that follow")
 	for _, field := range workloads.Fields() {
 		if !slices.Contains(contention, field.Name) {
 			continue
 		}
-		usual := field.Default
-		if short, ours := quick[field.Name]; ours {
-			usual = short
-			_ = f.workload.Give(field.Name, short)
+		usual, help := field.Default, field.Help
+		switch field.Name {
+		case "duration":
+			usual, help = "", help+" (default as long as every client needs to be served twice, within three minutes in all)"
+		case "warmup":
+			usual, help = "", help+" (default a quarter of that)"
+		case "coalesce":
+			help = "waiters of an instance want the same result: see what it brings that they share one acquisition (singleflight)"
 		}
 		set.VarP(&value{
 			kind: field.Kind, text: func() string { return usual },
@@ -96,32 +108,43 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 				}
 				return f.workload.Give(field.Name, s)
 			},
-		}, field.Name, field.Short, field.Help)
+		}, field.Name, field.Short, help)
+		if field.Switch {
+			set.Lookup(field.Name).NoOptDefVal = "true"
+		}
 	}
 	set.Var(intValue(&f.rounds), "runs", "runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
 	set.VarP(listValue("list", &f.strategies), "strategy", "s", "locks to compare, as for run; repeatable (default a short list of different kinds)")
 	registerRedis(set, &f.redis)
+	set.Var(stores{redis: &f.redis}.topologies(), "topology", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses; with nodes:3 or more Redlock is compared too")
 	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
 	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(adviceFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
 	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 	addSwitch(set, &f.dryRun, "dry-run", "", "print what will be measured and how long it will take, and touch no server")
 }
 
-// question is what the flags ask, and every fault in them.
-func (f *adviseFlags) question() (advise.Question, error) {
+// question is what the flags ask, and every error in them.
+func (f *adviseFlags) question(given func(string) bool) (advise.Question, error) {
 	points, err := f.workload.Points()
-	faults := each(err)
-	q := advise.Question{For: advise.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds}
+	problems := flatten(err)
+	if len(points) > 1 {
+		problems = append(problems, fmt.Errorf("--workload: advice is on one contention, there are %d", len(points)))
+	}
+	q := advise.Question{For: advise.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds, Redis: f.redis}
+	q.Coalesce, q.Workload.Coalesce = q.Workload.Coalesce, false
 	if len(f.strategies) > 0 {
 		q.Named, err = strategies.ParseVariants(strings.Join(f.strategies, ","))
-		for _, fault := range each(err) {
-			faults = append(faults, fmt.Errorf("--strategy: %w", fault))
+		for _, problem := range flatten(err) {
+			problems = append(problems, fmt.Errorf("--strategy: %w", problem))
 		}
 	}
 	if err == nil || len(q.Named) > 0 {
-		faults = append(faults, q.Validate())
+		problems = append(problems, q.Validate())
 	}
-	return q, errors.Join(faults...)
+	if err := errors.Join(problems...); err != nil {
+		return q, err
+	}
+	return q.Sized(given("duration"), given("warmup")), nil
 }
 
 // idle names the options that have no effect. --fence has one: advice asks what could
@@ -142,6 +165,11 @@ func adviceFormats() formats[*advise.Document] {
 func showAdvice(w io.Writer, q advise.Question, redis lockbench.StoreOptions, outputs []output[*advise.Document]) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(columns, "for\t%s\n", q.For)
+	fmt.Fprintf(columns, "windows\t%v after %v of warm-up", q.Workload.Duration, q.Workload.Warmup)
+	if needed := q.Needed(); needed > 0 {
+		fmt.Fprintf(columns, "; to serve every client twice it takes %v (--duration), which is longer than three minutes in all", needed)
+	}
+	fmt.Fprintln(columns)
 	for i, plan := range q.Plans() {
 		label := "first"
 		if i > 0 {
@@ -162,7 +190,7 @@ func showAdvice(w io.Writer, q advise.Question, redis lockbench.StoreOptions, ou
 // answer measures, and writes the advice.
 func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*advise.Document]) error {
 	progress := a.newProgress(f.quiet)
-	bench := advise.Bench{Redis: f.redis, Run: lockbench.Run, Progress: progress.report}
+	bench := advise.Bench{Run: lockbench.Run, Progress: progress.report}
 	if !f.quiet {
 		bench.Say = a.say
 	}

@@ -66,8 +66,8 @@ var badInputs = []struct {
 		{"lockbench --stage 30s", 104},
 		{"lockbench --stage 1s:500 --clients 10", 104},
 		{"lockbench --stage 1s:500 --iterations 10", 104},
-		{"lockbench --gather 1s --clients 1", 104},
-		{"lockbench --gather 20s --clients 5", 104},
+		{"lockbench --burst 1s --clients 1", 104},
+		{"lockbench --burst 20s --clients 5", 104},
 		{"lockbench --workload nowhere.yaml", 104},
 		{"lockbench --workload odd.yaml", 104},
 		{"lockbench --workload zipf --workload-file x", 104},
@@ -142,6 +142,7 @@ var badInputs = []struct {
 		{"lockbench advise --for speed", 104},
 		{"lockbench advise --clients 5,50", 104},
 		{"lockbench advise -s noop", 104},
+		{"lockbench advise --topology etcd:3", 104},
 		{"lockbench claims 99", 104},
 		{"lockbench claims 5 --rounds 0", 104},
 		{"lockbench claims none.yaml", 104},
@@ -201,6 +202,7 @@ func TestBadInputs(t *testing.T) {
 			t.Setenv(name, "")
 		}
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // what others have left is swept, and said
 	prepareBadInputs(t)
 	before := contents(t, ".")
 	var page strings.Builder

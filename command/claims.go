@@ -26,6 +26,7 @@ type claimsFlags struct {
 	rounds  int // in place of the claims' own; 0 is theirs
 	title   string
 	outputs []string
+	counter bool
 	list    bool
 	dryRun  bool
 	quiet   bool
@@ -39,8 +40,10 @@ func (a *app) claims() *cobra.Command {
 		Long: "Carry out the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
 			"confirmed, refuted or qualified, with the figures and the commands that show them again.\n" +
 			"Inconclusive proves nothing: rounds disagreed, or figures could not be had or trusted.\n" +
-			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md tells how a file is written.",
-		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n" +
+			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md tells how a file is written.\n" +
+			"With --counter each figure is measured beside a counter-case, such as a lock that is broken on\n" +
+			"purpose, with which it must come out on the other side of its limit; it ends with 99 if one does not.",
+		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n  lockbench claims --counter 5\n" +
 			"  lockbench claims -o table -o json=claims.json -o markdown=docs/CLAIMS.md",
 		Args:               cobra.ArbitraryArgs,
 		ValidArgsFunction:  completeClaims,
@@ -55,9 +58,12 @@ func (a *app) claims() *cobra.Command {
 		if flags.Changed("rounds") {
 			err = errors.Join(err, f.override(chosen))
 		}
+		if f.counter {
+			return a.counter(cmd.Context(), f, args, chosen, &given, err)
+		}
 		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
 		bench := a.bench(f)
-		if faults := a.faults(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
+		if faults := a.problems(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
 			return faults
 		}
 		a.warn(given.renamed(idleRedis(flags, f.redis))...)
@@ -78,6 +84,7 @@ func (a *app) claims() *cobra.Command {
 func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	addSwitch(set, &f.list, "list", "", "say what there is and measure nothing")
+	addSwitch(set, &f.counter, "counter", "", "measure each figure with and without its counter-case, too")
 	registerRedis(set, &f.redis)
 	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
 	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(claimsFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
@@ -121,7 +128,7 @@ func claimsFormats() formats[*claims.Document] {
 // bench carries out the command lines of claims as this command would, but for
 // the environment: what others are to find again must not depend on it.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
-	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Together: inProcesses, Redis: f.redis}
+	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Generators: inProcesses, Redis: f.redis}
 	if !f.quiet {
 		b.Say = a.say
 	}
@@ -140,18 +147,18 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.register(set)
-	faults := unknownFlags(set, words)
-	if len(faults) == 0 {
+	problems := unknownFlags(set, words)
+	if len(problems) == 0 {
 		if err := set.Parse(words); err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 		}
 	}
 	for _, word := range set.Args() {
-		faults = append(faults, fmt.Errorf("%q is no flag", word))
+		problems = append(problems, fmt.Errorf("%q is no flag", word))
 	}
 	f.given.origins = workloads.Origins{}
 	plan, wrong := f.read()
-	return f, plan, f.given.named(append(faults, wrong...))
+	return f, plan, f.given.named(append(problems, wrong...))
 }
 
 // chooseClaims are those of these numbers and files, all for none; it names all
@@ -162,22 +169,22 @@ func chooseClaims(words []string) ([]claims.Claim, error) {
 		return all, err
 	}
 	var chosen []claims.Claim
-	var faults []error
+	var problems []error
 	for _, word := range words {
 		number, err := strconv.Atoi(word)
 		if err != nil {
 			claim, err := readClaim(word)
-			chosen, faults = append(chosen, claim), append(faults, err)
+			chosen, problems = append(chosen, claim), append(problems, err)
 			continue
 		}
 		at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
 		if at < 0 {
-			faults = append(faults, fmt.Errorf("there is no claim %d (lockbench claims --list)", number))
+			problems = append(problems, fmt.Errorf("there is no claim %d (lockbench claims --list)", number))
 			continue
 		}
 		chosen = append(chosen, all[at])
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	return chosen, nil
@@ -209,7 +216,7 @@ func listClaims(w io.Writer, all []claims.Claim) error {
 }
 
 // showClaims prints what would be done.
-func showClaims(w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []output[*claims.Document]) error {
+func showClaims[T any](w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []output[T]) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range all {
 		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)

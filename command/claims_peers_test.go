@@ -21,7 +21,7 @@ func TestThePeersClaims(t *testing.T) {
 	if code := command.Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != command.ExitOK || stderr.Len() > 0 {
 		t.Fatalf("it ends with %d: %s", code, &stderr)
 	}
-	if lines := strings.Count(stdout.String(), "--runs 11 --no-floors"); lines != 2*len(files) {
+	if lines := strings.Count(stdout.String(), "--runs 11 --no-baselines"); lines != 2*len(files) {
 		t.Errorf("%d files have %d runs of 11 rounds", len(files), lines)
 	}
 }

@@ -29,7 +29,7 @@ func inProcesses(ctx context.Context, words []string, processes int, options loc
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	folder, err := os.MkdirTemp("", "lockbench-together-")
+	folder, err := os.MkdirTemp("", "lockbench-generators-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the reports: %w", err)
 	}
@@ -44,7 +44,7 @@ func inProcesses(ctx context.Context, words []string, processes int, options loc
 	common := slices.Concat(words, []string{
 		"--session", "together" + strconv.FormatInt(now.UnixNano(), 36), "--start-at", now.Add(getReady(processes)).Format(time.RFC3339Nano),
 	})
-	files, faults := make([]merge.File, processes), make([]error, processes)
+	files, problems := make([]merge.File, processes), make([]error, processes)
 	var all sync.WaitGroup
 	for i := range processes {
 		one := child{
@@ -53,13 +53,13 @@ func inProcesses(ctx context.Context, words []string, processes int, options loc
 		}
 		all.Go(func() {
 			files[i].Name = fmt.Sprintf("process %d", i+1)
-			if files[i].Report, faults[i] = one.run(ctx); faults[i] != nil {
-				faults[i] = fmt.Errorf("%s: %w", files[i].Name, faults[i])
+			if files[i].Report, problems[i] = one.run(ctx); problems[i] != nil {
+				problems[i] = fmt.Errorf("%s: %w", files[i].Name, problems[i])
 			}
 		})
 	}
 	all.Wait()
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	if report, err = merge.Merge(files); err != nil {

@@ -14,15 +14,16 @@ func (a *app) clean() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and processes on this\n" +
-			"machine and, with --redis, its keys on that server. What a running one uses is left alone.",
+			"machine and, with --redis, its keys on that server, be it a Redis or another store. What a running\n" +
+			"one uses is left alone.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	registerRedis(cmd.Flags(), &redis)
+	registerServer(cmd.Flags(), &redis)
 	given := source{set: cmd.Flags()}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		a.readEnvironment(&given)
-		if faults := a.faults(given); faults != nil {
+		if faults := a.problems(given); faults != nil {
 			return faults
 		}
 		swept, err := lockbench.Clean(cmd.Context(), redis)

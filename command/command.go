@@ -37,7 +37,7 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr *locked // the signal's message comes from a goroutine of its own
-	owed   ledger
+	owed   pendingOutputs
 }
 
 // execute carries the command line out.

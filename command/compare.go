@@ -32,7 +32,7 @@ func (a *app) compare() *cobra.Command {
 	addSwitch(cmd.Flags(), &force, "force", "", "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		outputs, err := g.parse()
-		if faults := a.faults(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), a.admit(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
+		if faults := a.problems(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), a.admit(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
 			return faults
 		}
 		base, baseErr := a.readSide(args[0])
@@ -57,14 +57,14 @@ func (a *app) compare() *cobra.Command {
 
 // refusal names what is not the same on both sides.
 func refusal(different []compare.Difference) error {
-	faults := []error{errors.New("these runs were not made under the same conditions, --force compares them all the same")}
+	problems := []error{errors.New("these runs were not made under the same conditions, --force compares them all the same")}
 	for _, d := range different {
-		faults = append(faults, errors.New(d.String()))
+		problems = append(problems, errors.New(d.String()))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
-// twoArguments is the fault of not having two.
+// twoArguments is the error of not having two.
 func twoArguments(args []string, what string) error {
 	if len(args) == 2 {
 		return nil

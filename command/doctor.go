@@ -15,7 +15,7 @@ func (a *app) doctor() *cobra.Command {
 	var outputs []string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say whether a Redis can be measured, and what would spoil the figures",
+		Short: "Say whether a server can be measured, and what would spoil the figures",
 		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which topology, which rights does\n" +
 			"the user have, what are the limits, what does INFO tell, is the clock right, what is written to disk, and how noisy is\n" +
 			"this machine. Every strategy acquires and releases once. What is wrong comes with what to do about it.\n" +
@@ -27,14 +27,14 @@ func (a *app) doctor() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	registerRedis(flags, &redis)
-	flags.Var(textValue("form", &redis.Topology), "topology", "single, nodes:N, replicas:N or cluster:N: what must be at the addresses")
+	registerServer(flags, &redis)
+	flags.Var(textValue("form", &redis.Topology), "topology", "single, nodes:N, replicas:N or cluster:N, of other stores NAME:N: what must be at the addresses")
 	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
 		a.readEnvironment(&given)
 		formatted, err := parseOutputs(outputs, "table", doctorFormats())
-		if faults := a.faults(given, err, doctor.Validate(redis), a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
+		if faults := a.problems(given, err, doctor.Validate(redis), a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
 		found, err := doctor.Run(cmd.Context(), redis)

@@ -29,9 +29,9 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	if w.Rate > 0 {
 		loop = "open: clients arrive whatever becomes of the earlier ones"
 	}
-	floors := "not measured"
-	if plan.Floors {
-		floors = "measured first"
+	baselines := "not measured"
+	if plan.Baselines {
+		baselines = "measured first"
 	}
 	var wrong []string
 	for _, fault := range w.Faults {
@@ -45,8 +45,8 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"connections", fmt.Sprintf("%d of each instance", w.PoolSize())},
 		{"loop", loop},
 		{"faults", strings.Join(wrong, ", ")},
-		{"floors", floors},
-		{"together", together(plan)},
+		{"baselines", baselines},
+		{"together", otherGenerators(plan)},
 		{"redis", allServers(plan)},
 		{"stores", otherStores(plan)},
 		{"output", strings.Join(places, ", ")},
@@ -95,8 +95,8 @@ func seed(n int64) string {
 	return fmt.Sprintf("seed %d", n)
 }
 
-// together says with whom and from when on.
-func together(plan lockbench.Plan) string {
+// otherGenerators says with whom and from when on.
+func otherGenerators(plan lockbench.Plan) string {
 	var parts []string
 	if plan.Session != "" {
 		parts = append(parts, "session "+plan.Session)

@@ -13,7 +13,7 @@ import (
 
 func TestExitCodes(t *testing.T) {
 	fine := results.Run{Strategy: "fine"}
-	invalid := results.Run{Strategy: "doubtful", Invalid: []string{"its books do not balance"}}
+	invalid := results.Run{Strategy: "doubtful", Invalid: []string{"its time accounts do not balance"}}
 	broken := results.Run{Strategy: "broken", Safety: results.Safety{Broken: []string{"exclusion"}}}
 	both := results.Run{Strategy: "both", Safety: broken.Safety, Invalid: invalid.Invalid}
 	report := func(runs ...results.Run) *results.Report { return &results.Report{Runs: runs} }

@@ -1,11 +1,11 @@
 package command
 
-// faults joins those of a command's flags with others that were found, each with where
+// problems joins those of a command's flags with others that were found, each with where
 // its value came from.
-func (a *app) faults(given source, others ...error) error {
-	faults := append(unknownFlags(given.set, a.args), given.faults()...)
+func (a *app) problems(given source, others ...error) error {
+	problems := append(unknownFlags(given.set, a.args), given.problems()...)
 	for _, other := range others {
-		faults = append(faults, each(other)...)
+		problems = append(problems, flatten(other)...)
 	}
-	return given.named(faults)
+	return given.named(problems)
 }

@@ -82,7 +82,7 @@ func TestNothingOutlivesAFault(t *testing.T) {
 		t.Run(test.signal.String()+" "+test.fault, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			p := prepared(t, "lockbench", "--redis", "process", "-s", "spin", "-c", "4", "-d", "60s", "-w", "0s", "--no-floors", "--fault", test.fault, "-o", "json="+filepath.Join(dir, "out.json"))
+			p := prepared(t, "lockbench", "--redis", "process", "-s", "spin", "-c", "4", "-d", "60s", "-w", "0s", "--no-baselines", "--fault", test.fault, "-o", "json="+filepath.Join(dir, "out.json"))
 			p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 			p.run()
 			p.await("[1/1]")
@@ -105,12 +105,12 @@ func TestNothingOutlivesAFault(t *testing.T) {
 				if code := clean.code(); code != "0" {
 					t.Errorf("clean ended with %s: %s", code, &clean.said)
 				}
-			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 || len(report.Runs[0].Faults[0].Strikes) != 1 {
+			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 || len(report.Runs[0].Faults[0].Injections) != 1 {
 				t.Errorf("exit code %s, runs %+v", code, report.Runs)
 			}
 			until(t, "no server is to be left", func() bool { states, _ := serversIn(t, dir); return len(states) == 0 })
 			if left, err := filepath.Glob(filepath.Join(dir, "lockbench-*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v %v", left, err)
+				t.Errorf("leftovers: %v %v", left, err)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
 )
@@ -33,16 +34,16 @@ func (a *app) admit(read, written []file) error {
 // clashes names the outputs that are read too, by whatever path, link or capitals, and
 // those that go to one file.
 func (a *app) clashes(read, written []file) error {
-	var faults []error
+	var problems []error
 	for i, w := range written {
 		if at := slices.IndexFunc(read, func(r file) bool { return a.overwrites(w, r) }); at >= 0 {
-			faults = append(faults, fmt.Errorf("%s: %s would overwrite %s, which is read (%s)", w.flag, w.name, read[at].path, read[at].flag))
+			problems = append(problems, fmt.Errorf("%s: %s would overwrite %s, which is read (%s)", w.flag, w.name, read[at].path, read[at].flag))
 		}
 		if at := slices.IndexFunc(written[:i], func(earlier file) bool { return a.same(earlier, w) }); at >= 0 {
-			faults = append(faults, fmt.Errorf("%s: %s and %s both go to %s%s", w.flag, written[at].name, w.name, w.where(), w.elsewhere()))
+			problems = append(problems, fmt.Errorf("%s: %s and %s both go to %s%s", w.flag, written[at].name, w.name, w.where(), w.elsewhere()))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 func (f file) where() string {
@@ -164,16 +165,19 @@ func reads(flag string, patterns ...string) []file {
 }
 
 // reads are the files that the flags of a run name, and those that its workload does.
-func (f *flags) reads() []file {
+func (f *flags) reads() []file { return inputs(f.file, f.workload, f.redis) }
+
+// inputs are the files from which a workload and what Redis is like are read.
+func inputs(name string, draft workloads.Draft, redis lockbench.StoreOptions) []file {
 	var files []file
-	if f.file != "" && !slices.Contains(presets.Names(), f.file) {
-		files = append(files, reads("--workload", f.file)...)
+	if name != "" && !slices.Contains(presets.Names(), name) {
+		files = append(files, reads("--workload", name)...)
 	}
-	points, _ := f.workload.Points() // what is wrong with them is said elsewhere
+	points, _ := draft.Points() // what is wrong with them is said elsewhere
 	for _, point := range points {
 		files = append(files, durations(point.Workload)...)
 	}
-	return append(files, reads("--ca-file", f.redis.CAFile)...)
+	return append(files, reads("--ca-file", redis.CAFile)...)
 }
 
 // durations are the files from which a workload draws them.

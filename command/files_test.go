@@ -52,7 +52,7 @@ func put(t *testing.T, name, content string) {
 // measured has a report of a lock that needs no Redis, made once.
 func measured(t *testing.T, file string) {
 	t.Helper()
-	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-floors", "-o", "json="+file); code != ExitOK && code != ExitInvalid {
+	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-baselines", "-o", "json="+file); code != ExitOK && code != ExitInvalid {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 }
@@ -98,6 +98,7 @@ var overwriting = map[string][]struct {
 		{"ca.pem", "claims 5 --list -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"advise": {
+		{"load.yaml", "advise --workload load.yaml -u redis://127.0.0.1:1 -o json=OUT"},
 		{"holds.txt", "advise --hold file:holds.txt -u redis://127.0.0.1:1 -o json=OUT"},
 		{"ca.pem", "advise --dry-run -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
@@ -15,20 +16,20 @@ import (
 
 // flags are those of run.
 type flags struct {
-	strategies []string
-	workload   workloads.Draft
-	file       string // workload file, or preset
-	rounds     int
-	outputs    []string
-	thresholds []string
-	quiet      bool
-	redis      lockbench.StoreOptions
-	others     map[string]lockbench.StoreOptions // of the other stores, by their names
-	further    []string                          // addresses of Redis servers to compare with
-	noFloors   bool
-	dryRun     bool
-	session    string
-	start      time.Time
+	strategies  []string
+	workload    workloads.Draft
+	file        string // workload file, or preset
+	rounds      int
+	outputs     []string
+	thresholds  []string
+	quiet       bool
+	redis       lockbench.StoreOptions
+	others      map[string]lockbench.StoreOptions // of the other stores, by their names
+	further     []string                          // addresses of Redis servers to compare with
+	noBaselines bool
+	dryRun      bool
+	session     string
+	start       time.Time
 
 	given source
 }
@@ -65,7 +66,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	add(textValue("name", &f.session), "session", "", "measure together with other lockbenches that are given the same new name, the same plan and another --seed: they share locks; see merge")
 	add(instantValue(&f.start), "start-at", "", "begin the first warm-up at an instant, 2026-03-01T12:30:00Z or +5s, and the other runs at fixed times after it, so that several lockbenches measure together")
 	addSwitch(set, &f.redis.AllowFaults, "allow-faults-on-my-server", "", "let --fault disturb a Redis that lockbench did not start")
-	addSwitch(set, &f.noFloors, "no-floors", "", "do not measure first what this machine can do at best")
+	addSwitch(set, &f.noBaselines, "no-baselines", "", "do not measure first what this machine can do at best")
 
 	add(listValue("format", &f.outputs), "output", "o", strings.Join(reportFormats(nil).names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
 	add(listValue("limit", &f.thresholds), "threshold", "", "limit that a figure must keep, else exit code 99: 'wait:p(99)<50ms', 'wait{strategy:pubsub}:p(99)<50ms', "+
@@ -73,6 +74,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 	addSwitch(set, &f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
 	f.given.set = set
+	acceptFormer(set)
 }
 
 func (f *flags) stores() stores { return stores{&f.redis, f.others, &f.further} }
@@ -85,6 +87,18 @@ const addressHelp = "redis:// or rediss:// URL or host:port of a server, several
 func registerRedis(set *pflag.FlagSet, r *lockbench.StoreOptions) {
 	set.VarP(stores{redis: r}.addresses(), "redis", "u", addressHelp)
 	set.Var(textValue("file", &r.CAFile), "ca-file", "PEM certificates to trust for rediss://")
+}
+
+// registerServer registers the flags of one server, of whatever store.
+func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
+	v := textValue("url", &o.Address)
+	v.set = func(address string) error {
+		_, err := store.At(address)
+		o.Address = address
+		return err
+	}
+	set.VarP(v, "redis", "u", "the server's address: redis://, or that of another store, as etcd://")
+	set.Var(textValue("file", &o.CAFile), "ca-file", "PEM certificates to trust for encrypted addresses")
 }
 
 // defaultStrategies are the usual contenders, as far as this program has them;

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/nearest"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -60,8 +60,8 @@ func (s *source) renamed(lines []string) []string {
 	return lines
 }
 
-// foreign are variables that others of the project's programs read.
-var foreign = []string{"LOCKBENCH_REDIS_IMAGE", "LOCKBENCH_REDIS_SERVER"}
+// otherPrograms are variables that others of the project's programs read.
+var otherPrograms = []string{"LOCKBENCH_REDIS_IMAGE", "LOCKBENCH_REDIS_SERVER"}
 
 // readEnvironment sets the flags that are not given by their variables.
 func (a *app) readEnvironment(given *source) {
@@ -70,10 +70,10 @@ func (a *app) readEnvironment(given *source) {
 	if warning != "" {
 		a.warn(warning)
 	}
-	given.misspelt = each(err)
+	given.misspelt = flatten(err)
 }
 
-// variables looks for those of ours that stand in for no flag of any command: the fault
+// variables looks for those of ours that stand in for no flag of any command: the error
 // of those that were surely meant to, and a warning of the others, which a platform may
 // have set.
 func (a *app) variables() (warning string, err error) {
@@ -84,17 +84,20 @@ func (a *app) variables() (warning string, err error) {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(add)
 	}
-	var faults []error
+	for old := range former() {
+		names = append(names, old)
+	}
+	var problems []error
 	var unknown []string
 	for _, entry := range slices.Sorted(slices.Values(os.Environ())) {
 		variable, value, _ := strings.Cut(entry, "=")
 		name, ours := strings.CutPrefix(variable, "LOCKBENCH_")
 		name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if !ours || value == "" || slices.Contains(names, name) || slices.Contains(foreign, variable) {
+		if !ours || value == "" || slices.Contains(names, name) || slices.Contains(otherPrograms, variable) {
 			continue
 		}
-		if meant := nearest.Typo(name, names); meant != "" {
-			faults = append(faults, fmt.Errorf("%s: unknown variable, did you mean %s?", variable, variableOf(meant)))
+		if meant := suggest.Typo(name, names); meant != "" {
+			problems = append(problems, fmt.Errorf("%s: unknown variable, did you mean %s?", variable, variableOf(meant)))
 		} else {
 			unknown = append(unknown, variable)
 		}
@@ -102,5 +105,5 @@ func (a *app) variables() (warning string, err error) {
 	if len(unknown) > 0 {
 		warning = strings.Join(unknown, ", ") + ": no flag is called like that, so that it has no effect"
 	}
-	return warning, errors.Join(faults...)
+	return warning, errors.Join(problems...)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -48,6 +49,11 @@ func prepared(t *testing.T, name string, args ...string) *process {
 func (p *process) run() {
 	p.t.Helper()
 	t := p.t
+	// Who ignores SIGHUP, as below nohup, hands that on to the programs it starts, and who
+	// listens to it does not.
+	hungUp := make(chan os.Signal, 1)
+	signal.Notify(hungUp, syscall.SIGHUP)
+	defer signal.Stop(hungUp)
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +139,7 @@ func TestFirstSignalWritesWhatThereIs(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			redis := redistest.Start(t)
 			file := filepath.Join(t.TempDir(), "out.json")
-			p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json="+file)
+			p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 			p.await("[1/2]")
 			underWay(t, redis)
 			p.signal(signal)
@@ -157,7 +163,7 @@ func TestFirstSignalWritesWhatThereIs(t *testing.T) {
 
 func TestSecondSignalStopsAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "author", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json="+file)
+	p := start(t, "author", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 	p.await("[1/1]")
 	p.signal(syscall.SIGINT)
 	p.await("press again to stop at once")
@@ -169,7 +175,7 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 		t.Errorf("it said:\n%s", &p.said)
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("leftovers: %v %v", left, err)
 	}
 }
 
@@ -195,7 +201,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 	defer cancel()
 	var stdout bytes.Buffer
 	stderr := watched{text: "[1/1]", then: cancel}
-	code := command.Main(ctx, []string{"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-floors", "-o", "json"}, nil, &stdout, &stderr)
+	code := command.Main(ctx, []string{"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json"}, nil, &stdout, &stderr)
 	if code != command.ExitInterrupted {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr.Buffer)
 	}
@@ -207,7 +213,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 func TestRedisKilledInTheMiddle(t *testing.T) {
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "2s", "-w", "0s", "--no-floors", "-o", "json="+file)
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "2s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 	p.await("[2/2]")
 	underWay(t, redis)
 	redis.Kill()
@@ -224,7 +230,7 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	// It accepts and never answers.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
-	code := command.Main(t.Context(), []string{"-u", "redis://" + silent(t), "-s", "spin", "--no-floors"}, nil, &stdout, &stderr)
+	code := command.Main(t.Context(), []string{"-u", "redis://" + silent(t), "-s", "spin", "--no-baselines"}, nil, &stdout, &stderr)
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}

@@ -16,7 +16,7 @@ func libraries(all []claims.Claim) []string {
 	var named []string
 	for _, claim := range all {
 		for _, run := range claim.Runs {
-			plan, _ := planOf(claim.Words(run)) // its faults have been named
+			plan, _ := planOf(claim.Words(run)) // its errors have been named
 			for _, v := range plan.Strategies {
 				if module := v.Info().Library; module != "" && !slices.Contains(named, module) {
 					named = append(named, module)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/doc/comment"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -63,8 +65,11 @@ func listAll(w io.Writer) error {
 
 // promised says what a strategy promises, and whether it can keep it.
 func promised(i strategies.Info) string {
-	if i.Caveat != "" {
+	switch {
+	case i.Caveat != "":
 		return i.Claims.String() + " (unsafe)"
+	case i.Assumes != "":
+		return i.Claims.String() + " (if " + i.Assumes + ")"
 	}
 	return i.Claims.String()
 }
@@ -72,16 +77,16 @@ func promised(i strategies.Info) string {
 // tell writes the whole story of each, or names every unknown one.
 func (a *app) tell(w io.Writer, names []string) error {
 	var variants []strategies.Strategy
-	var faults []error
+	var problems []error
 	for _, name := range names {
 		s, err := strategies.Lookup(name)
 		if err != nil {
-			faults = append(faults, each(err)...)
+			problems = append(problems, flatten(err)...)
 		}
 		variants = append(variants, s)
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if len(problems) > 0 {
+		return errors.Join(problems...)
 	}
 	for i, s := range variants {
 		if i > 0 {
@@ -110,6 +115,7 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("name", i.Name)
 	line("idea", i.Summary)
 	line("claims", i.Claims.String())
+	line("assumes", i.Assumes)
 	line("unsafe", i.Caveat)
 	for n, limit := range i.Limits {
 		label := ""
@@ -119,7 +125,7 @@ func story(w io.Writer, s strategies.Strategy) error {
 		line(label, fmt.Sprintf("the check %q, since %s", limit.Check, limit.Because))
 	}
 	line("holders", atATime(i.Capacity))
-	line("nodes", nodes(i.Nodes))
+	line("nodes", nodes(i))
 	if i.MaxInstances > 0 {
 		line("instances", fmt.Sprintf("at most %d", i.MaxInstances))
 	}
@@ -129,6 +135,14 @@ func story(w io.Writer, s strategies.Strategy) error {
 	if module := versions([]string{i.Library}); len(module) > 0 {
 		line("library", module[0])
 	}
+	for n, library := range i.Libraries {
+		label := ""
+		if n == 0 {
+			label = "found in"
+		}
+		line(label, library.String())
+	}
+	line("package", i.Package)
 	if i.BlackBox {
 		line("black box", "its attempts and wake-ups cannot be seen")
 	}
@@ -154,11 +168,17 @@ func atATime(capacity int) string {
 	return fmt.Sprintf("%d at a time", capacity)
 }
 
-func nodes(n int) string {
-	if n == 0 {
+func nodes(i strategies.Info) string {
+	if i.Nodes == 0 {
 		return "none: it lives in the process"
 	}
-	return fmt.Sprintf("%d Redis", n)
+	title := cmp.Or(i.Store, store.Redis)
+	if kind, err := store.Lookup(i.Store); err == nil {
+		if speaker, ok := kind.(store.Speaker); ok {
+			title = speaker.Title()
+		}
+	}
+	return fmt.Sprintf("%d %s", i.Nodes, title)
 }
 
 func connections(c strategies.Connections) string {

@@ -5,13 +5,24 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// rights writes the user that a strategy needs, as a command for redis-cli.
+// rights writes what a strategy's user needs: on Redis as a command for redis-cli, on another
+// store as the store says it.
 func rights(line func(label, text string), i strategies.Info) {
-	if i.Nodes == 0 {
+	if !i.OnRedis() {
+		if kind, err := store.Lookup(i.Store); i.Nodes > 0 && err == nil {
+			if needer, ok := kind.(store.Needer); ok {
+				label := "needs"
+				for _, need := range needer.Needs("lockbench") {
+					line(label, need)
+					label = ""
+				}
+			}
+		}
 		return
 	}
 	line("ACL", i.Rights.SetUser("bench", engine.Prefix))

@@ -50,7 +50,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 			if test.program != "" {
 				program, strategy = test.program, "stubborn" // which never comes back, so that the second signal is in time
 			}
-			p := start(t, program, "-u", redis.URL(), "-s", strategy, "-c", "10", "-d", "60s", "-w", "0s", "--no-floors", "-o", "json="+file)
+			p := start(t, program, "-u", redis.URL(), "-s", strategy, "-c", "10", "-d", "60s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 			p.await("[1/1]")
 			if test.program == "" {
 				underWay(t, redis)
@@ -74,7 +74,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 				t.Errorf("not a whole report of what was measured: %v, %+v", err, report)
 			}
 			if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v %v", left, err)
+				t.Errorf("leftovers: %v %v", left, err)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "60s", "-w", "0s", "--no-floors", "-o", "json="+file)
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "60s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 	p.await("[1/2]")
 	underWay(t, redis)
 	redis.Pause()

@@ -12,10 +12,12 @@ import (
 // What cannot be had of stores beside Redis is refused, not passed over.
 func TestWhatOtherStoresCannotDo(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"-s etcd --pin":                                    "--pin cannot be had with etcd",
-		"-s spin,postgres --pin":                           "--pin is for one store, and there are redis, postgres",
-		"-s postgres,zookeeper --pin":                      "--pin is for one store, and there are postgres, zookeeper",
-		"-s etcd -u etcd://127.0.0.1:1 --durability fsync": "--durability needs an etcd that lockbench starts",
+		"-s etcd -u postgres://127.0.0.1:1/postgres":                          "an address of postgres is given, and no strategy",
+		"-s spin -u zk://127.0.0.1:1":                                         "an address of zookeeper is given, and no strategy",
+		"-s etcd --pin":                                                       "--pin cannot be had with etcd",
+		"-s spin,postgres --pin":                                              "--pin is for one store, and there are redis, postgres",
+		"-s postgres,zookeeper --pin":                                         "--pin is for one store, and there are postgres, zookeeper",
+		"-s etcd -u etcd://127.0.0.1:1 --durability fsync":                    "--durability needs an etcd that lockbench starts",
 		"-s postgres -u postgres://127.0.0.1:1/postgres --durability default": "--durability needs a PostgreSQL that lockbench starts",
 		"-s zookeeper -u zk://127.0.0.1:1 --durability memory":                "--durability needs a ZooKeeper that lockbench starts",
 	} {

@@ -49,30 +49,30 @@ func (f formats[T]) names() []string {
 }
 
 // parseOutputs reads what --output was given, the usual format on standard output
-// for nothing, and names every fault.
+// for nothing, and names every error.
 func parseOutputs[T any](given []string, usual string, known formats[T]) ([]output[T], error) {
 	if len(given) == 0 {
 		given = []string{usual}
 	}
 	var outputs []output[T]
-	var faults []error
+	var problems []error
 	for _, text := range given {
 		format, file, named := strings.Cut(text, "=")
 		write, ok := known.one[format]
 		expand, more := known.several[format]
 		if !ok && !more {
-			faults = append(faults, fmt.Errorf("--output: unknown format %q (formats: %s)", format, strings.Join(known.names(), ", ")))
+			problems = append(problems, fmt.Errorf("--output: unknown format %q (formats: %s)", format, strings.Join(known.names(), ", ")))
 			continue
 		}
 		if named && file == "" {
-			faults = append(faults, fmt.Errorf("--output: %q names no file", text))
+			problems = append(problems, fmt.Errorf("--output: %q names no file", text))
 			continue
 		}
 		if file == "-" {
 			file = ""
 		}
 		if more && file == "" {
-			faults = append(faults, fmt.Errorf("--output: %s writes several files, name them with %s=FILE", format, format))
+			problems = append(problems, fmt.Errorf("--output: %s writes several files, name them with %s=FILE", format, format))
 			continue
 		}
 		parts := []output[T]{{format: format, file: file, write: write}}
@@ -82,12 +82,12 @@ func parseOutputs[T any](given []string, usual string, known formats[T]) ([]outp
 		for _, part := range parts {
 			part.given = text
 			if err := part.ready(); err != nil {
-				faults = append(faults, fmt.Errorf("--output: %w", err))
+				problems = append(problems, fmt.Errorf("--output: %w", err))
 			}
 			outputs = append(outputs, part)
 		}
 	}
-	return outputs, errors.Join(faults...)
+	return outputs, errors.Join(problems...)
 }
 
 // ready says why the output could not be written.
@@ -133,16 +133,16 @@ func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 // saveAll writes every output, also after one has failed: files first, for who reads
 // standard output may have gone away.
 func saveAll[T any](a *app, outputs []output[T], document T) error {
-	var faults []error
+	var problems []error
 	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int { return strings.Compare(y.file, x.file) })
 	for _, o := range byPlace {
 		if err := o.save(document, a.stdout, colorful(a.stdout)); err != nil {
-			faults = append(faults, fmt.Errorf("write %w", err))
+			problems = append(problems, fmt.Errorf("write %w", err))
 			continue
 		}
 		a.owed.done(o.file)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // writable says why a file could not be written, and changes nothing: a long run

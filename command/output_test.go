@@ -47,7 +47,7 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 		t.Errorf("the file now holds %q", content)
 	}
 	if names := entries(t, dir); len(names) != 1 {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("leftovers: %v", names)
 	}
 }
 

@@ -13,25 +13,25 @@ import (
 // read makes a plan of flags that have been parsed, and of the workload file that they
 // name.
 func (f *flags) read() (lockbench.Plan, []error) {
-	faults := f.given.faults()
+	problems := f.given.problems()
 	if f.file != "" {
-		faults = append(faults, each(f.given.readWorkload(f.file, &f.workload))...)
+		problems = append(problems, flatten(f.given.readWorkload(f.file, &f.workload))...)
 	}
 	plan, err := f.plan()
-	return plan, append(faults, each(err)...)
+	return plan, append(problems, flatten(err)...)
 }
 
-// plan is what the flags ask for, and every fault in it, each naming its flag.
+// plan is what the flags ask for, and every error in it, each naming its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
-	var faults []error
+	var problems []error
 	points, err := f.workload.Points()
-	faults = append(faults, each(err)...)
+	problems = append(problems, flatten(err)...)
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
 	variants, err := strategies.ParseVariants(strings.Join(f.strategies, ","))
-	for _, fault := range each(err) {
-		faults = append(faults, fmt.Errorf("--strategy: %w", fault))
+	for _, problem := range flatten(err) {
+		problems = append(problems, fmt.Errorf("--strategy: %w", problem))
 	}
 	plan := lockbench.Plan{
 		Strategies: variants,
@@ -40,20 +40,20 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Redis:      f.redis,
 		Stores:     f.stores().complete(),
 		Servers:    f.servers(),
-		Floors:     !f.noFloors,
+		Baselines:  !f.noBaselines,
 		Session:    f.session,
 		Start:      f.start,
 	}
 	if len(points) > 1 {
 		plan.Sweep = points
 	}
-	for _, fault := range each(plan.Validate()) {
+	for _, problem := range flatten(plan.Validate()) {
 		// Where a strategy is unknown, it has been said.
-		if len(variants) > 0 || !strings.HasPrefix(fault.Error(), "--strategy") {
-			faults = append(faults, fault)
+		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {
+			problems = append(problems, problem)
 		}
 	}
-	return plan, errors.Join(faults...)
+	return plan, errors.Join(problems...)
 }
 
 // servers are the further ones, with all that is said of the first but its address.

@@ -62,7 +62,7 @@ func TestRefusedFromTheStart(t *testing.T) {
 			set(t, server, args...)
 		}
 		file := filepath.Join(t.TempDir(), "report.json")
-		code, stdout, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "-d", "200ms", "-w", "0s", "--no-floors", "-q", "-o", "json="+file)
+		code, stdout, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "-d", "200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json="+file)
 		if code != test.code || stdout != "" {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", test.name, code, test.code, stdout, stderr)
 		}
@@ -120,7 +120,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					set(t, server, test.refuse...)
 				})
 				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "--instances", "4", "--hold", "1ms", "-d", "2s", "-w", "0s",
-					"--no-floors", "-q", "-o", "json="+file)
+					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()
 				if code != test.code {

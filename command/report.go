@@ -43,7 +43,7 @@ func (a *app) report() *cobra.Command {
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
 		read, err := a.readFiles(patterns, odd)
-		if faults := a.faults(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
+		if faults := a.problems(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
 		}
 		var files []html.File
@@ -56,18 +56,18 @@ func (a *app) report() *cobra.Command {
 }
 
 func (p *pageFlags) validate(patterns []string) error {
-	faults := []error{destination(p.file, "report.html")}
+	problems := []error{destination(p.file, "report.html")}
 	if len(patterns) == 0 {
-		faults = append(faults, errors.New("RUN.json is needed: reports written by lockbench -o json=FILE"))
+		problems = append(problems, errors.New("RUN.json is needed: reports written by lockbench -o json=FILE"))
 	}
 	if p.png != "" {
 		if stat, err := os.Stat(p.png); err == nil && !stat.IsDir() {
-			faults = append(faults, fmt.Errorf("--png: %s is no directory", p.png))
+			problems = append(problems, fmt.Errorf("--png: %s is no directory", p.png))
 		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			faults = append(faults, fmt.Errorf("--png: %w", err))
+			problems = append(problems, fmt.Errorf("--png: %w", err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // written are the page and the directory of the pictures.
@@ -125,17 +125,17 @@ func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 // once, and names all that cannot be read.
 func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
 	var files []reportFile
-	var faults []error
+	var problems []error
 	for _, pattern := range patterns {
 		more, err := a.readAll(pattern, leaveOut)
-		faults = append(faults, err)
+		problems = append(problems, err)
 		for _, f := range more {
 			if !slices.ContainsFunc(files, func(seen reportFile) bool { return filepath.Clean(seen.name) == filepath.Clean(f.name) }) {
 				files = append(files, f)
 			}
 		}
 	}
-	return files, errors.Join(faults...)
+	return files, errors.Join(problems...)
 }
 
 // sources are the files that the page is made of.

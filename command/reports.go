@@ -61,7 +61,7 @@ func (a *app) readSide(pattern string) (compare.Side, error) {
 
 // The ways to take a file in a directory that is no report that can be read.
 const (
-	strict = false // it is a fault: without it the result would be wrong
+	strict = false // it is an error: without it the result would be wrong
 	odd    = true  // it is left out with a note, if others can be read
 )
 
@@ -73,20 +73,20 @@ func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
 		return nil, err
 	}
 	var files []reportFile
-	var faults []error
+	var problems []error
 	for _, name := range names {
 		report, err := readReport(name)
 		if err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			continue
 		}
 		files = append(files, reportFile{name, report})
 	}
 	if stat, err := os.Stat(pattern); err == nil && stat.IsDir() && leaveOut && len(files) > 0 {
-		for _, fault := range faults {
-			a.say("note: left out: %s", fault)
+		for _, problem := range problems {
+			a.say("note: left out: %s", problem)
 		}
 		return files, nil
 	}
-	return files, errors.Join(faults...)
+	return files, errors.Join(problems...)
 }

@@ -37,14 +37,14 @@ func (g *gate) setPrimary(name string) error {
 	return err
 }
 
-// parse reads what parsing of the flags has left, and names every fault.
+// parse reads what parsing of the flags has left, and names every error.
 func (g *gate) parse() ([]output[*compare.Comparison], error) {
-	var faults []error
+	var problems []error
 	if g.rules.Alpha == 0 {
-		faults = append(faults, errors.New("--alpha must be more than 0%: nothing is ever that certain"))
+		problems = append(problems, errors.New("--alpha must be more than 0%: nothing is ever that certain"))
 	}
 	outputs, err := parseOutputs(g.outputs, "text", formats[*compare.Comparison]{one: comparisonFormats()})
-	return outputs, errors.Join(append(faults, err)...)
+	return outputs, errors.Join(append(problems, err)...)
 }
 
 func comparisonFormats() map[string]writer[*compare.Comparison] {
@@ -56,7 +56,7 @@ func comparisonFormats() map[string]writer[*compare.Comparison] {
 }
 
 // judgement is what to think of a comparison, nil for one that is no worse. Pairs are
-// measured for a verdict, so that none is a fault; of reports that are there already it is
+// measured for a verdict, so that none is an error; of reports that are there already it is
 // none that they are too few.
 func judgement(c *compare.Comparison) error {
 	switch {

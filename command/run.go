@@ -22,7 +22,7 @@ func (a *app) run(name string) *cobra.Command {
 		Short:             "Measure strategies (the default command)",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		// The faults are found and named all at once, see unknownFlags.
+		// The errors are found and named all at once, see unknownFlags.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	f.register(cmd.Flags())
@@ -52,25 +52,25 @@ func (a *app) run(name string) *cobra.Command {
 	return cmd
 }
 
-// prepare makes a plan of flags and environment, and names every fault in them.
+// prepare makes a plan of flags and environment, and names every error in them.
 func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
 	a.readEnvironment(&f.given)
-	var faults []error
+	var problems []error
 	if len(words) > 0 {
-		faults = append(faults, unknownWord(cmd, words[0]))
+		problems = append(problems, unknownWord(cmd, words[0]))
 	}
-	faults = append(faults, unknownFlags(cmd.Flags(), a.args)...)
+	problems = append(problems, unknownFlags(cmd.Flags(), a.args)...)
 	plan, wrong := f.read()
-	faults = append(faults, wrong...)
+	problems = append(problems, wrong...)
 	_, err := parseThresholds(f.thresholds, plan)
-	faults = append(faults, each(err)...)
+	problems = append(problems, flatten(err)...)
 	outputs, err := parseOutputs(f.outputs, "table", reportFormats(plan.Titles()))
-	faults = append(faults, each(err)...)
-	faults = append(faults, each(a.admit(f.reads(), places(outputs)))...)
-	return plan, outputs, f.given.named(faults)
+	problems = append(problems, flatten(err)...)
+	problems = append(problems, flatten(a.admit(f.reads(), places(outputs)))...)
+	return plan, outputs, f.given.named(problems)
 }
 
-// unknownWord is the fault of a word that is neither flag nor command.
+// unknownWord is the error of a word that is neither flag nor command.
 func unknownWord(cmd *cobra.Command, word string) error {
 	hint := ""
 	if near := cmd.Root().SuggestionsFor(word); len(near) > 0 {
@@ -85,13 +85,16 @@ func unknownWord(cmd *cobra.Command, word string) error {
 func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report]) error {
 	progress := a.newProgress(f.quiet)
 	plan.Progress = progress.report
+	if !f.quiet {
+		plan.Logf = a.say
+	}
 	report, err := lockbench.Run(ctx, plan)
 	progress.close()
 	if report == nil {
 		return outcome(ctx, nil, err)
 	}
 	revision(&report.Tool)
-	thresholds, _ := parseThresholds(f.thresholds, plan) // their faults have been named
+	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been named
 	report.Thresholds = results.Judge(report, thresholds)
 	if err := saveAll(a, outputs, report); err != nil {
 		return &exit{ExitFailure, err}

@@ -41,7 +41,7 @@ func (a *app) selfcheck() *cobra.Command {
 		a.readEnvironment(&given)
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
 		formatted, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.faults(given, err, plan.Validate(), a.admit(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
+		if faults := a.problems(given, err, plan.Validate(), a.admit(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
 		a.warn(given.renamed(idleRedis(flags, plan.Redis))...)

@@ -41,7 +41,7 @@ func soak(t *testing.T, strategy string, clients int, each string) {
 	var stdout, stderr bytes.Buffer
 	// A process of its own, so that the memory is its own.
 	cmd := exec.CommandContext(t.Context(), "lockbench", "-q", "-u", redis.URL(), "-s", strategy,
-		"-c", strconv.Itoa(clients), "-d", each, "--work", "counter", "--no-floors", "-o", "json")
+		"-c", strconv.Itoa(clients), "-d", each, "--work", "counter", "--no-baselines", "-o", "json")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if code := exitCode(cmd.Run()); code != "0" {
 		t.Fatalf("exit code %s, said:\n%s", code, &stderr)
@@ -54,9 +54,9 @@ func soak(t *testing.T, strategy string, clients int, each string) {
 		t.Fatalf("%d runs", len(report.Runs))
 	}
 	run := report.Runs[0]
-	t.Logf("%.0f acquisitions/s, books off by %.3f %%, %d MB resident", run.Speed.PerSecond, run.Books.WorstPercent, run.Generator.PeakRSS>>20)
+	t.Logf("%.0f acquisitions/s, books off by %.3f %%, %d MB resident", run.Speed.PerSecond, run.TimeAccounting.WorstPercent, run.Generator.PeakRSS>>20)
 	if *run.Safety.LeftoverCount > 0 {
-		t.Errorf("left behind: %v", run.Safety.Leftovers)
+		t.Errorf("leftovers: %v", run.Safety.Leftovers)
 	}
 	if keys, err := observer.DBSize(t.Context()).Result(); err != nil || keys > 0 {
 		t.Errorf("%d keys left, %v", keys, err)

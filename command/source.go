@@ -33,35 +33,36 @@ func (s *source) readEnvironment() {
 	s.origins = workloads.Origins{}
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		v, ours := flag.Value.(*value)
-		given := os.Getenv(variableOf(flag.Name))
+		name := setVariable(flag.Name)
+		given := os.Getenv(name)
 		if !ours || flag.Changed || given == "" {
 			return
 		}
-		s.origins[flag.Name] = variableOf(flag.Name)
+		s.origins[flag.Name] = name
 		flag.Changed = true
-		_ = v.Set(given) // it remembers its fault
+		_ = v.Set(given) // it remembers its error
 	})
 }
 
-// faults are those of values that could not be read, in the order of the flags.
-func (s *source) faults() []error {
-	faults := slices.Clone(s.misspelt)
+// problems are those of values that could not be read, in the order of the flags.
+func (s *source) problems() []error {
+	problems := slices.Clone(s.misspelt)
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		if v, ours := flag.Value.(*value); ours {
-			for _, fault := range each(v.fault) {
-				faults = append(faults, fmt.Errorf("--%s: %w", flag.Name, fault))
+			for _, problem := range flatten(v.problem) {
+				problems = append(problems, fmt.Errorf("--%s: %w", flag.Name, problem))
 			}
 		}
 	})
-	return faults
+	return problems
 }
 
-// named joins faults, each with where its value came from.
-func (s *source) named(faults []error) error {
-	for i, fault := range faults {
-		faults[i] = s.origins.Rename(fault)
+// named joins errors, each with where its value came from.
+func (s *source) named(problems []error) error {
+	for i, problem := range problems {
+		problems[i] = s.origins.Rename(problem)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // readWorkload gives the draft what stands in a workload file, where neither a
@@ -71,8 +72,13 @@ func (s *source) readWorkload(name string, draft *workloads.Draft) error {
 	if err != nil {
 		return err
 	}
+	var problems []error
 	for _, option := range file.Options {
 		flag := s.set.Lookup(option.Name)
+		if flag == nil {
+			problems = append(problems, fmt.Errorf("%s: this command has no --%s", file.Place(option), option.Name))
+			continue
+		}
 		if flag.Changed {
 			continue
 		}
@@ -82,12 +88,12 @@ func (s *source) readWorkload(name string, draft *workloads.Draft) error {
 			return err // it has been read before
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
-// each takes a joined error apart and puts each fault on one line; an unknown strategy's
+// flatten takes a joined error apart and puts each error on one line; an unknown strategy's
 // ends with the one that was probably meant.
-func each(err error) []error {
+func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -95,9 +101,9 @@ func each(err error) []error {
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // with words of its own
 		return []error{errors.New(strings.Join(strings.Fields(err.Error()), " ") + suggestedStrategy(err))}
 	}
-	var faults []error
+	var problems []error
 	for _, e := range joined.Unwrap() {
-		faults = append(faults, each(e)...)
+		problems = append(problems, flatten(e)...)
 	}
-	return faults
+	return problems
 }

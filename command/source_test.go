@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-func texts(faults []error) []string {
+func texts(problems []error) []string {
 	var all []string
-	for _, fault := range faults {
-		all = append(all, fault.Error())
+	for _, problem := range problems {
+		all = append(all, problem.Error())
 	}
 	return all
 }
@@ -23,11 +23,11 @@ func texts(faults []error) []string {
 func TestEachTakesJoinedErrorsApart(t *testing.T) {
 	a, b, c := errors.New("a"), errors.New("b\n\n  of two lines"), errors.New("c")
 	wrapped := fmt.Errorf("%w because of %w", a, c)
-	got := texts(each(errors.Join(a, errors.Join(b, wrapped), nil)))
+	got := texts(flatten(errors.Join(a, errors.Join(b, wrapped), nil)))
 	if diff := cmp.Diff([]string{"a", "b of two lines", "a because of c"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if each(nil) != nil {
+	if flatten(nil) != nil {
 		t.Error("no error has faults")
 	}
 }
@@ -44,7 +44,7 @@ func TestUnknownStrategiesSuggestTheNearest(t *testing.T) {
 		if want != "" {
 			fault += fmt.Sprintf(", did you mean %q?", want)
 		}
-		if diff := cmp.Diff([]string{fault}, texts(each(err))); diff != "" {
+		if diff := cmp.Diff([]string{fault}, texts(flatten(err))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", mistyped, diff)
 		}
 	}
@@ -84,8 +84,8 @@ func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 		}
 	})
 	var got []string
-	for _, fault := range f.given.faults() {
-		name, _, _ := strings.Cut(fault.Error(), ":")
+	for _, problem := range f.given.problems() {
+		name, _, _ := strings.Cut(problem.Error(), ":")
 		got = append(got, name)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

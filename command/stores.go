@@ -36,7 +36,7 @@ func (s stores) addresses() *value {
 	given := map[string]bool{}
 	v := textValue("url", &s.redis.Address)
 	v.set = func(address string) error {
-		name, err := storeAt(address)
+		name, err := store.At(address)
 		if err != nil {
 			return err
 		}
@@ -57,32 +57,6 @@ func (s stores) addresses() *value {
 	return v
 }
 
-// storeAt is the store that an address belongs to, by its scheme.
-func storeAt(address string) (string, error) {
-	scheme, _, isURL := strings.Cut(address, "://")
-	if !isURL {
-		return store.Redis, nil
-	}
-	var known []string
-	for _, name := range store.Names() {
-		kind, err := store.Lookup(name)
-		if err != nil {
-			return "", err
-		}
-		if slices.Contains(kind.Schemes(), scheme) {
-			return name, nil
-		}
-		known = append(known, kind.Schemes()...)
-	}
-	if len(known) > len(redisSchemes) { // else Redis says what it takes
-		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme, strings.Join(known, ", "))
-	}
-	return store.Redis, nil
-}
-
-// redisSchemes are those that every program knows.
-var redisSchemes = []string{"redis", "rediss", "unix"}
-
 // topologies are Redis's and, as NAME:N, those of other stores, with commas in between.
 func (s stores) topologies() *value {
 	v := textValue("form", &s.redis.Topology)
@@ -97,6 +71,9 @@ func (s stores) topologies() *value {
 				return fmt.Errorf("%q has two topologies of %s", text, name)
 			}
 			given[name] = true
+			if name != store.Redis && s.others == nil {
+				return fmt.Errorf("it takes a topology of Redis, not of %s", name)
+			}
 			s.change(name, func(o *lockbench.StoreOptions) { o.Topology = form })
 		}
 		return nil

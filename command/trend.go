@@ -53,7 +53,7 @@ func (a *app) trend() *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		metrics, err := h.chosen()
 		outputs, outputErr := parseOutputs(h.outputs, "text", formats[[]trend.Series]{one: trendFormats()})
-		if faults := a.faults(source{set: set}, err, outputErr, h.validate(files), a.admit(h.reads(files), append(h.begun(files), places(outputs)...))); faults != nil {
+		if faults := a.problems(source{set: set}, err, outputErr, h.validate(files), a.admit(h.reads(files), append(h.begun(files), places(outputs)...))); faults != nil {
 			return faults
 		}
 		if h.commit != "" && h.add == "" {
@@ -91,36 +91,36 @@ func trendFormats() map[string]writer[[]trend.Series] {
 	}
 }
 
-// chosen are the metrics to show, and every fault in their names.
+// chosen are the metrics to show, and every error in their names.
 func (h *history) chosen() ([]compare.Metric, error) {
 	names := h.metrics
 	if len(names) == 0 {
 		names = usualMetrics()
 	}
 	var metrics []compare.Metric
-	var faults []error
+	var problems []error
 	for _, name := range names {
 		m, err := compare.ParseMetric(name)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("--metric: %w", err))
+			problems = append(problems, fmt.Errorf("--metric: %w", err))
 		}
 		metrics = append(metrics, m)
 	}
-	return metrics, errors.Join(faults...)
+	return metrics, errors.Join(problems...)
 }
 
 func (h *history) validate(files []string) error {
-	var faults []error
+	var problems []error
 	if h.last < 1 {
-		faults = append(faults, fmt.Errorf("--last must be at least 1, not %d", h.last))
+		problems = append(problems, fmt.Errorf("--last must be at least 1, not %d", h.last))
 	}
 	switch {
 	case len(files) == 0:
-		faults = append(faults, errors.New("HISTORY is needed: files of JSON lines such as results/history/pubsub.jsonl"))
+		problems = append(problems, errors.New("HISTORY is needed: files of JSON lines such as results/history/pubsub.jsonl"))
 	case h.add != "" && (len(files) > 1 || strings.ContainsAny(files[0], "*?[")):
-		faults = append(faults, errors.New("--add needs one HISTORY to add to"))
+		problems = append(problems, errors.New("--add needs one HISTORY to add to"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // reads are the histories and the reports to add.
@@ -184,7 +184,7 @@ func (h *history) append(a *app, file string) error {
 // readHistories reads every file that the names and globs stand for.
 func readHistories(names []string) ([]trend.Entry, error) {
 	var entries []trend.Entry
-	var faults []error
+	var problems []error
 	var seen []string
 	for _, name := range names {
 		files := []string{name}
@@ -193,16 +193,16 @@ func readHistories(names []string) ([]trend.Entry, error) {
 		}
 		for _, file := range files {
 			if slices.Contains(seen, filepath.Clean(file)) {
-				faults = append(faults, fmt.Errorf("%s is given twice: a report counts once", file))
+				problems = append(problems, fmt.Errorf("%s is given twice: a report counts once", file))
 				continue
 			}
 			seen = append(seen, filepath.Clean(file))
 			more, err := readHistory(file)
-			faults = append(faults, err)
+			problems = append(problems, err)
 			entries = append(entries, more...)
 		}
 	}
-	return entries, errors.Join(append(faults, trend.Twice(entries))...)
+	return entries, errors.Join(append(problems, trend.Twice(entries))...)
 }
 
 func readHistory(file string) ([]trend.Entry, error) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -16,23 +16,23 @@ import (
 // pflag ends at the first, or skips all of them in silence; so it is asked again
 // and again, without those it has named.
 func unknownFlags(set *pflag.FlagSet, args []string) []error {
-	var faults []error
+	var problems []error
 	for {
 		var unknown *pflag.NotExistError
 		if err := blank(set).Parse(args); !errors.As(err, &unknown) {
-			return faults
+			return problems
 		}
 		name, letters := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
 		offends := func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") }
 		if letters == "" {
-			faults = append(faults, fmt.Errorf("--%s: unknown flag%s", name, suggestion(set, name)))
+			problems = append(problems, fmt.Errorf("--%s: unknown flag%s", name, suggestion(set, name)))
 		} else {
 			offends = func(arg string) bool { return !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, letters) }
-			faults = append(faults, fmt.Errorf("-%c: unknown flag", []rune(letters)[0]))
+			problems = append(problems, fmt.Errorf("-%c: unknown flag", []rune(letters)[0]))
 		}
 		at := slices.IndexFunc(args, offends)
 		if at < 0 {
-			return faults
+			return problems
 		}
 		args = slices.Delete(slices.Clone(args), at, at+1)
 	}
@@ -42,6 +42,7 @@ func unknownFlags(set *pflag.FlagSet, args []string) []error {
 func blank(set *pflag.FlagSet) *pflag.FlagSet {
 	same := pflag.NewFlagSet("", pflag.ContinueOnError)
 	same.Usage = func() {}
+	same.SetNormalizeFunc(set.GetNormalizeFunc())
 	set.VisitAll(func(flag *pflag.Flag) {
 		mute := *flag
 		mute.Value = &value{set: func(string) error { return nil }}
@@ -54,7 +55,7 @@ func blank(set *pflag.FlagSet) *pflag.FlagSet {
 func suggestion(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	return nearest.Question("--%s", name, names)
+	return suggest.Question("--%s", name, names)
 }
 
 // suggestedStrategy is put behind the error about an unknown strategy.
@@ -63,5 +64,5 @@ func suggestedStrategy(err error) string {
 	if !errors.As(err, &unknown) {
 		return ""
 	}
-	return nearest.Question("%q", unknown.Name, unknown.Known)
+	return suggest.Question("%q", unknown.Name, unknown.Known)
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // value is a flag's value. Its Set never fails but remembers what is wrong:
-// parsing would end at the first fault, and all of them are to be named.
+// parsing would end at the first error, and all of them are to be named.
 type value struct {
-	kind  string // in the help
-	text  func() string
-	set   func(string) error
-	fault error
+	kind    string // in the help
+	text    func() string
+	set     func(string) error
+	problem error
 }
 
 func (v *value) String() string {
@@ -28,9 +28,9 @@ func (v *value) String() string {
 	return v.text()
 }
 
-// Set takes the value, or keeps the fault and the value it had.
+// Set takes the value, or keeps the error and the value it had.
 func (v *value) Set(s string) error {
-	v.fault = errors.Join(v.fault, v.set(s))
+	v.problem = errors.Join(v.problem, v.set(s))
 	return nil
 }
 

@@ -19,7 +19,7 @@ const fewestBatches = 5
 // come to. nil for less than five seconds, and for a load that is meant to change
 // meanwhile.
 func (r Run) withinRun(w workloads.Spec) *float64 {
-	if len(w.Stages) > 0 || w.Gather > 0 || len(w.Faults) > 0 {
+	if len(w.Stages) > 0 || w.Burst > 0 || len(w.Faults) > 0 {
 		return nil
 	}
 	longest := 0.0

@@ -26,7 +26,7 @@ func TestASingleRunsSecondsSayHowSteadyItWas(t *testing.T) {
 	if got := r.withinRun(workloads.Spec{}); got == nil || *got > 13 {
 		t.Errorf("with a rest ± %v %%", got)
 	}
-	for name, w := range map[string]workloads.Spec{"stages": {Stages: workloads.Stages{{}}}, "bursts": {Gather: 1}, "faults": {Faults: []workloads.Fault{{}}}} {
+	for name, w := range map[string]workloads.Spec{"stages": {Stages: workloads.Stages{{}}}, "bursts": {Burst: 1}, "faults": {Faults: []workloads.Fault{{}}}} {
 		if got := r.withinRun(w); got != nil {
 			t.Errorf("%s: ± %v %%", name, *got)
 		}

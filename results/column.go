@@ -23,6 +23,9 @@ const (
 	SpreadGroup   Group = "SPREAD min–max" // between what the rounds lie
 	SafetyGroup   Group = "SAFETY"
 	PageGroup     Group = "PAGE" // the first table of the page for a browser
+
+	ShortGroup      Group = "SHORT"       // the one table that answers first
+	ShortRatioGroup Group = "SHORT RATIO" // of RatioGroup, what stands under it
 )
 
 // Column is where and under which words tables show a metric.
@@ -92,7 +95,7 @@ func (c Shown) Text(s Summary) string {
 	case c.Whole:
 		text = f.bounded(Whole(f.Value))
 	case c.Rough:
-		text = f.bounded(inDigits(f.Value, 2))
+		text = f.bounded(c.Unit.inDigits(f.Value, 2))
 	case c.Unit == PerSecond: // as the heading says
 		text = strings.TrimSuffix(text, "/s")
 	}

@@ -12,16 +12,17 @@ func composites() []Column {
 		{Group: SpeedGroup, Place: 0, Heading: "runs", Shown: several, Cell: runsOf},
 		{Group: SpeedGroup, Place: 2, Heading: "±\n95 %", Shown: func(r *Report) bool { return !several(r) && r.Steady() }, Cell: steadiness},
 		{Group: WaitingGroup, Place: 0, Heading: "waits per\nclient", Cell: waitsOf},
-		{Group: FairnessGroup, Place: -1, Heading: "turns of a client\nmin–max", Cell: turnsOf},
+		{Group: FairnessGroup, Place: -1, Heading: "acq per client\nmin–max", Cell: acquisitionsOf},
 		{Group: SafetyGroup, Place: 0, Heading: "claims", Words: true, Cell: Summary.Verdict},
 		{Group: PageGroup, Place: -1, Heading: "runs", Cell: runsOf},
 		{Group: PageGroup, Place: 4, Heading: "claims", Words: true, Cell: Summary.Verdict},
+		{Group: ShortGroup, Place: 7, Heading: "claims", Words: true, Cell: Summary.Verdict},
 	}
 }
 
 // runsOf is how many runs there were, and how many of them count.
 func runsOf(s Summary) string {
-	if s.Tainted() && !s.Suspect {
+	if s.AnyInvalid() && !s.Invalid {
 		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
 	}
 	return strconv.Itoa(len(s.Runs))
@@ -41,9 +42,9 @@ func waitsOf(s Summary) string {
 	}), Short)
 }
 
-func turnsOf(s Summary) string {
-	least := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.TurnsMin })))
-	most := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.TurnsMax })))
+func acquisitionsOf(s Summary) string {
+	least := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.AcquisitionsMin })))
+	most := MedianFigure(figures(s.Used, always(func(r Run) int64 { return r.Fairness.AcquisitionsMax })))
 	return Whole(least.Value) + "–" + Whole(most.Value) + s.Mark()
 }
 

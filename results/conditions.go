@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,17 +21,52 @@ func (r *Report) Conditions() [][2]string {
 	for _, s := range r.Stores {
 		lines = append(lines, [2]string{s.Name, s.describe()})
 	}
-	if len(r.Parts) == 0 {
+	if len(r.Generators) == 0 {
 		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
 	}
-	for _, part := range r.Parts { // each generator's
+	for _, part := range r.Generators { // each generator's
 		lines = append(lines, [2]string{"machine", part.Generator + ": " + part.Environment.Describe()})
 	}
 	lines = append(lines, [2]string{"placement", placement(r)})
-	if r.Floors != nil {
-		lines = append(lines, [2]string{"floors", r.Floors.describe()})
+	if r.Baselines != nil {
+		lines = append(lines, [2]string{"baselines", r.Baselines.describe()})
 	}
 	return slices.DeleteFunc(lines, func(line [2]string) bool { return line[1] == "" })
+}
+
+// Gist is Conditions in few words: on what servers, under which workload and how often, and
+// what is done to them.
+func (r *Report) Gist() [][2]string {
+	var servers []string
+	if len(r.Stores) == 0 || r.Redis.Source != "none" {
+		servers = append(servers, r.Redis.gist("redis"))
+	}
+	for _, s := range r.Stores {
+		servers = append(servers, s.Server.gist(s.Name))
+	}
+	about := append(servers, r.Workload.Describe(), words.Count(r.Rounds, "run")+" of each strategy")
+	return slices.DeleteFunc([][2]string{
+		{"lockbench", words.Dotted(about...)}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)},
+	}, func(line [2]string) bool { return line[1] == "" })
+}
+
+// gist is Describe in few words.
+func (s Redis) gist(name string) string {
+	if s.Source == "none" {
+		return "no server"
+	}
+	parts := []string{cmp.Or(s.Name, name), s.Version}
+	if s.Topology != "single" {
+		parts = append(parts, s.Topology)
+	}
+	at := cmp.Or(strings.TrimPrefix(s.Label, ServerLabel), s.Source)
+	if s.Source == "address" {
+		at = s.Address
+	}
+	if at != "" {
+		parts = append(parts, "("+at+")")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // sweep names the options that a sweep changes, with their values.
@@ -132,7 +168,7 @@ func (s Store) describe() string {
 	return words.Dotted(s.Server.Describe(), request)
 }
 
-func (f *Floors) describe() string {
+func (f *Baselines) describe() string {
 	pair := func(p50, p99 *int64) string { return optional(p50) + " / " + optional(p99) }
 	return words.Dotted(
 		"PING "+pair(f.PingP50, f.PingP99), "EVALSHA "+pair(f.EvalP50, f.EvalP99)+" (p50 / p99)",

@@ -12,7 +12,7 @@ type Table struct {
 	Columns []Shown
 }
 
-// Extras are the tables that only some workloads have: of a gathered herd's bursts, and of
+// Extras are the tables that only some workloads have: of bursts, and of
 // each fault.
 func (r *Report) Extras() []Table {
 	tables := []Table{{string(HerdGroup), Columns(HerdGroup, r)}}
@@ -40,19 +40,19 @@ func (r *Report) FaultTables() []Table {
 
 // faultColumns show what became of the fault of that number.
 func faultColumns(number int) []Column {
-	of := func(write func([]Strike) string) func(Summary) string {
+	of := func(write func([]Injection) string) func(Summary) string {
 		return func(s Summary) string {
-			var all []Strike
+			var all []Injection
 			for _, run := range s.Runs {
 				if number < len(run.Faults) {
-					all = append(all, run.Faults[number].Strikes...)
+					all = append(all, run.Faults[number].Injections...)
 				}
 			}
 			return write(all)
 		}
 	}
-	total := func(count func(Strike) int64, write func(float64) string) func(Summary) string {
-		return of(func(struck []Strike) string {
+	total := func(count func(Injection) int64, write func(float64) string) func(Summary) string {
+		return of(func(struck []Injection) string {
 			if len(struck) == 0 {
 				return NotKnown
 			}
@@ -65,15 +65,15 @@ func faultColumns(number int) []Column {
 	}
 	lost, _ := FindMetric("lost_updates") // of the whole run
 	return []Column{
-		{Heading: "struck", Cell: of(func(struck []Strike) string { return Whole(float64(len(struck))) })},
-		{Heading: "recovery\np50", Cell: of(func(struck []Strike) string { return recovery(struck, 0.5) })},
-		{Heading: "recovery\nlongest", Cell: of(func(struck []Strike) string { return recovery(struck, 1) })},
-		{Heading: "longest\nstall", Cell: of(func(struck []Strike) string { return LongestStall(struck).String() })},
-		{Heading: "over-\nlaps", Cell: total(func(s Strike) int64 { return s.Overlaps }, Whole)},
-		{Heading: "late\noverlaps", Cell: total(func(s Strike) int64 { return s.Late }, Whole)},
-		{Heading: "overlap\nlength", Cell: total(func(s Strike) int64 { return s.OverlapNS + s.LateNS }, Nanoseconds.Format)},
+		{Heading: "struck", Cell: of(func(struck []Injection) string { return Whole(float64(len(struck))) })},
+		{Heading: "recovery\np50", Cell: of(func(struck []Injection) string { return recovery(struck, 0.5) })},
+		{Heading: "recovery\nlongest", Cell: of(func(struck []Injection) string { return recovery(struck, 1) })},
+		{Heading: "longest\nstall", Cell: of(func(struck []Injection) string { return LongestStall(struck).String() })},
+		{Heading: "over-\nlaps", Cell: total(func(s Injection) int64 { return s.Overlaps }, Whole)},
+		{Heading: "late\noverlaps", Cell: total(func(s Injection) int64 { return s.Late }, Whole)},
+		{Heading: "overlap\nlength", Cell: total(func(s Injection) int64 { return s.OverlapNS + s.LateNS }, Nanoseconds.Format)},
 		{Heading: "updates\nlost", Shown: counted, Cell: func(s Summary) string { return Shown{Metric: lost}.Text(s) }},
-		{Heading: "wake-ups\nlost", Cell: total(func(s Strike) int64 { return s.LostWakeUps }, Whole)},
+		{Heading: "wake-ups\nlost", Cell: total(func(s Injection) int64 { return s.LostWakeUps }, Whole)},
 	}
 }
 
@@ -81,11 +81,11 @@ func faultColumns(number int) []Column {
 const never = "never"
 
 // recovery is a quantile of the times to recovery, never being the longest.
-func recovery(strikes []Strike, quantile float64) string {
-	if len(strikes) == 0 {
+func recovery(injections []Injection, quantile float64) string {
+	if len(injections) == 0 {
 		return NotKnown
 	}
-	slices.SortStableFunc(strikes, func(a, b Strike) int {
+	slices.SortStableFunc(injections, func(a, b Injection) int {
 		switch {
 		case a.RecoveryNS == nil && b.RecoveryNS == nil:
 			return 0
@@ -96,7 +96,7 @@ func recovery(strikes []Strike, quantile float64) string {
 		}
 		return cmp.Compare(*a.RecoveryNS, *b.RecoveryNS)
 	})
-	at := strikes[int(quantile*float64(len(strikes)-1)+0.5)]
+	at := injections[int(quantile*float64(len(injections)-1)+0.5)]
 	if at.RecoveryNS == nil {
 		return never
 	}

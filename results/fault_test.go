@@ -10,7 +10,7 @@ import (
 func TestWhatFaultsCameToCanBeHeldAgainstALimit(t *testing.T) {
 	r := sample.Faulty()
 	for name, want := range map[string]results.Figure{
-		"fault_strikes":      {Value: 2},
+		"fault_injections":   {Value: 2},
 		"fault_recovery_max": {Value: 998e6},
 		"fault_stall_max":    {Value: 2e9, AtLeast: true},
 		"lost_wake_ups":      {Value: 2},

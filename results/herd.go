@@ -15,7 +15,7 @@ type Herd struct {
 	Attempts *float64 `json:"attempts"`
 	WakeUps  *float64 `json:"wake_ups"`
 	Commands *float64 `json:"commands"`
-	// DrainCommands are the commands at Redis per client's turn while the herd drained.
+	// DrainCommands are the commands at Redis per acquisition while the herd drained.
 	DrainCommands *float64 `json:"drain_commands_per_acquisition"`
 	// PeakCPU is the servers' CPU in the drain that took the most, in percent of a
 	// core.

@@ -2,6 +2,9 @@ package results
 
 import (
 	"fmt"
+	"iter"
+	"math"
+	"math/bits"
 	"reflect"
 	"strings"
 
@@ -18,6 +21,33 @@ const (
 // NewHistogram is an empty histogram of nanoseconds as distributions are made of.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
+}
+
+// filled are a histogram's buckets that are not empty, by their upper edge: what Distribution
+// lists, without a value worked out for each of tens of thousands of empty ones. The layout of the
+// counts is that of HdrHistogram (hdrhistogram.org): twice as many buckets of one width as the
+// digits need, then half as many of each next width, which is twice the last.
+func filled(h *hdrhistogram.Histogram) iter.Seq2[int64, int64] {
+	return func(yield func(to, n int64) bool) {
+		if h.TotalCount() == 0 {
+			return
+		}
+		s := h.Export()
+		unit := bits.Len64(uint64(max(1, s.LowestTrackableValue))) - 1
+		half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
+		for i, n := range s.Counts {
+			if n == 0 {
+				continue
+			}
+			width, place := unit, i
+			if doubled := i/half - 1; doubled > 0 {
+				width, place = unit+doubled, i-doubled*half
+			}
+			if !yield(int64(place+1)<<width-1, n) {
+				return
+			}
+		}
+	}
 }
 
 // Describe makes the percentiles of durations and keeps their histograms. The
@@ -109,23 +139,25 @@ func decode(encoded string) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// TurnsHistogram is how many clients had how many turns; nil where it was not
+// PerClientHistogram is how many clients had how many acquisitions; nil where it was not
 // recorded.
-func (f Fairness) TurnsHistogram() (*hdrhistogram.Histogram, error) {
-	h, err := decode(f.Turns)
+func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
+	h, err := decode(f.PerClient)
 	if err != nil {
 		return nil, fmt.Errorf("turns_hdr: %w", err)
 	}
 	return h, nil
 }
 
-// NewTurnsHistogram is an empty histogram of turns: exact up to 2047 of them,
+// NewPerClientHistogram is an empty histogram of acquisitions per client: exact up to 2047 of them,
 // beyond that within 0.1 %.
-func NewTurnsHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, 1<<40, recordedDigits) }
+func NewPerClientHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, 1<<40, recordedDigits)
+}
 
-// SetTurns keeps the histogram.
-func (f *Fairness) SetTurns(h *hdrhistogram.Histogram) (err error) {
-	f.Turns, err = encode(h)
+// SetPerClient keeps the histogram.
+func (f *Fairness) SetPerClient(h *hdrhistogram.Histogram) (err error) {
+	f.PerClient, err = encode(h)
 	return err
 }
 

@@ -87,7 +87,7 @@ func checkHistograms(r *Report) error {
 				}
 			}
 		}
-		if _, err := run.Fairness.TurnsHistogram(); err != nil {
+		if _, err := run.Fairness.PerClientHistogram(); err != nil {
 			return at("fairness", err)
 		}
 	}

@@ -6,6 +6,7 @@ import "slices"
 // and all that tables, exports, thresholds and comparisons have to know of it.
 type Metric struct {
 	Name   string // wait_p99
+	Former string // the name that it once had, by which it is still found; "" if none
 	Unit   Unit
 	Better Better
 	Help   string // one line

@@ -45,6 +45,16 @@ func perAcquisition(total func(*ServerDelta) *int64) func(Run) *Figure {
 	}
 }
 
+// clientCPU is what an acquisition took of the generator's CPU time, in nanoseconds; nil
+// where there was none, or the system does not tell.
+func clientCPU(r Run) *float64 {
+	if r.Speed.Acquisitions == 0 || r.Generator.CPUSeconds == 0 {
+		return nil
+	}
+	per := r.Generator.CPUSeconds * 1e9 / float64(r.Speed.Acquisitions)
+	return &per
+}
+
 // inNanoseconds is a figure of the servers' window that is told in seconds.
 func inNanoseconds(seconds func(*ServerDelta) *float64) func(Run) *Figure {
 	return func(r Run) *Figure {

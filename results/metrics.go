@@ -14,7 +14,7 @@ func Metrics() []Metric {
 // FindMetric is the metric of that name.
 func FindMetric(name string) (Metric, bool) {
 	all := Metrics()
-	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name })
+	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name || m.Former == name && name != "" })
 	if i < 0 {
 		return Metric{}, false
 	}
@@ -29,18 +29,18 @@ func speedMetrics() []Metric {
 		},
 		{
 			Name: "acq_per_s", Unit: PerSecond, Better: Higher, Help: "leases granted per second",
-			Columns:  []Column{{Group: SpeedGroup, Place: 1, Heading: "acq/s"}, {Group: RatioGroup, Heading: "acq/s"}, {Group: SpreadGroup, Heading: "acq/s"}, {Group: PageGroup, Heading: "acq/s"}},
+			Columns:  []Column{{Group: SpeedGroup, Place: 1, Heading: "acq/s"}, {Group: RatioGroup, Heading: "acq/s"}, {Group: SpreadGroup, Heading: "acq/s"}, {Group: PageGroup, Heading: "acq/s"}, {Group: ShortGroup, Heading: "acq/s"}, {Group: ShortRatioGroup, Heading: "acq/s"}},
 			Compared: &Compared{Place: 1, Label: "acquisitions", Resolution: 0.01}, Tracked: 1, Bench: &Bench{Place: 2, Unit: "acq/s"},
 			value: always(func(r Run) float64 { return r.Speed.PerSecond }),
 		},
 		{
 			Name: "gap", Unit: Nanoseconds, Better: Lower, Help: "time between two holds of a lock that is always waited for",
-			Columns: when(not(coalesced), Column{Group: SpeedGroup, Place: 3, Heading: "gap"}), // of it, those who shared a lease have no part
+			Columns: when(not(coalesced), Column{Group: SpeedGroup, Place: 3, Heading: "gap"}, Column{Group: ShortGroup, Place: 1, Heading: "gap"}), // of it, those who shared a lease have no part
 			value:   maybe(func(r Run) *float64 { return r.Speed.Gap }),
 		},
 		{
 			Name: "served_per_s", Unit: PerSecond, Better: Higher, Help: "clients served per second, with --coalesce more than leases",
-			Columns: when(coalesced, Column{Group: SpeedGroup, Place: 3, Heading: "served/s"}),
+			Columns: when(coalesced, Column{Group: SpeedGroup, Place: 3, Heading: "served/s"}, Column{Group: ShortGroup, Place: 1, Heading: "served/s"}),
 			value:   always(func(r Run) float64 { return r.Speed.ServedPerSecond }),
 		},
 		{
@@ -51,7 +51,7 @@ func speedMetrics() []Metric {
 		},
 		{
 			Name: "handoff_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → next lease, where somebody waited",
-			Columns:  []Column{{Group: SpeedGroup, Place: 6, Heading: "handoff\np50"}, {Group: SpreadGroup, Heading: "handoff\np50"}, {Group: PageGroup, Place: 2, Heading: "handoff p50"}},
+			Columns:  []Column{{Group: SpeedGroup, Place: 6, Heading: "handoff\np50"}, {Group: SpreadGroup, Heading: "handoff\np50"}, {Group: PageGroup, Place: 2, Heading: "handoff p50"}, {Group: ShortGroup, Place: 2, Heading: "handoff\np50"}},
 			Compared: &Compared{Place: 5, Label: "handoff p50", Resolution: nanosecond}, Tracked: 6,
 			of: handoffs, percentile: 50,
 		},
@@ -103,7 +103,7 @@ func waitingMetrics() []Metric {
 		},
 		{
 			Name: "wait_per_client_p99", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "the same, every client counting once",
-			Columns: []Column{{Group: WaitingGroup, Heading: "per client\np99"}, {Group: RatioGroup, Heading: "wait p99\nper client"}, {Group: PageGroup, Place: 1, Heading: "p99 per client"}},
+			Columns: []Column{{Group: WaitingGroup, Heading: "per client\np99"}, {Group: RatioGroup, Heading: "wait p99\nper client"}, {Group: PageGroup, Place: 1, Heading: "p99 per client"}, {Group: ShortGroup, Place: 3, Heading: "wait p99\n/client"}, {Group: ShortRatioGroup, Heading: "wait p99\nper client"}},
 			Tracked: 5, of: waitsPerClient, percentile: 99,
 		},
 		{Name: "start_lateness_p50", Unit: Nanoseconds, Better: Lower, Help: "open loop: start meant → start made, by a client that was free", of: lateness, percentile: 50},
@@ -112,28 +112,28 @@ func waitingMetrics() []Metric {
 			Columns: when(openLoop, Column{Group: WaitingGroup, Place: 2, Heading: "starts\nlate p99"}), of: lateness, percentile: 99,
 		},
 		{
-			Name: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended", Columns: in(WaitingGroup, 1, "open at\nthe end"),
+			Name: "waits_unfinished", Former: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended when the window closed", Columns: in(WaitingGroup, 1, "unfinished"),
 			value: always(func(r Run) int64 { return r.Waiting.Open }),
 		},
 		{
-			Name: "gave_up", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "gave\nup"),
-			value: always(func(r Run) int64 { return r.Waiting.GaveUp }),
+			Name: "timed_out", Former: "gave_up", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "timed\nout"),
+			value: always(func(r Run) int64 { return r.Waiting.TimedOut }),
 		},
 	}
 }
 
 func fairnessMetrics() []Metric {
 	return []Metric{
-		{Name: "turns_min", Better: Higher, Whole: true, Help: "acquisitions of the client that got the fewest", value: always(func(r Run) int64 { return r.Fairness.TurnsMin })},
-		{Name: "turns_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.TurnsMax })},
+		{Name: "acq_per_client_min", Former: "turns_min", Better: Higher, Whole: true, Help: "acquisitions of the client that got the fewest", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMin })},
+		{Name: "acq_per_client_max", Former: "turns_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMax })},
 		{
-			Name: "jain", Better: Higher, Help: "Jain's index of the clients' turns, 1 is even", Columns: in(FairnessGroup, 0, "Jain\nindex"),
+			Name: "jain", Better: Higher, Help: "Jain's index of the acquisitions per client, 1 is even", Columns: in(FairnessGroup, 0, "Jain\nindex"),
 			Compared: &Compared{Place: 9, Label: "Jain index", Resolution: 0.001}, Tracked: 8, Bench: &Bench{Place: 3, Unit: "jain-pct", Scale: 100},
 			value: maybe(func(r Run) *float64 { return r.Fairness.Jain }),
 		},
 		{
-			Name: "starved", Better: Lower, Whole: true, Help: "clients without a turn although there were two for each",
-			Columns:  []Column{{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, {Group: PageGroup, Place: 1, Heading: "starved"}},
+			Name: "starved", Better: Lower, Whole: true, Help: "clients without an acquisition although there were two for each",
+			Columns:  []Column{{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, {Group: PageGroup, Place: 1, Heading: "starved"}, {Group: ShortGroup, Place: 4, Heading: "starved"}},
 			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1}, Tracked: 9,
 			value: maybe(func(r Run) *int { return r.Fairness.Starved }),
 		},
@@ -146,15 +146,15 @@ func fairnessMetrics() []Metric {
 			value: maybe(func(r Run) *float64 { return r.Fairness.WorkingSet }),
 		},
 		{
-			Name: "return_p50", Whole: true, Help: "acquisitions until the same client's next", Columns: in(FairnessGroup, 0, "back\nafter"),
-			value: maybe(func(r Run) *int64 { return r.Fairness.Return }),
+			Name: "reacquire_distance_p50", Former: "return_p50", Whole: true, Help: "acquisitions until the same client's next", Columns: in(FairnessGroup, 0, "reacquire\ndistance"),
+			value: maybe(func(r Run) *int64 { return r.Fairness.ReacquireDistance }),
 		},
 		{
-			Name: "overtakes", Unit: Percent, Better: Lower, Help: "acquisitions while an earlier arrival waited", Columns: in(FairnessGroup, 0, "overtook"),
-			value: maybe(func(r Run) *float64 { return r.Fairness.Overtakes }),
+			Name: "overtaken", Former: "overtakes", Unit: Percent, Better: Lower, Help: "acquisitions while an earlier arrival waited", Columns: in(FairnessGroup, 0, "overtaken"),
+			value: maybe(func(r Run) *float64 { return r.Fairness.Overtaken }),
 		},
 		{
-			Name: "largest_bypass", Better: Lower, Whole: true, Help: "most later arrivals served while one client waited", Columns: in(FairnessGroup, 0, "largest\nbypass"),
+			Name: "largest_bypass", Better: Lower, Whole: true, Help: "most later arrivals served before one that waited", Columns: in(FairnessGroup, 0, "largest\nbypass"),
 			value: always(func(r Run) int64 { return r.Fairness.LargestBypass }),
 		},
 	}
@@ -165,7 +165,7 @@ func costMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "commands_per_acq", Better: Lower, Help: "commands that the servers executed, those inside scripts included",
-			Columns:  []Column{{Group: CostGroup, Heading: "commands"}, {Group: RatioGroup, Heading: "commands\nper acq"}, {Group: PageGroup, Place: 3, Heading: "commands"}},
+			Columns:  []Column{{Group: CostGroup, Heading: "commands"}, {Group: RatioGroup, Heading: "commands\nper acq"}, {Group: PageGroup, Place: 3, Heading: "commands"}, {Group: ShortGroup, Place: 5, Heading: "cmds\n/acq"}},
 			Compared: &Compared{Place: 11, Label: "commands per acq", Resolution: counting, Count: true}, Tracked: 10, Bench: &Bench{Place: 6, Unit: "commands/op"},
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.Calls }),
 		},
@@ -187,7 +187,8 @@ func costMetrics() []Metric {
 		{
 			Name: "redis_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of the servers, less what idle connections cost; with I/O threads see the next two",
 			Columns: append(when(not(threaded), Column{Group: CostGroup, Heading: "server\nCPU"}),
-				Column{Group: RatioGroup, Heading: "server CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "server CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "server CPU"}),
+				Column{Group: RatioGroup, Heading: "server CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "server CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "server CPU"},
+				Column{Group: ShortGroup, Place: 6, Heading: "CPU\n/acq"}, Column{Group: ShortRatioGroup, Heading: "server CPU\nper acq"}),
 			Compared: &Compared{Place: 8, Label: "server CPU per acq", Resolution: nanosecond}, Tracked: 12, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
 			value: redisCPU,
 		},
@@ -250,8 +251,8 @@ func safetyMetrics() []Metric {
 			value: always(func(r Run) int64 { return r.Safety.Overlaps }),
 		},
 		{
-			Name: "late_overlaps", Better: Lower, Whole: true, total: true, Help: "overlaps with a holder that had outstayed its lease", Columns: in(SafetyGroup, 1, "late\noverlaps"),
-			value: always(func(r Run) int64 { return r.Safety.Late }),
+			Name: "overlaps_after_expiry", Former: "late_overlaps", Better: Lower, Whole: true, total: true, Help: "overlaps with a holder whose lease had expired", Columns: in(SafetyGroup, 1, "overlaps\nafter\nexpiry"),
+			value: always(func(r Run) int64 { return r.Safety.ExpiredOverlaps }),
 		},
 		{
 			Name: "fencing_regressions", Better: Lower, Whole: true, total: true, Help: "fencing tokens not larger than an earlier one", Columns: in(SafetyGroup, 3, "fencing\nbroken"),
@@ -271,12 +272,12 @@ func safetyMetrics() []Metric {
 			Columns: when(counted, Column{Group: SafetyGroup, Place: 2, Heading: "updates\nlost"}), value: maybe(func(r Run) *int64 { return r.Safety.LostUpdates }),
 		},
 		{
-			Name: "left_behind", Better: Lower, Whole: true, total: true, Help: "keys, channels and connections not declared", Columns: in(SafetyGroup, 3, "left\nbehind"),
+			Name: "leftovers", Former: "left_behind", Better: Lower, Whole: true, total: true, Help: "keys, channels and connections that the strategy left and had not declared", Columns: in(SafetyGroup, 3, "leftovers"),
 			value: maybe(func(r Run) *int64 { return r.Safety.LeftoverCount }),
 		},
 		{
-			Name: "stuck_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not come back", Columns: in(SafetyGroup, 3, "clients\nstuck"),
-			value: always(func(r Run) int64 { return int64(r.Safety.Stuck) }),
+			Name: "hung_clients", Former: "stuck_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not return from Acquire or Release", Columns: in(SafetyGroup, 3, "clients\nhung"),
+			value: always(func(r Run) int64 { return int64(r.Safety.Hung) }),
 		},
 		{Name: "errors", Better: Lower, Whole: true, total: true, Help: "of Acquire and Release", Columns: in(SafetyGroup, 3, "errors"), value: always(Run.errors)},
 	}
@@ -301,17 +302,17 @@ func laterMetrics() []Metric {
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.BusReceived }),
 		},
 		{
-			Name: "foreign_traffic", Unit: Percent, Help: "bytes that the servers received from others than lockbench", Columns: in(LoadGroup, 0, "foreign\ntraffic"),
+			Name: "other_traffic", Former: "foreign_traffic", Unit: Percent, Help: "bytes that the servers received from others than lockbench", Columns: in(LoadGroup, 0, "other clients'\ntraffic"),
 			value: maybe(func(r Run) *float64 {
 				if r.Server.Whole == nil {
 					return nil
 				}
-				return r.Server.Whole.Foreign
+				return r.Server.Whole.OtherTraffic
 			}),
 		},
 		{
-			Name: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor the servers used", Columns: in(SpreadGroup, 1, "foreign CPU\nof all"),
-			value: maybe(func(r Run) *float64 { return r.Generator.Foreign }),
+			Name: "other_cpu", Former: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor the servers used", Columns: in(SpreadGroup, 1, "other CPU\nof all"),
+			value: maybe(func(r Run) *float64 { return r.Generator.OtherCPU }),
 		},
 	}
 }
@@ -322,6 +323,14 @@ func newMetrics() []Metric {
 		{
 			Name: "service_p99", Unit: Nanoseconds, Better: Lower, Help: "start of an acquire → lease, from the start as it was made also in an open loop",
 			of: func(r Run) Distribution { return r.Waiting.Service }, percentile: 99,
+		},
+		{
+			Name: "client_cpu_per_acq", Unit: Nanoseconds, Better: Lower, Help: "CPU time of lockbench itself, its waiting clients and what it measures with",
+			value: maybe(clientCPU),
+		},
+		{
+			Name: "wal_bytes_per_acq", Better: Lower, Unit: Bytes, Help: "bytes that PostgreSQL added to its write-ahead log",
+			value: perAcquisition(func(d *ServerDelta) *int64 { return d.WALBytes }),
 		},
 	}
 }

@@ -38,8 +38,10 @@ func (o Observations) Add(other Observations) error {
 		if pair[1] == nil {
 			continue
 		}
-		if dropped := pair[0].Merge(pair[1]); dropped > 0 {
-			return fmt.Errorf("%d durations do not fit a histogram of up to an hour", dropped)
+		for ns, n := range filled(pair[1]) {
+			if err := pair[0].RecordValues(ns, n); err != nil {
+				return fmt.Errorf("%d durations of %d ns do not fit a histogram of up to an hour", n, ns)
+			}
 		}
 	}
 	return nil

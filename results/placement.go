@@ -10,7 +10,7 @@ import (
 // on which speed and CPU time depend; "" where the generator's are not known.
 func placement(r *Report) string {
 	generator, redis := r.Environment.AllowedCPUs, r.Redis.AllowedCPUs
-	if len(generator) == 0 || len(r.Parts) > 0 { // each generator of a merged report has its own
+	if len(generator) == 0 || len(r.Generators) > 0 { // each generator of a merged report has its own
 		return ""
 	}
 	where := "generator on CPU " + cpuRanges(generator)

@@ -22,6 +22,7 @@ type Reading struct {
 
 	BusPublished *int64 // as in ServerDelta
 	BusReceived  *int64 // as in ServerDelta
+	WALBytes     *int64 // as in ServerDelta
 
 	IOThreads int // the most that a node has, as in ServerDelta
 
@@ -62,6 +63,7 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 		Evictions:      r.Evictions - earlier.Evictions,
 		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
 		BusReceived:    minus(r.BusReceived, earlier.BusReceived),
+		WALBytes:       minus(r.WALBytes, earlier.WALBytes),
 		RoundTrips:     difference(r.RoundTrips, earlier.RoundTrips),
 		ClientBytesOut: difference(r.ClientBytesOut, earlier.ClientBytesOut),
 		ClientBytesIn:  difference(r.ClientBytesIn, earlier.ClientBytesIn),
@@ -78,7 +80,7 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	if d.BytesIn != nil && *d.BytesIn > 0 {
 		strangers := *d.BytesIn - *d.ClientBytesOut - (r.FromNodes - earlier.FromNodes)
 		foreign := max(0, float64(strangers)/float64(*d.BytesIn)*100)
-		d.Foreign = &foreign
+		d.OtherTraffic = &foreign
 	}
 	d.Nodes = nodesSince(r.Nodes, earlier.Nodes)
 	return d
@@ -165,6 +167,7 @@ func (r Reading) Plus(other Reading) Reading {
 
 		BusPublished: plus(r.BusPublished, other.BusPublished),
 		BusReceived:  plus(r.BusReceived, other.BusReceived),
+		WALBytes:     plus(r.WALBytes, other.WALBytes),
 	}
 	if r.Commands != nil && other.Commands != nil {
 		sum.Commands = maps.Clone(r.Commands)

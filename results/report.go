@@ -33,16 +33,16 @@ type Report struct {
 	Rounds     int               `json:"rounds"` // runs of each strategy that were asked for
 	Strategies []Strategy        `json:"strategies"`
 	LeftOut    []LeftOut         `json:"left_out,omitempty"`
-	Floors     *Floors           `json:"floors,omitempty"`
+	Baselines  *Baselines        `json:"floors,omitempty"`
 	Runs       []Run             `json:"runs"`
 
 	// Server is what Redis counted from before the first connection's first
-	// command to after the last run's clean-up, floors and preparation included:
+	// command to after the last run's clean-up, baselines and preparation included:
 	// what an outside observer's INFO before and after would show.
 	Server *ServerDelta `json:"server_total,omitempty"`
 
-	Shared *Shared `json:"shared,omitempty"` // with other generators
-	Parts  []Part  `json:"parts,omitempty"`  // of a merged report: its generators
+	Shared     *Shared         `json:"shared,omitempty"` // with other generators
+	Generators []GeneratorPart `json:"parts,omitempty"`  // of a merged report: its generators
 
 	Thresholds []Verdict `json:"thresholds,omitempty"` // that it was held against, see Judge
 
@@ -148,7 +148,7 @@ type Store struct {
 	Name   string `json:"name"` // as strategies have it: etcd
 	Server Redis  `json:"server"`
 	// RequestP50 and RequestP99 are of its least request, one after the other on one
-	// connection, as Floors has them of Redis.
+	// connection, as Baselines has them of Redis.
 	RequestP50 *int64 `json:"request_p50_ns"`
 	RequestP99 *int64 `json:"request_p99_ns"`
 }
@@ -181,9 +181,9 @@ type LeftOut struct {
 	Why      string `json:"why"`
 }
 
-// Floors are what this machine could do at best in the same session: no lock
+// Baselines are what this machine could do at best in the same session: no lock
 // can be faster than these, and near them the generator is what is measured.
-type Floors struct {
+type Baselines struct {
 	NoopPerSecond  float64 `json:"noop_per_second"`  // acquisitions/s of a lock that does nothing
 	LocalPerSecond float64 `json:"local_per_second"` // acquisitions/s of an in-process FIFO mutex
 	PingP50        *int64  `json:"ping_p50_ns"`      // sequential PING, one connection

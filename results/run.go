@@ -16,16 +16,16 @@ type Run struct {
 	Started  time.Time `json:"started" merge:"-"` // of the window
 	WindowNS int64     `json:"window_ns" merge:"-"`
 
-	Speed     Speed     `json:"speed"`
-	Waiting   Waiting   `json:"waiting"`
-	Fairness  Fairness  `json:"fairness"`
-	Effort    Effort    `json:"effort"`
-	Server    Server    `json:"server"`
-	Safety    Safety    `json:"safety"`
-	Generator Generator `json:"generator"`
-	Books     Books     `json:"books"`
-	Timeline  []Slice   `json:"timeline,omitempty"`
-	Herd      *Herd     `json:"herd,omitempty" merge:"-"` // of a workload that gathers one
+	Speed          Speed          `json:"speed"`
+	Waiting        Waiting        `json:"waiting"`
+	Fairness       Fairness       `json:"fairness"`
+	Effort         Effort         `json:"effort"`
+	Server         Server         `json:"server"`
+	Safety         Safety         `json:"safety"`
+	Generator      Generator      `json:"generator"`
+	TimeAccounting TimeAccounting `json:"books"`
+	Timeline       []Slice        `json:"timeline,omitempty"`
+	Herd           *Herd          `json:"herd,omitempty" merge:"-"` // of a workload of bursts
 	// Faults are those of the workload, one by one.
 	Faults []Fault `json:"faults,omitempty" merge:"-"`
 
@@ -50,7 +50,7 @@ type Speed struct {
 	// Utilisation is the sum of actual holds ÷ window ÷ keys; the ceiling is the
 	// capacity of the lock.
 	Utilisation float64 `json:"utilisation" merge:"sum"`
-	// Gap is the lock's own part of a turn in nanoseconds, for which nobody holds it
+	// Gap is the lock's own part of an acquisition's time in nanoseconds, for which nobody holds it
 	// although somebody waits: keys × window ÷ acquisitions − mean hold. nil where it
 	// is not so that somebody always waits, or the lock admits other than one.
 	Gap *float64 `json:"gap_ns" merge:"-"`
@@ -94,7 +94,7 @@ type Waiting struct {
 	Lateness Distribution `json:"lateness,omitzero" merge:"pool"`
 	Open     int64        `json:"open" merge:"sum"`    // waits still open when the window closed
 	Backlog  int64        `json:"backlog" merge:"sum"` // open loop: arrivals that had found no client by then, open waits too
-	GaveUp   int64        `json:"gave_up" merge:"sum"` // waits that ended at their timeout
+	TimedOut int64        `json:"gave_up" merge:"sum"` // waits that ended at their timeout
 }
 
 // Distribution is a set of durations in nanoseconds.
@@ -155,26 +155,25 @@ func Longest(all ...*Bound) *Bound {
 	return longest
 }
 
-// Fairness is how evenly the clients were served. A turn is an acquisition in
-// the window.
+// Fairness is how evenly the clients were served in the window.
 //
 // The clients of an open loop are slots that arrivals are given to: what they
-// got says nothing of the lock, so Jain, WorkingSet and Return are nil there.
+// got says nothing of the lock, so Jain, WorkingSet and ReacquireDistance are nil there.
 type Fairness struct {
-	TurnsMin int64 `json:"turns_min" merge:"min"`
-	TurnsMax int64 `json:"turns_max" merge:"max"`
-	// Jain is (Σx)² ÷ (n·Σx²) over the clients' turns (Jain, Chiu, Hawe 1984): 1 is
-	// even, 1/n is one client having it all. nil below 20 turns a client, where
+	AcquisitionsMin int64 `json:"turns_min" merge:"min"`
+	AcquisitionsMax int64 `json:"turns_max" merge:"max"`
+	// Jain is (Σx)² ÷ (n·Σx²) over the acquisitions per client (Jain, Chiu, Hawe 1984): 1 is
+	// even, 1/n is one client having it all. nil below 20 acquisitions a client, where
 	// chance alone moves it.
 	Jain *float64 `json:"jain" merge:"-"`
-	// Starved are the clients that waited and had no turn although there were two for
+	// Starved are the clients that waited and had no acquisition although there were two for
 	// each. nil where some have none and the window was too short for two rounds, in
-	// which a fair lock serves everybody: their turn may only have been to come.
+	// which a fair lock serves everybody: they may only have been due later.
 	Starved     *int   `json:"starved" merge:"sum"`
 	LongestWait *Bound `json:"longest_wait" merge:"max"` // of any client, open ones included
-	// Turns is a histogram of the clients' turns, encoded as Distribution.Histogram;
-	// see TurnsHistogram.
-	Turns string `json:"turns_hdr,omitempty" merge:"-"`
+	// PerClient is a histogram of the acquisitions per client, encoded as Distribution.Histogram;
+	// see AcquisitionsHistogram.
+	PerClient string `json:"turns_hdr,omitempty" merge:"-"`
 
 	// WorkingSet is the number of distinct clients among as many consecutive
 	// acquisitions of a key as there are clients, on average (the lock working set
@@ -182,13 +181,13 @@ type Fairness struct {
 	// perfectly fair, 1 is one client keeping the lock. nil without that many
 	// acquisitions, or with more than a few million clients × keys.
 	WorkingSet *float64 `json:"working_set" merge:"-"`
-	// Return is the median number of acquisitions of a key until the same client's
+	// ReacquireDistance is the median number of acquisitions of a key until the same client's
 	// next one (Dice's median time to reacquire).
-	Return *int64 `json:"return_p50" merge:"-"`
-	// Overtakes is the share of acquisitions, in percent, while an earlier arrival
+	ReacquireDistance *int64 `json:"return_p50" merge:"-"`
+	// Overtaken is the share of acquisitions, in percent, while an earlier arrival
 	// was still waiting. Arrival is the start of Acquire: requests cross on their
 	// way, so a FIFO lock shows a few.
-	Overtakes *float64 `json:"overtakes_percent" merge:"-"`
+	Overtaken *float64 `json:"overtakes_percent" merge:"-"`
 	// LargestBypass is the most later arrivals that got the lock while one client
 	// waited.
 	LargestBypass int64 `json:"largest_bypass" merge:"max"`
@@ -206,12 +205,12 @@ type Generator struct {
 	CPUSeconds  float64  `json:"cpu_seconds" merge:"sum"`
 	CPUPercent  float64  `json:"cpu_percent" merge:"sum"`          // of one core
 	MachineIdle *float64 `json:"machine_idle_percent" merge:"min"` // of all cores; Linux only
-	// Foreign is the CPU time that processes used which are neither lockbench nor Redis,
+	// OtherCPU is the CPU time that processes used which are neither lockbench nor Redis,
 	// in percent of all cores; interrupts are nobody's. null where the system does not
 	// say, and in a window of less than about half a second.
-	Foreign *float64 `json:"foreign_cpu_percent" merge:"max"`
+	OtherCPU *float64 `json:"foreign_cpu_percent" merge:"max"`
 	// Steal is the time in which the hypervisor ran another machine, in percent of all
-	// cores; null as Foreign.
+	// cores; null as OtherCPU.
 	Steal          *float64 `json:"steal_percent" merge:"max"`
 	SchedulingP99  int64    `json:"scheduling_p99_ns" merge:"max"` // goroutine runnable → running, bucket's upper bound
 	GCCount        int64    `json:"gc_count" merge:"sum"`
@@ -227,9 +226,9 @@ type Generator struct {
 	PeakRSS        int64    `json:"peak_rss_bytes" merge:"sum"` // resident memory of the process so far
 }
 
-// Books is the proof that no time was lost: for every client wait + hold +
+// TimeAccounting is the proof that no time was lost: for every client wait + hold +
 // release + think must come to the window.
-type Books struct {
+type TimeAccounting struct {
 	Wait    float64 `json:"wait_seconds" merge:"sum"` // sums over all clients, clipped to the window
 	Hold    float64 `json:"hold_seconds" merge:"sum"`
 	Release float64 `json:"release_seconds" merge:"sum"`

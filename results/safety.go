@@ -7,9 +7,9 @@ type Safety struct {
 	// earlier leases were still valid; OverlapNS is how long in all.
 	Overlaps  int64 `json:"overlaps" merge:"sum"`
 	OverlapNS int64 `json:"overlap_ns" merge:"sum"`
-	// Late counts the overlaps with a holder that had outstayed its lease.
-	Late   int64 `json:"late_overlaps" merge:"sum"`
-	LateNS int64 `json:"late_overlap_ns" merge:"sum"`
+	// ExpiredOverlaps counts the overlaps with a holder that had outstayed its lease.
+	ExpiredOverlaps  int64 `json:"late_overlaps" merge:"sum"`
+	ExpiredOverlapNS int64 `json:"late_overlap_ns" merge:"sum"`
 
 	MaxHolders        int   `json:"max_holders" merge:"max"`
 	FencedLeases      int64 `json:"fenced_leases" merge:"sum"`      // leases that carried a token
@@ -27,7 +27,7 @@ type Safety struct {
 	// connections, subscriptions; at most 20 are named.
 	Leftovers     []string `json:"leftovers,omitempty" merge:"known"`
 	LeftoverCount *int64   `json:"leftover_count" merge:"known"` // nil where the servers would not tell
-	Stuck         int      `json:"stuck_clients" merge:"sum"`    // that did not come back from Acquire or Release when told to stop
+	Hung          int      `json:"stuck_clients" merge:"sum"`    // that did not come back from Acquire or Release when told to stop
 
 	// Broken names each claimed guarantee that did not hold; exit code 111.
 	Broken []string `json:"broken_claims,omitempty" merge:"-"`

@@ -35,14 +35,16 @@ type ServerDelta struct {
 	// them at the sockets; nil where those are not to be seen, as in a container with
 	// a network of its own.
 	BusReceived *int64 `json:"bus_bytes_received,omitempty" merge:"mean"`
+	// WALBytes are what the server added to its write-ahead log; nil where it does not tell.
+	WALBytes *int64 `json:"wal_bytes,omitempty" merge:"mean"`
 
 	// RoundTrips and the client's bytes are counted at the generator's sockets.
 	RoundTrips     *int64 `json:"round_trips" merge:"sum"` // requests written, a pipeline being one
 	ClientBytesOut *int64 `json:"client_bytes_out" merge:"sum"`
 	ClientBytesIn  *int64 `json:"client_bytes_in" merge:"sum"`
-	// Foreign is the share, in percent, of the bytes Redis received that did not
+	// OtherTraffic is the share, in percent, of the bytes Redis received that did not
 	// come from this generator; only for intervals that begin and end in silence.
-	Foreign *float64 `json:"foreign_percent" merge:"-"`
+	OtherTraffic *float64 `json:"foreign_percent" merge:"-"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // one by one, if there are several
 }

@@ -14,12 +14,12 @@ type Shared struct {
 // Redis counted is everybody's, the acquisitions are this generator's own.
 const PartOfASession = "one of several generators"
 
-// Part is one generator of a merged report.
-type Part struct {
+// GeneratorPart is one generator of a merged report.
+type GeneratorPart struct {
 	Generator    string      `json:"generator"`
 	Tool         Tool        `json:"tool"`
 	Environment  Environment `json:"environment"`
-	Floors       *Floors     `json:"floors,omitempty"`
+	Baselines    *Baselines  `json:"floors,omitempty"`
 	Seed         int64       `json:"seed"`
 	Started      time.Time   `json:"started"`
 	Finished     time.Time   `json:"finished"`

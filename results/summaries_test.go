@@ -21,7 +21,7 @@ func TestSummariseKeepsSessionsApart(t *testing.T) {
 		t.Fatalf("%d strategies are %d summaries", len(a.Strategies), len(all))
 	}
 	for _, s := range all {
-		if len(s.Runs) != 2*a.Rounds || len(s.Used) != 2*a.Rounds || s.Suspect {
+		if len(s.Runs) != 2*a.Rounds || len(s.Used) != 2*a.Rounds || s.Invalid {
 			t.Errorf("%s: %d of %d runs are used", s.Name, len(s.Used), len(s.Runs))
 		}
 	}

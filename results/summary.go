@@ -18,7 +18,7 @@ type Summary struct {
 	Workload workloads.Spec // with the first report's seed
 	Runs     []Run          // every one, in the order in which they ran
 	Used     []Run          // those that figures come from, see choose
-	Suspect  bool           // no run could be trusted
+	Invalid  bool           // no run could be trusted
 }
 
 // Usable says whether a run's figures may be believed: it is valid and did not fail.
@@ -30,25 +30,25 @@ func (r Run) Complete() bool { return r.Usable() && !r.Partial }
 // choose the runs that figures come from: the complete ones, where there is none those that
 // were cut short, and where nothing can be trusted all.
 func (s *Summary) choose() {
-	s.Suspect = false
+	s.Invalid = false
 	for _, good := range []func(Run) bool{Run.Complete, Run.Usable} {
 		s.Used = slices.DeleteFunc(slices.Clone(s.Runs), func(r Run) bool { return !good(r) })
 		if len(s.Used) > 0 {
 			return
 		}
 	}
-	s.Used, s.Suspect = s.Runs, true
+	s.Used, s.Invalid = s.Runs, true
 }
 
 // Title is how tables name it.
 func (s Summary) Title() string { return strings.TrimSpace(s.Name + " " + s.Point) }
 
-// Tainted says that at least one run cannot be trusted.
-func (s Summary) Tainted() bool { return s.Suspect || len(s.Used) < len(s.Runs) }
+// AnyInvalid says that at least one run cannot be trusted.
+func (s Summary) AnyInvalid() bool { return s.Invalid || len(s.Used) < len(s.Runs) }
 
 // Mark is put behind the figures of a strategy of which no run can be trusted.
 func (s Summary) Mark() string {
-	if s.Suspect {
+	if s.Invalid {
 		return "!"
 	}
 	return ""

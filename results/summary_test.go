@@ -29,10 +29,10 @@ func TestSummaryKeepsInvalidRunsOutOfMedians(t *testing.T) {
 	if got := all[1].Figure(overlaps).Value; got != 3 {
 		t.Errorf("%v overlaps, want all 3", got)
 	}
-	if s := all[0]; !s.Suspect || s.Figure(rate).Value != 7 {
+	if s := all[0]; !s.Invalid || s.Figure(rate).Value != 7 {
 		t.Errorf("the failed run is not shown as suspect: %+v", s)
 	}
-	if s := all[2]; s.Suspect || s.Figure(rate).Value != 5 {
+	if s := all[2]; s.Invalid || s.Figure(rate).Value != 5 {
 		t.Errorf("where no run is complete one that was cut short counts: %+v", s)
 	}
 }

@@ -135,14 +135,11 @@ func bins(h *hdrhistogram.Histogram, longest *Bound) []bin {
 		return nil
 	}
 	var bins []bin
-	for _, bar := range h.Distribution() {
-		if bar.Count > 0 {
-			b := bin{bar.To, float64(bar.Count)}
-			if longest != nil {
-				b.ns = min(b.ns, longest.NS)
-			}
-			bins = append(bins, b)
+	for to, n := range filled(h) {
+		if longest != nil {
+			to = min(to, longest.NS)
 		}
+		bins = append(bins, bin{to, float64(n)})
 	}
 	return bins
 }

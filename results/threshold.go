@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 )
 
 // Threshold is a limit that a figure must keep, in k6's grammar:
@@ -27,7 +27,7 @@ type Threshold struct {
 	limit  Limit
 }
 
-// ParseThreshold reads one and names every fault in it.
+// ParseThreshold reads one and names every error in it.
 func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Expression: strings.TrimSpace(text)}
 	rest := t.Expression
@@ -41,7 +41,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	name := rest[:end]
 	rest = rest[end:]
 
-	var faults []error
+	var problems []error
 	if selector, ok := strings.CutPrefix(rest, "{"); ok {
 		inside, after, closed := strings.Cut(selector, "}")
 		tag, value, _ := strings.Cut(inside, ":")
@@ -50,22 +50,22 @@ func ParseThreshold(text string) (Threshold, error) {
 			return t, fmt.Errorf("%q: the { is not closed", text)
 		}
 		if strings.TrimSpace(tag) != "strategy" || value == "" {
-			faults = append(faults, fmt.Errorf("%q: {%s} is not of the form {strategy:NAME}", text, inside))
+			problems = append(problems, fmt.Errorf("%q: {%s} is not of the form {strategy:NAME}", text, inside))
 		}
 		t.Strategy, rest = value, after
 	}
 	at := strings.IndexAny(rest, "<>=!")
 	if at < 0 {
-		return t, errors.Join(append(faults, noOperator(text))...)
+		return t, errors.Join(append(problems, noOperator(text))...)
 	}
 	var err error
 	if t.metric, err = aggregated(name, strings.TrimSpace(rest[:at])); err != nil {
-		return t, errors.Join(append(faults, fmt.Errorf("%q: %w", text, err))...)
+		return t, errors.Join(append(problems, fmt.Errorf("%q: %w", text, err))...)
 	}
 	if t.limit, err = ParseLimit(rest[at:], t.metric.Unit); err != nil {
-		faults = append(faults, fmt.Errorf("%q: %w", text, err))
+		problems = append(problems, fmt.Errorf("%q: %w", text, err))
 	}
-	return t, errors.Join(faults...)
+	return t, errors.Join(problems...)
 }
 
 // Matches says whether the threshold is about a strategy of that name: itself, or
@@ -97,7 +97,7 @@ func aggregated(name, aggregation string) (Metric, error) {
 		m, known := FindMetric(name)
 		switch {
 		case !known:
-			return m, fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name, nearest.Question("%s", name, slices.Concat(ThresholdMetrics())))
+			return m, fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name, suggest.Question("%s", name, slices.Concat(ThresholdMetrics())))
 		case given || aggregation != "":
 			return m, fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
 		}

@@ -115,7 +115,7 @@ func (f *Figure) Text(u Unit) string {
 	case f == nil:
 		return NotKnown
 	case u == Nanoseconds && f.Digits > 0:
-		return f.bounded("~" + inDigits(f.Value, f.Digits))
+		return f.bounded("~" + u.inDigits(f.Value, f.Digits))
 	}
 	return f.bounded(u.Format(f.Value))
 }

@@ -46,7 +46,7 @@ func (t Threshold) judge(s Summary) Verdict {
 		v.Caution = t.metric.caution(s.Used)
 	}
 	switch {
-	case s.Suspect && !t.metric.total:
+	case s.Invalid && !t.metric.total:
 		v.Why = "no run of it can be trusted"
 	case v.Value == nil:
 		v.Why = "the figure is not known"

@@ -18,17 +18,17 @@ type ConfigOf[N any] struct {
 	Probe   *Probe // may be nil
 }
 
-// Validate returns every fault that would keep a strategy that needs that many
+// Validate returns every error that would keep a strategy that needs that many
 // nodes from working, joined.
 func (c ConfigOf[N]) Validate(nodes int) error {
-	var faults []error
+	var problems []error
 	if len(c.Nodes) < nodes {
-		faults = append(faults, fmt.Errorf("it needs %d nodes, there are %d", nodes, len(c.Nodes)))
+		problems = append(problems, fmt.Errorf("it needs %d nodes, there are %d", nodes, len(c.Nodes)))
 	}
 	if nodes > 0 && c.TTL < time.Millisecond {
-		faults = append(faults, fmt.Errorf("the TTL must be at least 1ms, not %v", c.TTL))
+		problems = append(problems, fmt.Errorf("the TTL must be at least 1ms, not %v", c.TTL))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // Key returns the lock's key as it stands in the store.
@@ -44,15 +44,15 @@ func (c ConfigOf[N]) Untyped() Config {
 
 // typed is the Config of the store that a strategy was made for.
 func typed[N any](c Config) (ConfigOf[N], error) {
-	var fault error
+	var problem error
 	config := converted(c, func(node any) N {
 		n, ok := node.(N)
 		if !ok {
-			fault = fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
+			problem = fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
 		}
 		return n
 	})
-	return config, fault
+	return config, problem
 }
 
 func converted[From, To any](c ConfigOf[From], convert func(From) To) ConfigOf[To] {

@@ -33,6 +33,9 @@ type Info struct {
 	// Caveat is not empty for a strategy that is unsafe by design, and says what
 	// breaks it.
 	Caveat string
+	// Assumes is what the claims need that others of their kind do not, to follow "if"; ""
+	// for nothing.
+	Assumes string
 	// Persistent names the keys it leaves behind on purpose, as patterns in which
 	// {key} stands for the lock's key. Anything else left is a leftover.
 	Persistent []string
@@ -41,6 +44,10 @@ type Info struct {
 	// Unwritten says that what it locks is never written to disk, however the store keeps
 	// what it confirms.
 	Unwritten bool
+	// Session says that a lease is its holder's session, which the client keeps alive: it
+	// may end earlier than a TTL after it was granted, and later. Who outlived it learns
+	// that from Release at the latest.
+	Session bool
 	// Rights are what its Redis user needs; none for a strategy that lives in the process.
 	Rights Rights
 	// Connections beside the instance's pool, so that limits can be checked
@@ -52,7 +59,23 @@ type Info struct {
 	// Library is the module that it is made with, if it is somebody else's lock:
 	// github.com/bsm/redislock.
 	Library string
+	// Libraries are those of somebody else whose lock this is: they do the same, or share its
+	// keys and messages and wait for them likewise. The first is the one to name.
+	Libraries []Library
+	// Package is the import path of the Go package that has it; Define fills it in with that
+	// of the options.
+	Package string
 }
+
+// Library is somebody else's lock library.
+type Library struct {
+	Language string `json:"language"` // Go, Java, Python
+	Package  string `json:"package"`  // as its language's tools name it: org.redisson:redisson
+	Call     string `json:"call"`     // what makes or takes the lock: getFairLock
+}
+
+// String names the library and its call: org.redisson:redisson getLock (Java).
+func (l Library) String() string { return l.Package + " " + l.Call + " (" + l.Language + ")" }
 
 // OnRedis says whether it locks in Redis: neither in another store nor in the process.
 func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }

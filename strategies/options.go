@@ -20,7 +20,7 @@ type Option struct {
 }
 
 // Validator is an options type that can say what is wrong with its values; it
-// joins every fault it finds.
+// joins every error it finds.
 type Validator interface {
 	Validate() error
 }
@@ -63,29 +63,29 @@ func text(value reflect.Value) string {
 }
 
 // decode returns a copy of the defaults with the settings applied, and the
-// settings as they read when written out again. Its error joins every fault.
+// settings as they read when written out again. Its error joins every error.
 func (o optionSet) decode(settings map[string]string) (any, map[string]string, error) {
 	target := reflect.New(reflect.TypeOf(o.defaults)).Elem()
 	target.Set(reflect.ValueOf(o.defaults))
-	var faults []error
+	var problems []error
 	canonical := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		field, ok := o.field(target, name)
 		if !ok {
-			faults = append(faults, o.unknown(name))
+			problems = append(problems, o.unknown(name))
 			continue
 		}
 		if err := set(field, settings[name]); err != nil {
-			faults = append(faults, fmt.Errorf("option %s: %w", name, err))
+			problems = append(problems, fmt.Errorf("option %s: %w", name, err))
 			continue
 		}
 		canonical[name] = text(field)
 	}
 	decoded := target.Interface()
 	if v, ok := decoded.(Validator); ok {
-		faults = append(faults, v.Validate())
+		problems = append(problems, v.Validate())
 	}
-	return decoded, canonical, errors.Join(faults...)
+	return decoded, canonical, errors.Join(problems...)
 }
 
 // field finds an option's field in a value of the options type.

@@ -1,7 +1,9 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ var registry struct {
 // cannot be set. open takes the Config of its store, such as goredis.Config.
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
+	info.Package = cmp.Or(info.Package, reflect.TypeFor[O]().PkgPath())
 	return Strategy{
 		Info:    info,
 		options: newOptionSet(defaults),

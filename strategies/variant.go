@@ -22,11 +22,11 @@ type Variant struct {
 // "all" stands for every registered strategy that needs no other store than Redis.
 func ParseVariants(list string) ([]Variant, error) {
 	var variants []Variant
-	var faults []error
+	var problems []error
 	add := func(name string, settings map[string]string) {
 		v, err := NewVariant(name, settings)
 		if err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			return
 		}
 		variants = append(variants, v)
@@ -63,11 +63,11 @@ func ParseVariants(list string) ([]Variant, error) {
 			name, setting = setting[:colon], setting[colon+1:]
 		}
 		if name == "" {
-			faults = append(faults, fmt.Errorf("option %q belongs to no strategy", part))
+			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", part))
 			continue
 		}
 		if _, twice := settings[setting]; twice {
-			faults = append(faults, fmt.Errorf("strategy %s: option %q set twice", name, setting))
+			problems = append(problems, fmt.Errorf("strategy %s: option %q set twice", name, setting))
 		}
 		settings[setting] = value
 	}
@@ -79,10 +79,10 @@ func ParseVariants(list string) ([]Variant, error) {
 		seen[v.Name()] = true
 		return twice
 	})
-	if len(variants) == 0 && len(faults) == 0 {
-		faults = append(faults, errors.New("no strategy named"))
+	if len(variants) == 0 && len(problems) == 0 {
+		problems = append(problems, errors.New("no strategy named"))
 	}
-	return variants, errors.Join(faults...)
+	return variants, errors.Join(problems...)
 }
 
 // NewVariant is the registered strategy of that name with its options set. It reports
@@ -100,23 +100,23 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.options.decode(settings)
 	if err != nil {
-		return Variant{}, each("strategy "+s.Info.Name, err)
+		return Variant{}, prefixEach("strategy "+s.Info.Name, err)
 	}
 	return Variant{Strategy: s, Settings: canonical, decoded: decoded}, nil
 }
 
-// each puts the same words before every one of joined errors, so that each line
+// prefixEach puts the same words before every one of joined errors, so that each line
 // can be read by itself.
-func each(what string, err error) error {
+func prefixEach(what string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	var faults []error
-	for _, fault := range joined.Unwrap() {
-		faults = append(faults, each(what, fault))
+	var problems []error
+	for _, problem := range joined.Unwrap() {
+		problems = append(problems, prefixEach(what, problem))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // Name is canonical: the strategy's name, then what was set, ordered by option.

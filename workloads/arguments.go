@@ -69,8 +69,8 @@ func (s Spec) Given() map[string][]string {
 	if s.Rate != 0 {
 		all["rate"] = []string{s.Rate.String()}
 	}
-	if s.Gather != 0 {
-		all["gather"] = []string{s.Gather.String()}
+	if s.Burst != 0 {
+		all["burst"] = []string{s.Burst.String()}
 	}
 	if s.Timeout != nil {
 		all["timeout"] = []string{s.Timeout.String()}

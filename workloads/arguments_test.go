@@ -23,7 +23,7 @@ func TestArgumentsComeBack(t *testing.T) {
 		"--rate 300/s --arrivals constant --timeout 0 --pool 3": "--rate 300/s --arrivals constant --timeout 0s --pool 3",
 		"--stage 5s:10 --stage 20s:500 --seed 7":                "--clients 500 --seed 7 --stage 5s:10 --stage 20s:500",
 		"--stage 5s:10/s --stage 20s:500/s":                     "--stage 5s:10/s --stage 20s:500/s",
-		"--coalesce true --gather 100ms --work counter":         "--gather 100ms --work counter --coalesce",
+		"--coalesce true --burst 100ms --work counter":          "--burst 100ms --work counter --coalesce",
 		"--iterations 200 --warmup 0s --fence off --ttl 2s":     "--iterations 200 --warmup 0s --ttl 2s --fence off",
 		"--work counter --counter apart":                        "--work counter --counter apart",
 		"--work counter --counter with-locks":                   "--work counter",

@@ -22,7 +22,7 @@ func (s Spec) Describe() string {
 	}
 	say(s.Pool > 0, "%s an instance", words.Count(s.Pool, "connection"))
 	say(s.Rate > 0, "%s arrivals at %v", s.Arrivals, s.Rate)
-	say(s.Gather > 0, "all gather for %v behind one holder", s.Gather)
+	say(s.Burst > 0, "all wait for one holder for %v", s.Burst)
 	for _, stage := range s.Stages {
 		say(true, "stage %v", stage)
 	}

@@ -9,7 +9,7 @@ import (
 func TestEveryOptionIsDescribed(t *testing.T) {
 	unusual := map[string]string{
 		"clients": "7", "duration": "7s", "iterations": "7", "warmup": "7s", "instances": "7", "keys": "7", "key-dist": "zipf:0.99", "hold": "7ms",
-		"think": "7ms", "rate": "7/s", "arrivals": "constant", "stage": "7s:7", "gather": "7ms", "ttl": "7s", "timeout": "7s", "work": "spin", "fence": "off", "counter": "apart",
+		"think": "7ms", "rate": "7/s", "arrivals": "constant", "stage": "7s:7", "burst": "7ms", "ttl": "7s", "timeout": "7s", "work": "spin", "fence": "off", "counter": "apart",
 		"coalesce": "true", "pool": "7",
 	}
 	besides := map[string]string{"key-dist": "keys=7", "arrivals": "rate=7/s", "fence": "work=counter", "counter": "work=counter"} // without which it means nothing

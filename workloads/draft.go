@@ -31,7 +31,7 @@ func (d *Draft) Give(name string, texts ...string) error {
 	}
 	field := fields[at]
 	var values []string
-	var faults []error
+	var problems []error
 	for _, text := range texts {
 		for _, value := range field.Values(text) {
 			err := field.Check(value)
@@ -39,7 +39,7 @@ func (d *Draft) Give(name string, texts ...string) error {
 				err = fmt.Errorf("%s is there twice", value)
 			}
 			if err != nil {
-				faults = append(faults, err)
+				problems = append(problems, err)
 				continue
 			}
 			values = append(values, value)
@@ -57,7 +57,7 @@ func (d *Draft) Give(name string, texts ...string) error {
 	if len(values) > 0 {
 		d.given[name] = values
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // DefaultInstances is how many application instances the clients spread over
@@ -97,7 +97,7 @@ func (d Draft) Points() ([]Point, error) {
 		}
 		points = crossed
 	}
-	var faults []error
+	var problems []error
 	for i := range points {
 		w := &points[i].Workload
 		w.follow(d.given)
@@ -105,10 +105,10 @@ func (d Draft) Points() ([]Point, error) {
 		case !given:
 			w.Instances = max(1, min(DefaultInstances, w.Clients))
 		case w.Clients >= 1 && w.Instances > w.Clients:
-			faults = append(faults, fmt.Errorf("--instances %d are more than the %d clients that would use them", w.Instances, w.Clients))
+			problems = append(problems, fmt.Errorf("--instances %d are more than the %d clients that would use them", w.Instances, w.Clients))
 		}
 	}
-	return points, errors.Join(faults...)
+	return points, errors.Join(problems...)
 }
 
 // follow fills in what the stages say unless it is given: the window's length,

@@ -30,7 +30,18 @@ type Fault struct {
 	Delay     Duration // of everything that is sent
 	Jitter    Duration // more or less of it
 	Rate      int      // KB/s
+	Promote   Promote  // which replica takes over
 }
+
+// Promote is which replica takes over from a primary that has died.
+type Promote string
+
+const (
+	// PromoteLagging is the one that has heard nothing of its primary for a while.
+	PromoteLagging Promote = "lagging"
+	// PromoteAdvanced is the one that has received the most, as Sentinel prefers it.
+	PromoteAdvanced Promote = "advanced"
+)
 
 // Data is what becomes of a server's data when it is started again.
 type Data string
@@ -67,11 +78,11 @@ const (
 	HalfOpen  = "half-open"
 )
 
-// Place is where a fault strikes.
+// Place is where a fault is injected.
 type Place string
 
 const (
-	// InClients are faults of a victim, an application instance that the workload
+	// InClients are faults of a target, an application instance that the workload
 	// gets for it. Redis is not touched.
 	InClients Place = "client"
 	// OnServers are faults of a Redis that lockbench may disturb.
@@ -119,7 +130,7 @@ func FaultKinds() []FaultKind {
 		server(ClientPause, "Redis carries out no command for a while (CLIENT PAUSE)", "for=1s", "node=0"),
 		server(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)"),
 		server(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)"),
-		owned("replicas", Failover, "the primary is killed, and a replica that has heard nothing of it for a while takes over", "lag=0s", "for=1s"),
+		owned("replicas", Failover, "the primary is killed, when a replica has heard nothing of it for a while; that one or the most advanced takes over", "lag=0s", "for=1s", "promote=lagging"),
 		owned("nodes", NodeDown, "n independent nodes are down for a while, and come back with what they had", "for=1s", "n=1", "node=1"),
 		owned("nodes", NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s", "n=1", "node=1"),
 		owned("nodes", NodeRestartEmpty, "n independent nodes are killed and started again empty", "n=1", "node=1"),
@@ -191,6 +202,8 @@ func faultOptions() []FaultOption {
 		countOption("rate", 1, "KB/s in either direction", func(f *Fault) *int { return &f.Rate }),
 		{Name: "data", Help: "lose or keep: start it again empty, or with what it had", set: setData,
 			get: func(f Fault) string { return string(f.Data) }, check: func(Fault) error { return nil }},
+		{Name: "promote", Help: "lagging or advanced: the replica that takes over is the one that lags, or the one that has received the most, as Sentinel prefers it", set: setPromote,
+			get: func(f Fault) string { return string(f.Promote) }, check: func(Fault) error { return nil }},
 	}
 }
 
@@ -226,6 +239,14 @@ func setData(f *Fault, text string) error {
 	f.Data = Data(text)
 	if f.Data != DataLose && f.Data != DataKeep {
 		return fmt.Errorf("%q is neither lose nor keep", text)
+	}
+	return nil
+}
+
+func setPromote(f *Fault, text string) error {
+	f.Promote = Promote(text)
+	if f.Promote != PromoteLagging && f.Promote != PromoteAdvanced {
+		return fmt.Errorf("%q is neither lagging nor advanced", text)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ func TestFaultsReadAndWriteThemselves(t *testing.T) {
 		"holder-pause: for=3s , at=2s":   "holder-pause:at=2s,for=3s",
 		"waiter-crash:n=5,every=1s,at=0": "waiter-crash:at=0s,every=1s,n=5",
 		"waiter-crash:n=1,every=0s":      "waiter-crash:at=1s",
+		"failover:promote=advanced":      "failover:at=1s,promote=advanced",
+		"failover:promote=lagging":       "failover:at=1s",
 	} {
 		f, err := ParseFault(text)
 		if err != nil {
@@ -63,7 +65,7 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 		"before the start": {"holder-crash:at=-1s", nil, "at must not be negative"},
 		"nobody":           {"waiter-crash:n=0", nil, "n must be at least 1"},
 		"everybody":        {"waiter-crash:n=1001", nil, "n must be at most 1000"},
-		"a herd":           {"waiter-crash", func(w *Spec) { w.Gather = Duration(time.Second) }, "--fault does not go with --gather"},
+		"a herd":           {"waiter-crash", func(w *Spec) { w.Burst = Duration(time.Second) }, "--fault does not go with --burst"},
 	} {
 		f, err := ParseFault(test.fault)
 		if err != nil {

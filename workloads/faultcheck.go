@@ -47,7 +47,7 @@ func (s Spec) faultsWrong() []error {
 		check(f.Delay%Duration(time.Millisecond) == 0 && f.Jitter%Duration(time.Millisecond) == 0,
 			"%s: delay and jitter are whole milliseconds, not %v and %v", name, f.Delay, f.Jitter)
 	}
-	check(len(s.Faults) == 0 || s.Gather == 0, "--fault does not go with --gather, where everybody waits for everybody")
+	check(len(s.Faults) == 0 || s.Burst == 0, "--fault does not go with --burst, where everybody waits for everybody")
 	return wrong
 }
 
@@ -55,7 +55,7 @@ func (s Spec) faultsWrong() []error {
 // that it may last as long as the window.
 func (f Fault) slows() bool { return f.Name == Latency || f.Name == Bandwidth }
 
-// leastEvery is between two strikes of a fault: each is reported.
+// leastEvery is between two injections of a fault: each is reported.
 const leastEvery = Duration(10 * time.Millisecond)
 
 // maxWaiters die at a time.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 )
 
 // ParseFault reads the text form.
@@ -54,7 +54,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 		for _, k := range FaultKinds() {
 			names = append(names, k.Name)
 		}
-		return fmt.Errorf("unknown fault %q%s (there are: %s)", name, nearest.Question("%q", name, names), strings.Join(names, ", "))
+		return fmt.Errorf("unknown fault %q%s (there are: %s)", name, suggest.Question("%q", name, names), strings.Join(names, ", "))
 	}
 	options := kind.Options()
 	for _, o := range options {
@@ -77,7 +77,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 			for _, o := range options {
 				names = append(names, o.Name)
 			}
-			wrong = append(wrong, fmt.Errorf("%s: no option %q%s (there are: %s)", name, key, nearest.Question("%q", key, names), strings.Join(names, ", ")))
+			wrong = append(wrong, fmt.Errorf("%s: no option %q%s (there are: %s)", name, key, suggest.Question("%q", key, names), strings.Join(names, ", ")))
 		case given[key]:
 			wrong = append(wrong, fmt.Errorf("%s: %s is there twice", name, key))
 		default:

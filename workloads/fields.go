@@ -45,8 +45,8 @@ func Fields() []Field {
 			text(func(s *Spec) *Rate { return &s.Rate })),
 		plain("arrivals", "", "kind", "of an open loop: "+either(ArrivalKinds()), word(func(s *Spec) *Arrivals { return &s.Arrivals })),
 		{Name: "stage", Kind: "time:load", Help: "go to that many clients (30s:500) or arrivals (30s:2000/s) in that time; repeatable; the stages are the window", List: true, set: addStage},
-		sweep("gather", "", "duration", "bursts: all clients wait behind one holder for that long, then it lets go; again and again",
-			text(func(s *Spec) *Duration { return &s.Gather })),
+		sweep("burst", "", "duration", "bursts: all clients wait for one holder for that long, then it lets go; again and again",
+			text(func(s *Spec) *Duration { return &s.Burst })),
 		sweep("ttl", "", "duration", "of a lease, when its holder dies", text(func(s *Spec) *Duration { return &s.TTL })),
 		sweep("timeout", "", "duration", "longest wait for a lock; 0 is a try-lock (default unlimited)", setTimeout),
 		plain("work", "", "kind", "what a holder does while it holds: none (it sleeps), spin (it computes), or counter, which reads a counter, holds, and writes it back one higher",
@@ -67,6 +67,9 @@ func Fields() []Field {
 	}
 	return fields
 }
+
+// Renamed are options by the names that they once had, which are still read.
+func Renamed() map[string]string { return map[string]string{"gather": "burst"} }
 
 // texts are the defaults that help shows; the others depend on something, or
 // mean that there is none.

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 )
 
 // File is a workload file: YAML with a line for each option, named as the flags
@@ -39,7 +40,7 @@ func (f *File) Place(o Option) string { return fmt.Sprintf("%s:%d: %s", f.Name, 
 // maxFile is more than any workload needs.
 const maxFile = 1 << 20
 
-// ReadFile reads a workload file and names every fault in its form, each with
+// ReadFile reads a workload file and names every error in its form, each with
 // file and line. What the options mean together is found by Points and Validate.
 func ReadFile(name string, from io.Reader) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(from, maxFile+1))
@@ -51,20 +52,20 @@ func ReadFile(name string, from io.Reader) (*File, error) {
 	}
 	reader := fileReader{file: &File{Name: name}, fields: Fields()}
 	reader.read(data)
-	if err := errors.Join(reader.faults...); err != nil {
+	if err := errors.Join(reader.problems...); err != nil {
 		return nil, err
 	}
 	return reader.file, nil
 }
 
 type fileReader struct {
-	file   *File
-	fields []Field
-	faults []error
+	file     *File
+	fields   []Field
+	problems []error
 }
 
-func (r *fileReader) fault(line int, format string, args ...any) {
-	r.faults = append(r.faults, fmt.Errorf("%s:%d: %w", r.file.Name, max(line, 1), fmt.Errorf(format, args...)))
+func (r *fileReader) problem(line int, format string, args ...any) {
+	r.problems = append(r.problems, fmt.Errorf("%s:%d: %w", r.file.Name, max(line, 1), fmt.Errorf(format, args...)))
 }
 
 func (r *fileReader) read(data []byte) {
@@ -72,27 +73,28 @@ func (r *fileReader) read(data []byte) {
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		r.fault(1, "it has no options")
+		r.problem(1, "it has no options")
 		return
 	case err != nil:
 		// It names the line itself: "yaml: line 3: ...".
-		r.faults = append(r.faults, fmt.Errorf("%s: %s", r.file.Name, strings.TrimPrefix(err.Error(), "yaml: ")))
+		r.problems = append(r.problems, fmt.Errorf("%s: %s", r.file.Name, strings.TrimPrefix(err.Error(), "yaml: ")))
 		return
 	}
 	var more yaml.Node
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		r.fault(more.Line, "there is something after the end of the workload")
+		r.problem(more.Line, "there is something after the end of the workload")
 	}
 	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {
-		r.fault(top.Line, "it is to be lines of the form \"option: value\"")
+		r.problem(top.Line, "it is to be lines of the form \"option: value\"")
 		return
 	}
 	seen := map[string]int{}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
+		key.Value = cmp.Or(Renamed()[key.Value], key.Value)
 		if before, twice := seen[key.Value]; twice {
-			r.fault(key.Line, "%s: it is in line %d already", key.Value, before)
+			r.problem(key.Line, "%s: it is in line %d already", key.Value, before)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -102,18 +104,18 @@ func (r *fileReader) read(data []byte) {
 
 func (r *fileReader) option(key, value *yaml.Node) {
 	if key.Kind != yaml.ScalarNode {
-		r.fault(key.Line, "an option's name is to be a word")
+		r.problem(key.Line, "an option's name is to be a word")
 		return
 	}
 	name := key.Value
 	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == name || f.Plural == name) })
 	if name != "description" && at < 0 {
-		r.fault(key.Line, "%q is no option of a workload%s", name, r.suggestion(name))
+		r.problem(key.Line, "%q is no option of a workload%s", name, r.suggestion(name))
 		return
 	}
 	texts, err := scalars(value)
 	if err != nil {
-		r.fault(value.Line, "%s: %w", name, err)
+		r.problem(value.Line, "%s: %w", name, err)
 		return
 	}
 	if name == "description" {
@@ -137,8 +139,8 @@ func (r *fileReader) option(key, value *yaml.Node) {
 // try says whether an option can have these values.
 func (r *fileReader) try(field Field, name string, line int, texts ...string) bool {
 	err := new(Draft).Give(field.Name, texts...)
-	for _, fault := range apart(err) {
-		r.fault(line, "%s: %w", name, fault)
+	for _, problem := range apart(err) {
+		r.problem(line, "%s: %w", name, problem)
 	}
 	return err == nil
 }
@@ -169,7 +171,7 @@ func (r *fileReader) suggestion(name string) string {
 	for _, f := range r.fields {
 		names = append(names, f.Name)
 	}
-	return nearest.Question("%q", name, names)
+	return suggest.Question("%q", name, names)
 }
 
 // Points are the workloads that the file stands for. Every fault names file and
@@ -184,13 +186,13 @@ func (f *File) Points() ([]Point, error) {
 		origins[o.Name] = f.Place(o)
 	}
 	points, err := draft.Points()
-	faults := []error{origins.Rename(err)}
+	problems := []error{origins.Rename(err)}
 	for i := range points {
-		for _, fault := range apart(points[i].Workload.Validate()) {
-			faults = append(faults, origins.Rename(fault))
+		for _, problem := range apart(points[i].Workload.Validate()) {
+			problems = append(problems, origins.Rename(problem))
 		}
 	}
-	return points, errors.Join(faults...)
+	return points, errors.Join(problems...)
 }
 
 // apart takes a joined error apart.
@@ -208,11 +210,11 @@ func apart(err error) []error {
 type Origins map[string]string
 
 // Rename lets a fault that begins with a flag speak of where its value came from.
-func (o Origins) Rename(fault error) error {
-	if fault == nil {
+func (o Origins) Rename(problem error) error {
+	if problem == nil {
 		return nil
 	}
-	text := fault.Error()
+	text := problem.Error()
 	flag, rest := text, ""
 	if end := strings.IndexAny(text, " :"); end >= 0 {
 		flag, rest = text[:end], text[end:]
@@ -220,5 +222,5 @@ func (o Origins) Rename(fault error) error {
 	if origin, known := o[strings.TrimPrefix(flag, "--")]; known && strings.HasPrefix(flag, "--") {
 		return errors.New(origin + rest)
 	}
-	return fault
+	return problem
 }

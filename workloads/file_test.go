@@ -122,8 +122,8 @@ func FuzzReadFile(f *testing.F) {
 			return
 		}
 		for _, p := range points {
-			if fault := p.Workload.Validate(); fault != nil {
-				t.Fatalf("%q makes a workload with faults: %v", text, fault)
+			if problem := p.Workload.Validate(); problem != nil {
+				t.Fatalf("%q makes a workload with faults: %v", text, problem)
 			}
 			_ = p.Workload.Warnings()
 		}

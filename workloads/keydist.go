@@ -109,6 +109,19 @@ func (k KeyDist) weight(key, keys int) float64 {
 	}
 }
 
+// Hottest is the share of the choices that goes to the key most chosen.
+func (k KeyDist) Hottest(keys int) float64 {
+	c := k.Over(keys)
+	if c.cumulative == nil {
+		return 1 / float64(keys)
+	}
+	most, before := 0.0, 0.0
+	for _, sum := range c.cumulative {
+		most, before = max(most, sum-before), sum
+	}
+	return most / before
+}
+
 // Choose is the next key, from 0.
 func (c Chooser) Choose(random *rand.Rand) int {
 	switch {

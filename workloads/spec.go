@@ -25,9 +25,9 @@ type Spec struct {
 	// closed loop, or the rate of an open one.
 	Stages Stages `json:"stages,omitempty"`
 
-	// Gather makes every turn a burst: all clients wait behind one holder for that
-	// long, then it lets go. 0 does not.
-	Gather Duration `json:"gather,omitempty"`
+	// Burst, unless it is 0, has all clients wait together: one of them holds the lock
+	// for that long, then it releases, and the rest are served one after the other.
+	Burst Duration `json:"gather,omitempty"`
 
 	Hold  Dist     `json:"hold"`  // asked for; the report says what it came to
 	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire
@@ -133,13 +133,13 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
-// Validate returns every fault at once, joined, each naming its field as the
+// Validate returns every error at once, joined, each naming its field as the
 // flag is called.
 func (s Spec) Validate() error {
-	var faults []error
+	var problems []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
+			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
 	check(s.Clients >= 1, "--clients must be at least 1, not %d", s.Clients)
@@ -157,12 +157,12 @@ func (s Spec) Validate() error {
 	}
 	check(len(s.Stages) == 0 || s.Iterations == 0, "--iterations cannot end a window that --stage divides")
 	check(len(s.Stages) == 0 || s.Duration == s.Stages.Length(), "--duration is %v and the stages take %v: leave it out", s.Duration, s.Stages.Length())
-	check(s.Gather >= 0, "--gather must not be negative, not %v", s.Gather)
-	if s.Gather > 0 {
-		check(s.Clients >= 2 && s.Keys == 1, "--gather needs at least 2 clients and one key, there are %d and %d", s.Clients, s.Keys)
-		check(s.Rate == 0 && len(s.Stages) == 0, "--gather decides itself who asks when: leave out --rate and --stage")
-		check(s.Timeout == nil && !s.Coalesce, "--gather has everybody wait for a turn: leave out --timeout and --coalesce")
-		check(2*s.Gather < s.TTL, "--gather %v must be less than half of --ttl %v, for two hold the lock that long in turn", s.Gather, s.TTL)
+	check(s.Burst >= 0, "--burst must not be negative, not %v", s.Burst)
+	if s.Burst > 0 {
+		check(s.Clients >= 2 && s.Keys == 1, "--burst needs at least 2 clients and one key, there are %d and %d", s.Clients, s.Keys)
+		check(s.Rate == 0 && len(s.Stages) == 0, "--burst decides itself who asks when: leave out --rate and --stage")
+		check(s.Timeout == nil && !s.Coalesce, "--burst has everybody wait for a turn: leave out --timeout and --coalesce")
+		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v, for two hold the lock that long in turn", s.Burst, s.TTL)
 	}
 	check(time.Duration(s.TTL) >= time.Millisecond, "--ttl must be at least 1ms, not %v", s.TTL)
 	check(s.Timeout == nil || *s.Timeout >= 0, "--timeout must not be negative")
@@ -173,7 +173,7 @@ func (s Spec) Validate() error {
 	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)
 	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
 	check(s.Pool >= 0, "--pool must not be negative, not %d", s.Pool)
-	return errors.Join(append(faults, s.faultsWrong()...)...)
+	return errors.Join(append(problems, s.faultsWrong()...)...)
 }
 
 // Expected is how long a run's warm-up and window take. A window that ends after
@@ -185,17 +185,17 @@ func (s Spec) Expected() time.Duration {
 	return time.Duration(s.Warmup + s.Duration)
 }
 
-// Load reads the files that the workload names, and returns every fault in them,
+// Load reads the files that the workload names, and returns every error in them,
 // joined.
 func (s *Spec) Load() error {
-	var faults []error
+	var problems []error
 	if err := s.Hold.Load(); err != nil {
-		faults = append(faults, fmt.Errorf("--hold: %w", err))
+		problems = append(problems, fmt.Errorf("--hold: %w", err))
 	}
 	if err := s.Think.Load(); err != nil {
-		faults = append(faults, fmt.Errorf("--think: %w", err))
+		problems = append(problems, fmt.Errorf("--think: %w", err))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // Warnings names what is allowed but rarely meant.

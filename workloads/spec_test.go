@@ -226,3 +226,23 @@ func TestCommasOfDistributions(t *testing.T) {
 		}
 	}
 }
+
+func TestHottestIsTheShareOfTheKeyMostChosen(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		dist string
+		keys int
+		want float64
+	}{
+		{"uniform", 4, 0.25}, {"uniform", 1, 1}, {"zipf:1", 3, 1 / (1 + 1.0/2 + 1.0/3)},
+		{"hotspot:0.8/2", 10, 0.4}, {"hotspot:0.1/9", 10, 0.9}, {"hotspot:0.8/2", 2, 0.5},
+	} {
+		var dist KeyDist
+		if err := dist.UnmarshalText([]byte(test.dist)); err != nil {
+			t.Fatal(err)
+		}
+		if got := dist.Hottest(test.keys); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s of %d keys: %v, want %v", test.dist, test.keys, got, test.want)
+		}
+	}
+}

@@ -79,8 +79,8 @@ func TestAnOpenLoopOffersItsRate(t *testing.T) {
 		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
 		w.Duration = workloads.Duration(time.Second)
 	}))
-	if !run.Books.Balanced {
-		t.Errorf("books %+v", run.Books)
+	if !run.TimeAccounting.Balanced {
+		t.Errorf("books %+v", run.TimeAccounting)
 	}
 	if !run.Valid() || run.Generator.LateStarts > 0 || run.Generator.Starts < 900 {
 		t.Errorf("%d of %d starts late, invalid %v", run.Generator.LateStarts, run.Generator.Starts, run.Invalid)

@@ -57,7 +57,11 @@ func (r *run) start(ctx context.Context) {
 		followed = 0
 	}
 	for range r.keys {
-		r.audit = append(r.audit, measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed))
+		key := measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed)
+		if r.info.Session {
+			key.BySession()
+		}
+		r.audit = append(r.audit, key)
 	}
 
 	// The goroutines exist and are parked before the instant that the window is
@@ -78,7 +82,7 @@ func (r *run) start(ctx context.Context) {
 			defer c.returned.Store(true)
 			since, going := <-begin, true
 			for going {
-				since, going = r.turn(c, since)
+				since, going = r.cycle(c, since)
 			}
 		})
 	}
@@ -89,7 +93,7 @@ func (r *run) start(ctx context.Context) {
 	}
 	r.window.Plan(open, end)
 	if w.Rate > 0 || len(w.Stages) > 0 {
-		r.recorder.Slots()
+		r.recorder.OpenLoop()
 	}
 	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
 	r.chooser = w.KeyDist.Over(w.Keys)
@@ -107,17 +111,17 @@ func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
 
-// turn is one go of the loop. It takes and returns the instant since which the
+// cycle is one go of the loop. It takes and returns the instant since which the
 // client has been thinking, and false when the run is over.
-func (c *client) turn(thinking int64) (int64, bool) {
+func (c *client) cycle(thinking int64) (int64, bool) {
 	r, clock := c.run, c.run.clock
-	c.bench()
+	c.park()
 	if r.herd != nil {
 		r.herd.wait(c)
 	}
 	r.disturbance.standBack()
 	// Looked at before the clock: once true the window has ended, so that what
-	// is booked up to now covers all of it.
+	// is accounted for up to now covers all of it.
 	stopping := r.control.stopping.Load()
 	asked := clock.Now()
 	due := asked
@@ -215,7 +219,8 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	audit.Exit(c.waiter, released)
 	err = lease.Release(r.control.release)
 	done := clock.Now()
-	c.record.Turn(measure.Turn{Due: due, Asked: asked, Granted: granted, Released: released, Done: done, Grant: grant, Hold: int64(hold), Counted: counted})
+	audit.Settle(c.waiter, lease, err)
+	c.record.Acquired(measure.Acquisition{Due: due, Asked: asked, Granted: granted, Released: released, Done: done, Grant: grant, Hold: int64(hold), Counted: counted})
 	if r.Observer != nil {
 		r.Observer.Acquired(Acquisition{
 			Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
@@ -265,9 +270,9 @@ func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
 	switch {
 	case errors.Is(err, strategies.ErrHeld):
-		return measure.GaveUp
+		return measure.TimedOut
 	case timeout != nil && errors.Is(err, context.DeadlineExceeded) && waited >= int64(*timeout):
-		return measure.GaveUp
+		return measure.TimedOut
 	case c.run.control.stopping.Load() && errors.Is(err, context.Canceled):
 		return measure.Stopped
 	default:

@@ -29,7 +29,7 @@ func (d *disturbance) crashHolder(f *fault) error {
 	if err != nil {
 		return err
 	}
-	defer v.bury()
+	defer v.reap()
 	d.begin(f, v.key, v.crash(), false)
 	return nil
 }
@@ -39,7 +39,7 @@ func (d *disturbance) pauseHolder(f *fault) error {
 	if err != nil {
 		return err
 	}
-	defer v.bury()
+	defer v.reap()
 	v.wire.freeze()
 	s := d.begin(f, v.key, d.run.clock.Now(), false)
 	d.lasts(s)
@@ -53,11 +53,11 @@ func (d *disturbance) pauseHolder(f *fault) error {
 // crashBetween has a client die before the command after the last that it may
 // send. One that needs no more than those dies with the lock in its hands.
 func (d *disturbance) crashBetween(f *fault) error {
-	v, err := d.victim(1)
+	v, err := d.target(1)
 	if err != nil {
 		return err
 	}
-	defer v.bury()
+	defer v.reap()
 	ctx, cancel := context.WithCancel(d.ctx)
 	died := make(chan struct{})
 	v.wire.arm(f.spec.Command, func() {
@@ -78,9 +78,9 @@ func (d *disturbance) crashBetween(f *fault) error {
 	}
 }
 
-// between is what the victim of crashBetween does; died is closed if it dies of a
+// between is what the target of crashBetween does; died is closed if it dies of a
 // command.
-func (d *disturbance) between(ctx context.Context, f *fault, v *victim, died <-chan struct{}) error {
+func (d *disturbance) between(ctx context.Context, f *fault, v *faultTarget, died <-chan struct{}) error {
 	err := v.acquire(ctx)
 	at := int64(0)
 	if err == nil {
@@ -97,8 +97,8 @@ func (d *disturbance) between(ctx context.Context, f *fault, v *victim, died <-c
 	return err
 }
 
-// hostage is a holder that is kept holding for a while.
-type hostage struct {
+// pinnedHolder is a holder that is kept holding for a while.
+type pinnedHolder struct {
 	key   int
 	taken chan struct{} // closed by the holder
 	free  chan struct{} // closed by whoever keeps it
@@ -110,12 +110,12 @@ func (d *disturbance) detain(key int) {
 		return
 	}
 	d.mu.Lock()
-	if len(d.hostages) == 0 {
+	if len(d.pinned) == 0 {
 		d.mu.Unlock()
 		return
 	}
-	h := d.hostages[0]
-	d.hostages = d.hostages[1:]
+	h := d.pinned[0]
+	d.pinned = d.pinned[1:]
 	d.mu.Unlock()
 	h.key = key
 	close(h.taken)
@@ -132,15 +132,15 @@ const queueing = 100 * time.Millisecond
 // crashWaiters has waiters die while a holder is made to hold on, so that they are
 // waiters for certain.
 func (d *disturbance) crashWaiters(f *fault) error {
-	v, err := d.victim(f.spec.N)
+	v, err := d.target(f.spec.N)
 	if err != nil {
 		return err
 	}
-	defer v.bury()
-	h := &hostage{taken: make(chan struct{}), free: make(chan struct{})}
+	defer v.reap()
+	h := &pinnedHolder{taken: make(chan struct{}), free: make(chan struct{})}
 	defer close(h.free)
 	d.mu.Lock()
-	d.hostages = append(d.hostages, h)
+	d.pinned = append(d.pinned, h)
 	d.mu.Unlock()
 	select {
 	case <-h.taken:

@@ -28,7 +28,7 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	window.Plan(0, math.MaxInt64)
 	key := measure.NewKey(window, 1, time.Hour, 2)
 	r := &run{clock: clock, window: window, audit: []*measure.Key{key}}
-	v := &victim{run: r, wire: newWire(nil), waiter: measure.NewWaiter(0)}
+	v := &faultTarget{run: r, wire: newWire(nil), waiter: measure.NewWaiter(0)}
 	key.Arrive(v.waiter, clock.Now())
 	key.Enter(v.waiter, clock.Now(), nil)
 	next := measure.NewWaiter(1)

@@ -23,28 +23,28 @@ type disturbance struct {
 	going  sync.WaitGroup
 	idle   int64 // ns that a key may stay free before its waiters count as forgotten
 
-	victims atomic.Int64 // so far
+	targets atomic.Int64 // so far
 
-	mu       sync.Mutex
-	faults   []*fault
-	last     *strike // of any fault
-	base     results.Safety
-	halts    int   // under way
-	haltEnd  int64 // of the last one that is over
-	hostages []*hostage
-	pressed  int           // victims that must have the lock now
-	pressing chan struct{} // closed once they have
-	loses    bool          // what Redis had confirmed
-	broken   error         // what went wrong with going wrong
+	mu           sync.Mutex
+	faults       []*fault
+	last         *injection // of any fault
+	base         results.Safety
+	halts        int   // under way
+	haltEnd      int64 // of the last one that is over
+	pinned       []*pinnedHolder
+	waitingFirst int           // targets that must have the lock now
+	yielding     chan struct{} // closed once they have
+	loses        bool          // what Redis had confirmed
+	broken       error         // what went wrong with going wrong
 }
 
 // fault is one of the workload's.
 type fault struct {
-	spec    workloads.Fault
-	strikes []*strike
-	open    []*strike // that more is to be seen of
-	missed  []string
-	spared  bool // there was nothing to hit
+	spec       workloads.Fault
+	injections []*injection
+	open       []*injection // that more is to be seen of
+	missed     []string
+	spared     bool // there was nothing to hit
 }
 
 // longestIdle is how long a waiter may leave a free key alone. Those who poll do so
@@ -136,35 +136,35 @@ func (d *disturbance) bring(f *fault) error {
 		return d.bringToClient(f)
 	}
 	r := d.run
-	blow, err := r.Faults.Prepare(d.ctx, f.spec, store.Scene{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})
+	action, err := r.Faults.Prepare(d.ctx, f.spec, store.RunMarks{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})
 	if err != nil {
 		return err
 	}
-	d.strike(f, blow)
+	d.inject(f, action)
 	return nil
 }
 
-// strike has a fault of the servers come about and returns when it is over. What
+// inject has a fault of the servers come about and returns when it is over. What
 // cannot be undone ends the run.
-func (d *disturbance) strike(f *fault, blow store.Blow) {
+func (d *disturbance) inject(f *fault, action store.Action) {
 	always := context.WithoutCancel(d.ctx)
-	s := d.begin(f, every, d.run.clock.Now(), blow.Outage != store.NoOutage)
+	s := d.begin(f, every, d.run.clock.Now(), action.Outage != store.NoOutage)
 	d.lasts(s)
-	failed := blow.Hit(always)
-	if blow.Outage == store.Briefly {
+	failed := action.Hit(always)
+	if action.Outage == store.Briefly {
 		d.resume(s, d.run.clock.Now())
 	}
-	if blow.End != nil {
+	if action.End != nil {
 		pause.Plain(d.ctx.Done(), time.Duration(f.spec.For))
-		failed = errors.Join(failed, blow.End(always))
+		failed = errors.Join(failed, action.End(always))
 	}
-	if blow.Outage == store.Throughout {
+	if action.Outage == store.Throughout {
 		d.resume(s, d.run.clock.Now())
 	}
 	d.ends(s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.loses = d.loses || blow.Loses
+	d.loses = d.loses || action.Loses
 	if failed != nil {
 		d.broken = errors.Join(d.broken, fmt.Errorf("%s: %w", f.spec.Name, failed))
 	}
@@ -180,24 +180,24 @@ func (d *disturbance) halted() bool {
 	return d.halts > 0
 }
 
-// press has whoever would ask for a lock wait until somebody who must have it has
+// yield has whoever would ask for a lock wait until somebody who must have it has
 // got it.
-func (d *disturbance) press() {
+func (d *disturbance) yield() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pressed == 0 {
-		d.pressing = make(chan struct{})
+	if d.waitingFirst == 0 {
+		d.yielding = make(chan struct{})
 	}
-	d.pressed++
+	d.waitingFirst++
 }
 
-// served ends a press.
+// served ends a yield.
 func (d *disturbance) served() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pressed--; d.pressed == 0 {
-		close(d.pressing)
-		d.pressing = nil
+	if d.waitingFirst--; d.waitingFirst == 0 {
+		close(d.yielding)
+		d.yielding = nil
 	}
 }
 
@@ -207,11 +207,11 @@ func (d *disturbance) standBack() {
 		return
 	}
 	d.mu.Lock()
-	pressing := d.pressing
+	yielding := d.yielding
 	d.mu.Unlock()
-	if pressing != nil {
+	if yielding != nil {
 		select {
-		case <-pressing:
+		case <-yielding:
 		case <-d.ctx.Done():
 		}
 	}

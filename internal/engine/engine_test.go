@@ -118,7 +118,7 @@ func TestAnHonestLockIsMeasured(t *testing.T) {
 	}
 	// Eight clients on one lock: the other seven wait when the window closes.
 	if run.Waiting.Open < 6 {
-		t.Errorf("%d waits open at the end, want about 7", run.Waiting.Open)
+		t.Errorf("%d unfinished waits, want about 7", run.Waiting.Open)
 	}
 	if run.Speed.Hold.P50.NS < int64(time.Millisecond) {
 		t.Errorf("a hold of 1 ms was recorded as %d ns", run.Speed.Hold.P50.NS)
@@ -137,8 +137,8 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	r := newRun(Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, VirtualTime: true})
 	var run *results.Run
 	var lost atomic.Bool
-	r.turn = func(c *client, since int64) (int64, bool) {
-		done, going := c.turn(since)
+	r.cycle = func(c *client, since int64) (int64, bool) {
+		done, going := c.cycle(since)
 		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) && lost.CompareAndSwap(false, true) {
 			time.Sleep(3 * time.Millisecond) // as long as the wait that nobody books
 			done = r.clock.Now()
@@ -154,19 +154,21 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	if !lost.Load() {
 		t.Fatal("nothing was lost")
 	}
-	if run.Valid() || !strings.Contains(run.Invalid[0], "books do not balance") {
-		t.Errorf("invalid: %q, books %+v", run.Invalid, run.Books)
+	if run.Valid() || !strings.Contains(run.Invalid[0], "time accounts do not balance") {
+		t.Errorf("invalid: %q, books %+v", run.Invalid, run.TimeAccounting)
 	}
 }
 
 func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
-	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 2, wait)
-	run := do(t, v, workload(nil))
-	if run.Safety.Overlaps == 0 || run.Safety.OverlapNS == 0 || run.Safety.MaxHolders != 2 {
-		t.Errorf("safety %+v", run.Safety)
-	}
-	if len(run.Safety.Broken) != 1 || !strings.Contains(run.Safety.Broken[0], "exclusion") {
-		t.Errorf("broken %q", run.Safety.Broken)
+	for _, session := range []bool{false, true} { // whose releases find their leases
+		v := lock(t, strategies.Info{Capacity: 1, Session: session, Claims: strategies.Claims{Exclusion: true}}, 2, wait)
+		run := do(t, v, workload(nil))
+		if run.Safety.Overlaps == 0 || run.Safety.OverlapNS == 0 || run.Safety.MaxHolders != 2 {
+			t.Errorf("session %v: safety %+v", session, run.Safety)
+		}
+		if len(run.Safety.Broken) != 1 || !strings.Contains(run.Safety.Broken[0], "exclusion") {
+			t.Errorf("session %v: broken %q", session, run.Safety.Broken)
+		}
 	}
 	if run := do(t, lock(t, strategies.Info{Capacity: 2, Claims: strategies.Claims{Exclusion: true}}, 2, wait), workload(nil)); run.Safety.Overlaps > 0 {
 		t.Errorf("two permits of two overlap: %+v", run.Safety)
@@ -182,8 +184,8 @@ func TestIterationsAreExact(t *testing.T) {
 		if run.Speed.Acquisitions != 200 {
 			t.Errorf("hold %v: %d acquisitions, want 200", hold, run.Speed.Acquisitions)
 		}
-		if !run.Books.Balanced {
-			t.Errorf("hold %v: books %+v", hold, run.Books)
+		if !run.TimeAccounting.Balanced {
+			t.Errorf("hold %v: books %+v", hold, run.TimeAccounting)
 		}
 	}
 }
@@ -194,11 +196,11 @@ func TestTimeoutsAreResults(t *testing.T) {
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Timeout, w.Hold = &timeout, workloads.Fixed(20*time.Millisecond)
 	}))
-	if run.Waiting.GaveUp == 0 || len(run.Errors) > 0 {
-		t.Errorf("gave up %d times, errors %v", run.Waiting.GaveUp, run.Errors)
+	if run.Waiting.TimedOut == 0 || len(run.Errors) > 0 {
+		t.Errorf("gave up %d times, errors %v", run.Waiting.TimedOut, run.Errors)
 	}
-	if waits := run.Waiting.PerAcquisition; waits.Censored < run.Waiting.GaveUp {
-		t.Errorf("%d waits were given up, %d are censored", run.Waiting.GaveUp, waits.Censored)
+	if waits := run.Waiting.PerAcquisition; waits.Censored < run.Waiting.TimedOut {
+		t.Errorf("%d waits were given up, %d are censored", run.Waiting.TimedOut, waits.Censored)
 	}
 }
 
@@ -223,8 +225,8 @@ func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if !run.Partial || !run.Valid() || run.Speed.Acquisitions == 0 || !run.Books.Balanced {
-		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions, run.Books)
+	if !run.Partial || !run.Valid() || run.Speed.Acquisitions == 0 || !run.TimeAccounting.Balanced {
+		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions, run.TimeAccounting)
 	}
 	if run.WindowNS >= int64(time.Minute) {
 		t.Errorf("window of %d ns", run.WindowNS)
@@ -244,8 +246,8 @@ func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
 	if len(run.Errors) != 1 || run.Errors[0].Error != "cable cut" || run.Errors[0].Count == 0 {
 		t.Errorf("errors %v", run.Errors)
 	}
-	if run.Speed.Acquisitions == 0 || run.Failure != "" || !run.Books.Balanced {
-		t.Errorf("%d acquisitions, failure %q, books %+v", run.Speed.Acquisitions, run.Failure, run.Books)
+	if run.Speed.Acquisitions == 0 || run.Failure != "" || !run.TimeAccounting.Balanced {
+		t.Errorf("%d acquisitions, failure %q, books %+v", run.Speed.Acquisitions, run.Failure, run.TimeAccounting)
 	}
 }
 
@@ -261,7 +263,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 		return wait(ctx, slots)
 	})
 	run := do(t, v, workload(func(w *workloads.Spec) { w.Hold = workloads.Fixed(100 * time.Microsecond) }))
-	if run.Fairness.Starved == nil || *run.Fairness.Starved != 1 || run.Fairness.TurnsMin != 0 {
+	if run.Fairness.Starved == nil || *run.Fairness.Starved != 1 || run.Fairness.AcquisitionsMin != 0 {
 		t.Errorf("fairness %+v", run.Fairness)
 	}
 	longest := run.Fairness.LongestWait

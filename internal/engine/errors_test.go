@@ -74,8 +74,8 @@ func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 // Errors are put down to a fault from its start until 5 s after its end.
 func TestFaultsExplainErrors(t *testing.T) {
 	second := int64(time.Second)
-	d := &disturbance{run: &run{}, faults: []*fault{{strikes: []*strike{
-		{at: 10 * second, Strike: results.Strike{LastedNS: 2 * second}},
+	d := &disturbance{run: &run{}, faults: []*fault{{injections: []*injection{
+		{at: 10 * second, Injection: results.Injection{LastedNS: 2 * second}},
 		{at: 30 * second, lasting: true},
 	}}}}
 	for at, explained := range map[int64]bool{

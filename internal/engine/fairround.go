@@ -18,7 +18,7 @@ func (r *run) waiters() []*measure.Waiter {
 	return all
 }
 
-// shortOfARound says that some clients had no turn because the window was too short for
+// shortOfARound says that some clients had no acquisition because the window was too short for
 // every client to have one, and which would not be; "" where it can be told who starves,
 // and where clients are only slots.
 func (r *run) shortOfARound(result *results.Run) string {
@@ -29,7 +29,7 @@ func (r *run) shortOfARound(result *results.Run) string {
 	if !short {
 		return ""
 	}
-	label := fmt.Sprintf("window too short for one fair round: %d turns for %d clients", result.Speed.Served, r.Workload.Clients)
+	label := fmt.Sprintf("window too short for one fair round: %d acquisitions for %d clients", result.Speed.Served, r.Workload.Clients)
 	if part == 0 {
 		return label
 	}

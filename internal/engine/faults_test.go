@@ -54,8 +54,8 @@ func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !run.Books.Balanced || run.Safety.Stuck > 0 {
-		t.Errorf("books %+v, %d clients stuck", run.Books, run.Safety.Stuck)
+	if !run.TimeAccounting.Balanced || run.Safety.Hung > 0 {
+		t.Errorf("books %+v, %d clients hung", run.TimeAccounting, run.Safety.Hung)
 	}
 	if slices.ContainsFunc(run.Safety.Leftovers, func(name string) bool { return name[:3] != "key" }) {
 		t.Errorf("left %v", run.Safety.Leftovers)
@@ -77,13 +77,13 @@ func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 	all.Wait()
 }
 
-// only is the one strike of the one fault.
-func only(t *testing.T, run *results.Run) results.Strike {
+// only is the one injection of the one fault.
+func only(t *testing.T, run *results.Run) results.Injection {
 	t.Helper()
-	if len(run.Faults[0].Strikes) != 1 {
-		t.Fatalf("it struck %d times, missed %v, invalid %v, errors %v", len(run.Faults[0].Strikes), run.Faults[0].Missed, run.Invalid, run.Errors)
+	if len(run.Faults[0].Injections) != 1 {
+		t.Fatalf("it was injected %d times, missed %v, invalid %v, errors %v", len(run.Faults[0].Injections), run.Faults[0].Missed, run.Invalid, run.Errors)
 	}
-	return run.Faults[0].Strikes[0]
+	return run.Faults[0].Injections[0]
 }
 
 func counting(fence workloads.Fence) func(*workloads.Spec) {
@@ -105,7 +105,7 @@ func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		s := only(t, run)
 		if s.Late == 0 || s.LateNS == 0 || s.LastedNS < int64(2*shortTTL) {
-			t.Errorf("strike %+v", s)
+			t.Errorf("injection %+v", s)
 		}
 		if lost := run.Safety.LostUpdates; lost == nil || *lost == 0 {
 			t.Errorf("lost updates %v, errors %v", lost, run.Errors)
@@ -124,7 +124,7 @@ func TestFencingStopsThePausedHolder(t *testing.T) {
 		change, fault := outlived(workloads.FenceAll)
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, change, fault))
 		if s := only(t, run); s.Late == 0 {
-			t.Errorf("strike %+v", s)
+			t.Errorf("injection %+v", s)
 		}
 		if lost, refused := run.Safety.LostUpdates, run.Safety.Refused; lost == nil || *lost > 0 || refused == nil || *refused == 0 {
 			t.Errorf("lost %v, refused %v updates", lost, refused)
@@ -133,31 +133,31 @@ func TestFencingStopsThePausedHolder(t *testing.T) {
 }
 
 func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
-	const ttl = time.Second // a stall of the machine between acquisition and death takes little of it
+	const ttl = 2 * time.Second // a stall of the machine between acquisition and death takes little of it
 	together(t, []string{"spin", "pubsub", "handoff", "setnx"}, func(t *testing.T, strategy string) {
 		texts := []string{"holder-crash:at=50ms"}
 		if strategy == "setnx" {
 			texts = append(texts, "holder-pause:at=1s")
 		}
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
-			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(3500*time.Millisecond)
+			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(6*time.Second)
 		}, texts...))
 		s := only(t, run)
 		if s.Overlaps+s.Late > 0 {
-			t.Errorf("strike %+v", s)
+			t.Errorf("injection %+v", s)
 		}
 		if strategy == "setnx" {
 			if s.RecoveryNS != nil || !s.Stall.AtLeast || len(run.Safety.Leftovers) != 1 {
 				t.Errorf("stall %+v, left %v", s.Stall, run.Safety.Leftovers)
 			}
 			// What cannot come about any more must not be taken for something survived.
-			if second := run.Faults[1]; len(second.Strikes) > 0 || len(second.Missed) != 1 || run.Valid() {
+			if second := run.Faults[1]; len(second.Injections) > 0 || len(second.Missed) != 1 || run.Valid() {
 				t.Errorf("faults %+v, invalid %v", run.Faults, run.Invalid)
 			}
 			return
 		}
 		if s.RecoveryNS == nil {
-			t.Fatalf("strike %+v", s)
+			t.Fatalf("injection %+v", s)
 		}
 		// The lease began before the hold, and somebody has to look.
 		if took := time.Duration(*s.RecoveryNS); took < ttl/3 || s.Stall.NS < *s.RecoveryNS/2 {
@@ -180,47 +180,43 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 		longer := func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }
 		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, longer, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
 		if s := only(t, run); (s.RecoveryNS != nil) != c.recovers {
-			t.Errorf("strike %+v", s)
+			t.Errorf("injection %+v", s)
 		}
 	})
 }
 
-// Each dead waiter at the head of Redisson's queue costs its timeout; handoff
-// notices the closed connection.
+// Each dead waiter at the head of Redisson's queue costs its timeout; handoff notices the
+// closed connection, where each would else cost a TTL. Only what a busy machine cannot make
+// shorter has a least, and what it cannot make so long has a most.
 func TestDeadWaitersCost(t *testing.T) {
-	const timeout, window = time.Second, 9 * time.Second // a busy machine has the waiters come one by one
-	type queue struct {
-		strategy string
-		dead     int
-	}
-	cases := []queue{{"fair:wait-timeout=" + timeout.String(), 1}, {"fair:wait-timeout=" + timeout.String(), 5}, {"handoff", 5}}
-	stalls := make([]time.Duration, len(cases))
-	together(t, []int{0, 1, 2}, func(t *testing.T, i int) {
-		run := carriedOut(t, faulty(t, redistest.Start(t), cases[i].strategy, func(w *workloads.Spec) {
-			w.TTL, w.Duration = workloads.Duration(3*shortTTL), workloads.Duration(window) // for half a TTL they get to queue
-		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", cases[i].dead)))
+	const dead, timeout, window = 5, time.Second, 14 * time.Second // a busy machine has the waiters come one by one
+	together(t, []string{"fair:wait-timeout=" + timeout.String(), "handoff"}, func(t *testing.T, strategy string) {
+		ttl := 3 * time.Second // for half of which they get to queue
+		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
+			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(window)
+		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", dead)))
 		s := only(t, run)
-		// A stall of the machine in the end may be longer than what the dead cost handoff.
-		if s.RecoveryNS == nil || s.Stall.AtLeast && s.Stall.NS > int64(window)*3/4 {
-			t.Errorf("strike %+v", s)
+		if s.RecoveryNS == nil {
+			t.Fatalf("injection %+v", s)
 		}
-		stalls[i] = time.Duration(s.Stall.NS)
+		stall := time.Duration(s.Stall.NS)
+		t.Logf("it stalls for %v behind %d", stall, dead)
+		if strategy == "handoff" {
+			if stall > dead*ttl/2 {
+				t.Errorf("%d dead waiters cost %v", dead, stall)
+			}
+		} else if stall < dead*timeout*3/5 {
+			t.Errorf("%d dead waiters cost %v", dead, stall)
+		}
 	})
-	t.Logf("fair stalls for %v behind one, %v behind five; handoff for %v", stalls[0], stalls[1], stalls[2])
-	if stalls[1]-stalls[0] < 2*timeout {
-		t.Errorf("four more dead waiters cost fair %v", stalls[1]-stalls[0])
-	}
-	if stalls[2] > 3*timeout {
-		t.Errorf("five dead waiters cost handoff %v", stalls[2])
-	}
 }
 
 func TestFaultsComeAgain(t *testing.T) {
 	t.Parallel()
 	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
 	for i, most := range []int{9, 5} {
-		if n := len(run.Faults[i].Strikes); n < 2 || n > most {
-			t.Errorf("%v struck %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
+		if n := len(run.Faults[i].Injections); n < 2 || n > most {
+			t.Errorf("%v was injected %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
 		}
 	}
 }
@@ -255,7 +251,7 @@ func TestAnInterruptEndsAFault(t *testing.T) {
 		if took := time.Since(began); took > soon+30*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if len(run.Faults[0].Strikes) > 0 {
+		if len(run.Faults[0].Injections) > 0 {
 			break
 		}
 		t.Logf("the machine is so busy that nothing had struck after %v", soon)

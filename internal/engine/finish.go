@@ -24,7 +24,7 @@ const (
 )
 
 // drain waits for every client. Those that do not come back even after their
-// connections were closed are stuck: they are named and left behind.
+// connections were closed hang: they are named and left behind.
 func (r *run) drain() {
 	defer r.control.cancelRelease()
 	back := make(chan struct{})
@@ -55,18 +55,18 @@ func (r *run) drain() {
 	}
 	for _, c := range r.clients {
 		if !c.returned.Load() {
-			r.stuck = append(r.stuck, c.id)
+			r.hung = append(r.hung, c.id)
 		}
 	}
-	if len(r.stuck) == 0 {
-		r.errors.add(errors.New("the victim of a fault did not come back"))
+	if len(r.hung) == 0 {
+		r.errors.add(errors.New("the target of a fault did not come back"))
 	}
-	r.recorder.Drop(r.stuck)
+	r.recorder.Drop(r.hung)
 }
 
 // verify closes the instances and names what they left on the servers.
 func (r *run) verify(ctx context.Context) []string {
-	if len(r.stuck) == 0 {
+	if len(r.hung) == 0 {
 		r.closeLockers()
 	}
 	if !r.remote() {
@@ -163,7 +163,7 @@ func broken(r *run, s results.Safety) []string {
 	if r.info.Claims.Exclusion && s.Overlaps > 0 {
 		claims = append(claims, fmt.Sprintf("exclusion: %d overlaps within valid leases", s.Overlaps))
 	}
-	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 && s.Overlaps+s.Late+s.LostLeases == 0 {
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 && s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
 		claims = append(claims, fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
 	}
 	if r.info.Claims.Fencing && s.FencingRegression > 0 {

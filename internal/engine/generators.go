@@ -38,7 +38,7 @@ func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
 const goodbyes = 5 * time.Second
 
 // last says whether no other process takes part in the run any more, so that
-// what is on the servers now is left behind. Of those that are there still the one
+// what is on the servers now stays. Of those that are there still the one
 // whose name comes last waits for the others; they leave it to that one.
 func (r *run) last(ctx context.Context) bool {
 	if !r.shared() {

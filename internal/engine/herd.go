@@ -8,15 +8,15 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// herd has all clients gather behind one holder, who then lets go; again and
+// herd has all clients wait for one holder, who then lets go; again and
 // again. Client 0 leads: it takes the lock, waits until all others have asked for
 // it and have waited for a while, and releases. Whoever gets the lock next holds it
 // for as long, so that all that the one release sets off can be seen; then
 // everybody has its turn, and the next burst begins.
 type herd struct {
-	run     *run
-	gather  time.Duration
-	current atomic.Pointer[burst]
+	run       *run
+	gathering time.Duration
+	current   atomic.Pointer[burst]
 
 	ended []burstSeen // the leader's
 }
@@ -33,23 +33,23 @@ type burst struct {
 
 	// Written by the first of the others before its turn is over.
 	firstAt, drainAt int64
-	settled          sight
+	settled          snapshot
 	// Written by the leader.
 	releasedAt int64
-	before     sight
+	before     snapshot
 }
 
 // burstSeen is a finished burst.
 type burstSeen struct {
 	first, drain         int64 // ns
-	before, settled, end sight
+	before, settled, end snapshot
 }
 
 func newHerd(r *run) *herd {
-	if r.Workload.Gather == 0 {
+	if r.Workload.Burst == 0 {
 		return nil
 	}
-	h := &herd{run: r, gather: time.Duration(r.Workload.Gather)}
+	h := &herd{run: r, gathering: time.Duration(r.Workload.Burst)}
 	h.current.Store(h.burst())
 	return h
 }
@@ -91,13 +91,13 @@ func (h *herd) granted(c *client, at int64) {
 		for b.asked.Load() < int64(h.run.Workload.Clients-1) && !h.run.control.stopping.Load() {
 			c.sleep(time.Millisecond)
 		}
-		c.sleep(h.gather)
-		b.before = *h.run.look(h.run.control.release)
+		c.sleep(h.gathering)
+		b.before = *h.run.snapshot(h.run.control.release)
 		b.releasedAt = h.run.clock.Now()
 	case b.taken.CompareAndSwap(false, true):
 		b.firstAt = at
-		c.sleep(h.gather)
-		b.settled = *h.run.look(h.run.control.release)
+		c.sleep(h.gathering)
+		b.settled = *h.run.snapshot(h.run.control.release)
 		b.drainAt = h.run.clock.Now()
 	}
 }
@@ -125,7 +125,7 @@ func (h *herd) done(c *client) {
 	if b.taken.Load() && h.run.window.Contains(b.releasedAt) && h.run.window.Contains(end) {
 		h.ended = append(h.ended, burstSeen{
 			first: b.firstAt - b.releasedAt, drain: end - b.drainAt,
-			before: b.before, settled: b.settled, end: *h.run.look(h.run.control.release),
+			before: b.before, settled: b.settled, end: *h.run.snapshot(h.run.control.release),
 		})
 	}
 	b.next = h.burst()

@@ -80,13 +80,13 @@ func (i *instance) counters() store.Instance {
 
 // hangUp closes its connections.
 func (i *instance) hangUp() error {
-	var faults []error
+	var problems []error
 	for _, s := range []store.Instance{i.store, i.apart} {
 		if s != nil {
-			faults = append(faults, s.Close())
+			problems = append(problems, s.Close())
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // detour is the way of an instance to Redis.
@@ -162,7 +162,7 @@ func (r *run) closeLockers() {
 	closing.Wait()
 }
 
-// closeNodes hangs up the command pools.
+// closeNodes closes the command connections of all instances.
 func (r *run) closeNodes() {
 	for _, i := range r.instances {
 		if i.closed || i.store == nil {

@@ -1,4 +1,4 @@
-// Package engine has the clients of a workload contend for a lock, and books what
+// Package engine has the clients of a workload contend for a lock, and records what
 // happens.
 package engine
 
@@ -28,7 +28,7 @@ var (
 )
 
 // PhaseGone is told to Job.Phase once the servers do not answer any more: the clients,
-// which may have to wait for what is in doubt, are called back.
+// which may have to wait for what is indeterminate, are called back.
 const PhaseGone = "the servers have stopped answering"
 
 // Prefix begins every key of a run and every connection's CLIENT name.
@@ -165,7 +165,7 @@ type run struct {
 	disturbance *disturbance
 	clients     []*client
 	sleepers    pause.Sleepers
-	turn        func(*client, int64) (int64, bool) // (*client).turn; a test plants faults here
+	cycle       func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
 	control     control
 	errors      errorCounts
 	failures    atomic.Int64   // errors of clients that no fault explains
@@ -173,7 +173,7 @@ type run struct {
 	done        []atomic.Int64 // increments, by key
 	refused     atomic.Int64   // increments that the resource refused a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
-	stuck       []int
+	hung        []int
 	lost        *int64          // updates
 	unseen      bool            // what is left on the servers could not be seen
 	closing     bool            // nobody else takes part in the run any more
@@ -185,9 +185,9 @@ type run struct {
 
 func newRun(j Job) *run {
 	r := &run{
-		Job:  j,
-		info: j.Strategy.Info(),
-		turn: (*client).turn,
+		Job:   j,
+		info:  j.Strategy.Info(),
+		cycle: (*client).cycle,
 
 		sleepers: pause.Sleepers{Exact: true, Plain: j.VirtualTime},
 		name:     fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// sight is everything that was counted up to one instant.
-type sight struct {
+// snapshot is everything that was counted up to one instant.
+type snapshot struct {
 	server   *results.Reading
 	readings int64 // taken so far
 	grants   int64
@@ -24,13 +24,13 @@ type sight struct {
 
 // observed is what was seen from outside while the window was open.
 type observed struct {
-	opened, closed *sight // nil if the window never opened
+	opened, closed *snapshot // nil if the window never opened
 	peak           *results.ServerPeak
 	partial        bool // cut short
 }
 
-func (r *run) look(ctx context.Context) *sight {
-	s := &sight{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
+func (r *run) snapshot(ctx context.Context) *snapshot {
+	s := &snapshot{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
 	for _, i := range r.instances {
 		if i.store != nil {
 			p := i.store.Pools()
@@ -55,7 +55,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	err := r.await(ctx, r.clock.Time(r.window.Open), nil)
 	if err == nil {
 		r.phase("measure")
-		o.opened = r.look(always)
+		o.opened = r.snapshot(always)
 		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o.peak) })
 	}
 	r.window.Close()
@@ -65,7 +65,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	}
 	o.partial = err != nil
 	if o.opened != nil {
-		o.closed = r.look(always)
+		o.closed = r.snapshot(always)
 		r.markEnd(o.closed.server)
 		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
 			err = errors.Join(r.stillThere(always), err)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// foreignCPULimit is what others may use of all cores, in percent, without a label.
-	foreignCPULimit = 10.0
+	// otherCPULimit is what others may use of all cores, in percent, without a label.
+	otherCPULimit = 10.0
 	// stealLimit is what the hypervisor may take of all cores, in percent, without one. It
 	// is lower: stolen time comes in pieces of milliseconds, in which a holder stands
 	// still.
@@ -16,7 +16,7 @@ const (
 )
 
 // others fills in what others than lockbench and its Redis used of this machine.
-func (r *run) others(result *results.Run, from, to sight) {
+func (r *run) others(result *results.Run, from, to snapshot) {
 	g := &result.Generator
 	g.Steal = to.health.StolenSince(from.health)
 	redis := 0.0
@@ -28,14 +28,14 @@ func (r *run) others(result *results.Run, from, to sight) {
 			return
 		}
 	}
-	g.Foreign = to.health.ForeignSince(from.health, redis)
+	g.OtherCPU = to.health.OtherCPUSince(from.health, redis)
 }
 
 // othersLabels tell a reader that others took part, and how much.
 func othersLabels(g results.Generator) []string {
 	var labels []string
-	if g.Foreign != nil && *g.Foreign > foreignCPULimit {
-		labels = append(labels, fmt.Sprintf("%s%.0f%%", results.ForeignCPU, *g.Foreign))
+	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {
+		labels = append(labels, fmt.Sprintf("%s%.0f%%", results.OtherCPU, *g.OtherCPU))
 	}
 	if g.Steal != nil && *g.Steal > stealLimit {
 		labels = append(labels, fmt.Sprintf("%s%.1f%%", results.Stolen, *g.Steal))

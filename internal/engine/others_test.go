@@ -14,15 +14,15 @@ func TestOthersAreLabelledBeyondALimit(t *testing.T) {
 	}{
 		{nil, nil, nil},
 		{new(10.0), new(2.0), nil},
-		{new(10.6), new(0.0), []string{"foreign CPU 11%"}},
+		{new(10.6), new(0.0), []string{"other CPU 11%"}},
 		{new(0.0), new(2.25), []string{"steal 2.2%"}},
-		{new(54.4), new(12.0), []string{"foreign CPU 54%", "steal 12.0%"}},
+		{new(54.4), new(12.0), []string{"other CPU 54%", "steal 12.0%"}},
 	} {
-		got := othersLabels(results.Generator{Foreign: test.foreign, Steal: test.steal})
+		got := othersLabels(results.Generator{OtherCPU: test.foreign, Steal: test.steal})
 		if !slices.Equal(got, test.want) {
 			t.Errorf("foreign %v, steal %v: %q, want %q", test.foreign, test.steal, got, test.want)
 		}
-		if hurried := (results.Run{Labels: got}).Hurried(); hurried != (len(test.want) > 0) {
+		if hurried := (results.Run{Labels: got}).MachineBound(); hurried != (len(test.want) > 0) {
 			t.Errorf("%q: hurried %v", got, hurried)
 		}
 	}

@@ -56,7 +56,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 		least, most float64 // attempts, of 19 waiters in 4 instances
 	}{{"blpop", 1, 1}, {"pubsub", 1, 4}, {"pubsub-broadcast", 10, 19}} {
 		run, err := job(t, server, test.strategy, func(w *workloads.Spec) {
-			w.Gather, w.Warmup, w.Iterations = workloads.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
+			w.Burst, w.Warmup, w.Iterations = workloads.Duration(250*time.Millisecond), 0, 50 // two bursts and a half
 		}).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 			t.Errorf("%s: %+v", test.strategy, h)
 		}
 		invalid := slices.DeleteFunc(run.Invalid, tooBusy)
-		if len(invalid) > 0 || !run.Books.Balanced || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+		if len(invalid) > 0 || !run.TimeAccounting.Balanced || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
 			t.Errorf("%s: %v %v %v", test.strategy, invalid, run.Errors, run.Safety.Leftovers)
 		}
 	}

@@ -86,8 +86,8 @@ func TestTheServersCountsAreTheObservers(t *testing.T) {
 	if off := seen - *whole.Calls; off < 0 || off > 60 { // for the observer to connect and look
 		t.Errorf("counted %d commands, the observer %d", *whole.Calls, seen)
 	}
-	if *whole.Foreign > 1 {
-		t.Errorf("%.2f %% foreign traffic on a server of our own", *whole.Foreign)
+	if *whole.OtherTraffic > 1 {
+		t.Errorf("%.2f %% other clients' traffic on a server of our own", *whole.OtherTraffic)
 	}
 	// One client alone: SET, then EVALSHA with GET and DEL inside.
 	if extra := *whole.Calls - 4*whole.Acquisitions; extra < 0 || extra > 200 { // to connect, to look, to ask whether it is there, to clean up
@@ -151,8 +151,8 @@ func TestARunEndsWhenRedisDies(t *testing.T) {
 	if run == nil || run.Failure == "" || run.Valid() || len(run.Errors) == 0 || run.Speed.Acquisitions == 0 {
 		t.Errorf("run %+v", run)
 	}
-	if !run.Books.Balanced {
-		t.Errorf("books %+v", run.Books)
+	if !run.TimeAccounting.Balanced {
+		t.Errorf("books %+v", run.TimeAccounting)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	if p := run.Waiting.PerAcquisition.P99; p == nil || time.Duration(p.NS) < 800*time.Millisecond {
 		t.Errorf("p99 %+v, invalid %v, errors %v", p, run.Invalid, run.Errors)
 	}
-	if !run.Books.Balanced {
-		t.Errorf("books %+v", run.Books)
+	if !run.TimeAccounting.Balanced {
+		t.Errorf("books %+v", run.TimeAccounting)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// bench keeps a client of a closed loop out while the stages want fewer.
-func (c *client) bench() {
+// park keeps a client of a closed loop out while the stages want fewer.
+func (c *client) park() {
 	r := c.run
 	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
 		return

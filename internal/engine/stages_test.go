@@ -40,10 +40,10 @@ func TestStagesKeepClientsOut(t *testing.T) {
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Stages, w.Duration = 3, workloads.Stages{second(1), second(2)}, workloads.Duration(200*time.Millisecond)
 	}))
-	if run.Fairness.TurnsMin != 0 || run.Fairness.TurnsMax == 0 || run.Fairness.Jain != nil {
+	if run.Fairness.AcquisitionsMin != 0 || run.Fairness.AcquisitionsMax == 0 || run.Fairness.Jain != nil {
 		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)
 	}
-	if !run.Books.Balanced {
-		t.Errorf("the books do not balance: %+v", run.Books)
+	if !run.TimeAccounting.Balanced {
+		t.Errorf("the time accounts do not balance: %+v", run.TimeAccounting)
 	}
 }

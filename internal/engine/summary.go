@@ -16,18 +16,18 @@ import (
 // summarise turns what was recorded into the run's part of the report.
 func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, left []string) (*results.Run, error) {
 	result := &results.Run{
-		Strategy: r.Strategy.Name(),
-		Round:    r.Round,
-		Order:    r.Order,
-		Seed:     r.Workload.Seed,
-		Started:  r.clock.Time(r.window.Open),
-		WindowNS: r.window.Length(),
-		Partial:  o.partial,
-		Books:    r.recorder.Books(),
-		Server:   results.Server{Whole: whole, Peak: o.peak},
-		Safety:   r.safety(left),
-		Errors:   r.errors.list(),
-		Timeline: r.timeline.slices,
+		Strategy:       r.Strategy.Name(),
+		Round:          r.Round,
+		Order:          r.Order,
+		Seed:           r.Workload.Seed,
+		Started:        r.clock.Time(r.window.Open),
+		WindowNS:       r.window.Length(),
+		Partial:        o.partial,
+		TimeAccounting: r.recorder.TimeAccounting(),
+		Server:         results.Server{Whole: whole, Peak: o.peak},
+		Safety:         r.safety(left),
+		Errors:         r.errors.list(),
+		Timeline:       r.timeline.slices,
 	}
 	var err error
 	if result.Fairness, err = r.recorder.Fairness(r.audit, r.waiters()); err != nil {
@@ -70,7 +70,7 @@ func (r *run) gap(s results.Speed) *float64 {
 }
 
 // between fills in what is the difference of two looks.
-func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
+func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	grants := to.grants - from.grants
 	if r.missed(grants, result.Speed.Acquisitions) {
 		grants = 0
@@ -81,7 +81,7 @@ func (r *run) between(result *results.Run, from, to sight, idle *idleCost) {
 			cpu := idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings)
 			d.IdleCPU = &cpu
 		}
-		d.Foreign = nil // what is under way at either end would look like somebody else's
+		d.OtherTraffic = nil // what is under way at either end would look like somebody else's
 		result.Server.Window = d
 	}
 	if !r.info.BlackBox && grants > 0 {
@@ -135,7 +135,7 @@ const mostLeftovers = 20
 
 func (r *run) safety(left []string) results.Safety {
 	s := measure.Audit(r.audit)
-	s.Stuck = len(r.stuck)
+	s.Hung = len(r.hung)
 	s.LostUpdates = r.lost
 	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != workloads.FenceOff {
 		refused := r.refused.Load()
@@ -161,8 +161,8 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 		why = append(why, fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
 			seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
 	}
-	if !result.Books.Balanced {
-		why = append(why, fmt.Sprintf("its books do not balance: a client's phases differ from the window by %.2f %%", result.Books.WorstPercent))
+	if !result.TimeAccounting.Balanced {
+		why = append(why, fmt.Sprintf("its time accounts do not balance: a client's phases differ from the window by %.2f %%", result.TimeAccounting.WorstPercent))
 	}
 	if n := result.Generator.PoolTimeouts; n > 0 {
 		why = append(why, fmt.Sprintf("%d commands timed out waiting for a connection (see --pool)", n))
@@ -176,7 +176,7 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if !o.partial {
 		why = append(why, r.disturbance.absent()...)
 	}
-	if n := result.Safety.Stuck; n > 0 {
+	if n := result.Safety.Hung; n > 0 {
 		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
 	}
 	return why
@@ -212,10 +212,10 @@ func (r *run) behind(result *results.Run) bool {
 }
 
 const (
-	busy         = 90.0 // percent of the core that executes commands
-	barelyIdle   = 10.0 // percent of all cores
-	foreignLimit = 1.0  // percent of the bytes Redis received
-	mostlyOurs   = 70.0 // percent of all cores
+	busy              = 90.0 // percent of the core that executes commands
+	barelyIdle        = 10.0 // percent of all cores
+	otherTrafficLimit = 1.0  // percent of the bytes Redis received
+	mostlyOurs        = 70.0 // percent of all cores
 )
 
 // ours is what the generator and Redis used of all cores, in percent, as if both
@@ -261,8 +261,8 @@ func (r *run) labels(result *results.Run) []string {
 	if r.shared() {
 		labels = append(labels, results.PartOfASession)
 	}
-	if whole := result.Server.Whole; !r.shared() && whole != nil && whole.Foreign != nil && *whole.Foreign > foreignLimit {
-		labels = append(labels, fmt.Sprintf("foreign traffic %.1f%%", *whole.Foreign))
+	if whole := result.Server.Whole; !r.shared() && whole != nil && whole.OtherTraffic != nil && *whole.OtherTraffic > otherTrafficLimit {
+		labels = append(labels, fmt.Sprintf("other clients' traffic %.1f%%", *whole.OtherTraffic))
 	}
 	if ran := time.Duration(result.WindowNS); result.Partial && ran > 0 {
 		labels = append(labels, "partial: "+ran.Round(time.Millisecond).String())

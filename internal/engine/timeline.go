@@ -9,10 +9,10 @@ import (
 // timeline is the window second by second; of a long one by the two seconds, the
 // four, and so on, so that it never takes more than mostSlices.
 type timeline struct {
-	slices []results.Slice
-	every  int // marks a slice
-	looks  int // since the last slice
-	last   instant
+	slices    []results.Slice
+	every     int // marks a slice
+	snapshots int // since the last slice
+	last      instant
 }
 
 // instant is what had been counted by then.
@@ -33,11 +33,11 @@ func (r *run) mark(reading *results.Reading) {
 		r.recorder.Recent(r.ages()) // of the warm-up there is nothing
 		return
 	}
-	if t.looks++; t.looks < t.every {
+	if t.snapshots++; t.snapshots < t.every {
 		return
 	}
 	t.slices = append(t.slices, r.slice(t.last, now))
-	t.looks, t.last = 0, now
+	t.snapshots, t.last = 0, now
 	if len(t.slices) == mostSlices {
 		t.slices = results.Halve(t.slices)
 		t.every *= 2
@@ -53,7 +53,7 @@ func (r *run) markEnd(reading *results.Reading) {
 	if t.every == 0 || time.Duration(r.window.Length())-t.last.at < short {
 		return
 	}
-	t.looks = t.every
+	t.snapshots = t.every
 	r.mark(reading)
 }
 

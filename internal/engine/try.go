@@ -55,7 +55,7 @@ func (j Job) Try(ctx context.Context) error {
 	return err
 }
 
-// tryOnce is the trial's turn.
+// tryOnce does what Try does with the lock: acquire, wait with a second client, extend, release.
 func (r *run) tryOnce(ctx context.Context) error {
 	first, second, key := r.instances[0], r.instances[len(r.instances)-1], r.keys[0]
 	if first.atomic != nil {
@@ -74,39 +74,39 @@ func (r *run) tryOnce(ctx context.Context) error {
 		waited <- err
 	}()
 	time.Sleep(tryParking)
-	var faults []error
+	var problems []error
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
-		faults = append(faults, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
+		problems = append(problems, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
 	}
 	if r.Workload.Work == workloads.WorkCounter {
 		counter := r.counter(first, 0, lease)
 		n, err := counter.Read(ctx)
-		faults = append(faults, err, counter.Write(ctx, n))
+		problems = append(problems, err, counter.Write(ctx, n))
 	}
-	faults = append(faults, lease.Release(ctx))
+	problems = append(problems, lease.Release(ctx))
 	waiting := ctx
-	if r.Target.Refused(errors.Join(faults...)) != "" { // it may never be granted
+	if r.Target.Refused(errors.Join(problems...)) != "" { // it may never be granted
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, tryParking)
 		defer cancel()
 	}
 	select {
 	case err = <-waited:
-		faults = append(faults, err)
+		problems = append(problems, err)
 	case <-waiting.Done():
-		faults = append(faults, waiting.Err())
+		problems = append(problems, waiting.Err())
 	}
-	return r.firstRefusal(faults)
+	return r.firstRefusal(problems)
 }
 
 // firstRefusal is the error that says what a server refused, else any other.
-func (r *run) firstRefusal(faults []error) error {
-	for _, err := range faults {
+func (r *run) firstRefusal(problems []error) error {
+	for _, err := range problems {
 		if r.Target.Refused(err) != "" {
 			return err
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // missing says what the servers refused, and for a right which. Of one that was not told

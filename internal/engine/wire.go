@@ -24,7 +24,7 @@ type wire struct {
 	frozen bool
 	going  chan struct{}         // closed unless it is frozen
 	conns  map[net.Conn]struct{} // as they were dialled
-	fuse   *fuse                 // nil without
+	limit  *commandLimit         // nil without
 
 	commands func(written []byte) []string
 }
@@ -131,7 +131,7 @@ func (w *wire) conn(dialled net.Conn) net.Conn {
 			if err := w.await(closed); err != nil {
 				return 0, err
 			}
-			if w.blown(b) {
+			if w.limitReached(b) {
 				w.cut()
 				return 0, errDead
 			}
@@ -147,37 +147,37 @@ func (w *wire) conn(dialled net.Conn) net.Conn {
 	})
 }
 
-// fuse blows before more different commands have been sent than it lets through.
-type fuse struct {
-	commands int
-	seen     []string
-	onBlow   func() // called once, before the wire is cut
+// commandLimit is reached before more different commands have been sent than it lets through.
+type commandLimit struct {
+	commands  int
+	seen      []string
+	onReached func() // called once, before the wire is cut
 }
 
 // arm has the process die when it is about to send one more different command.
-func (w *wire) arm(commands int, onBlow func()) {
+func (w *wire) arm(commands int, onReached func()) {
 	w.mu.Lock()
-	w.fuse = &fuse{commands: commands, onBlow: onBlow}
+	w.limit = &commandLimit{commands: commands, onReached: onReached}
 	w.mu.Unlock()
 }
 
-// blown says whether what is about to be written is one command too many.
-func (w *wire) blown(b []byte) bool {
+// limitReached says whether what is about to be written is one command too many.
+func (w *wire) limitReached(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fuse == nil || w.dead {
+	if w.limit == nil || w.dead {
 		return false
 	}
 	for _, name := range w.commands(b) {
-		if slices.Contains(w.fuse.seen, name) {
+		if slices.Contains(w.limit.seen, name) {
 			continue
 		}
-		if len(w.fuse.seen) == w.fuse.commands {
-			w.fuse.onBlow()
-			w.fuse = nil
+		if len(w.limit.seen) == w.limit.commands {
+			w.limit.onReached()
+			w.limit = nil
 			return true
 		}
-		w.fuse.seen = append(w.fuse.seen, name)
+		w.limit.seen = append(w.limit.seen, name)
 	}
 	return false
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // short is a session of compare, with a Redis of its own.
-var short = []string{"-q", "-s", "spin", "-c", "20", "--hold", "1ms", "-d", "1s", "-w", "100ms", "--no-floors", "--redis", "process"}
+var short = []string{"-q", "-s", "spin", "-c", "20", "--hold", "1ms", "-d", "1s", "-w", "100ms", "--no-baselines", "--redis", "process"}
 
 const (
 	comparisons = 100

@@ -15,7 +15,7 @@ type Hooks struct {
 	Close func(hangUp func() error) error
 }
 
-// Conn is a connection with hooks. What is below it stays in sight: a library that looks
+// Conn is a connection with hooks. What is below it stays reachable: a library that looks
 // at the socket (syscall.Conn) to find stale connections still can, and so can one that
 // looks below an encryption (NetConn, as of a tls.Conn).
 func Conn(c net.Conn, h Hooks) net.Conn {

@@ -22,10 +22,21 @@ type Engine interface {
 type Image struct {
 	Wanted  string // asked for; "" is any
 	Default string // the first that is tried if none is asked for
-	// Repository is that of images made on this machine, where no registry has Default, of
-	// Programs, by the names they get, and the libraries that they need.
+	// Repository is that of images made on this machine of Parts, where no registry has
+	// Default.
 	Repository string
-	Programs   func() (map[string]string, error)
+	Package    string // of the distribution that the parts are from, for people
+	Parts      func() (Parts, error)
+}
+
+// Parts are what an image is made of on this machine.
+type Parts struct {
+	// Files of this machine by their places in the image, as usr/bin/redis-server. Programs
+	// get the libraries that they need.
+	Files map[string]string
+	Texts map[string]string // the contents of further files, by their places
+	Open  []string          // directories that everybody may write to
+	Lines []string          // of the Dockerfile, as ENV NAME=VALUE
 }
 
 // Container is a server to be started in a container.
@@ -36,6 +47,13 @@ type Container struct {
 	Network string
 	Pick    Picker
 	CPUs    []int // to run on; empty is any
+	// Entrypoint is what Command are the arguments of; empty is the image's own.
+	Entrypoint []string
+	User       string            // that it runs as; "" is the image's own
+	Env        map[string]string // beside the image's own
+	// Files are put into it before it starts: their contents, by absolute paths. It
+	// listens on that port.
+	Files func(port int) map[string]string
 	// Command is the program with its arguments, listening on that interface and port.
 	// published says that nobody reaches it but through a published port.
 	Command func(bind string, port int, published bool) []string
@@ -50,7 +68,8 @@ type Container struct {
 type Contained interface {
 	Addr() string    // host:port, the same after Again
 	Network() string // host or published port
-	// PID is the server's among this machine's processes; 0 where that is not known.
+	// PID is what the engine calls the server's among this machine's processes; 0 where it
+	// does not. It may be somebody else's, of another machine.
 	PID(ctx context.Context) int
 	Started() time.Time // last
 	Log(ctx context.Context) string

@@ -2,17 +2,30 @@ package launch
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
+)
+
+// Servers get ports from lowestPort up to OutgoingPorts, from where on systems give ports to
+// outgoing connections (Linux; others begin later): one of those could take a server's port
+// while it is being started, or started again.
+const (
+	lowestPort    = 10_000
+	OutgoingPorts = 32_768
 )
 
 // FreePort is a TCP port on the loopback interface that was free just now.
 func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+	var err error
+	for range 100 {
+		port := lowestPort + rand.IntN(OutgoingPorts-lowestPort)
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, listener.Close()
+		}
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
+	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
 // Picker finds a port for a server to be started.

@@ -29,6 +29,9 @@ type Program struct {
 	User string
 	// Prepare makes what it needs in its directory, before the first start; nil is nothing.
 	Prepare func(ctx context.Context, p *Process) error
+	// Empty removes its data from its directory, when it has ended; nil is a program whose
+	// data are not removed.
+	Empty func(ctx context.Context, p *Process) error
 	// Ready waits until it answers. It ends with the context, and when p has ended.
 	Ready func(ctx context.Context, p *Process) error
 	// Taken says whether a start failed because somebody else took the port.
@@ -127,6 +130,20 @@ func (p *Process) Again(ctx context.Context) error {
 	return nil
 }
 
+// Anew kills the server and starts it without its data, on the same port.
+func (p *Process) Anew(ctx context.Context) error {
+	if err := p.Kill(ctx); err != nil {
+		return err
+	}
+	if p.program.Empty == nil {
+		return fmt.Errorf("remove the data of %s: %w", p.program.Name, errors.ErrUnsupported)
+	}
+	if err := p.program.Empty(ctx, p); err != nil {
+		return fmt.Errorf("remove the data of %s: %w", p.program.Name, err)
+	}
+	return p.Again(ctx)
+}
+
 // Command is a program to be run in the server's directory, in its environment and as
 // its user.
 func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
@@ -144,6 +161,9 @@ func (p *Process) Port() int { return p.port }
 
 // Addr is host:port.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
+
+// Network is that of processes of this machine.
+func (p *Process) Network() string { return "loopback" }
 
 // PID is the server's, of its last start.
 func (p *Process) PID() int {

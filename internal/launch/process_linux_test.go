@@ -225,7 +225,7 @@ func TestFailedStart(t *testing.T) {
 		t.Errorf("%v: it does not say what failed", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftovers: %v", left)
 	}
 }
 

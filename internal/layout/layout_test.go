@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -17,15 +18,40 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 		p.Entry("label", text)
 		p.Point("about", text)
 		p.Remark("! ", text)
-		p.Command(text)
 		for line := range strings.Lines(p.String()) {
 			if width := twwidth.Width(strings.TrimSuffix(line, "\n")); width > Width {
 				t.Errorf("%s: a line has %d columns: %s", name, width, line)
 			}
 		}
 		letter := string([]rune(text)[len([]rune(text))/2])
-		if got, want := strings.Count(p.String(), letter), 4*strings.Count(text, letter); got < want {
+		if got, want := strings.Count(p.String(), letter), 3*strings.Count(text, letter); got < want {
 			t.Errorf("%s: %q is there %d times, want %d:\n%s", name, letter, got, want, p)
+		}
+	}
+}
+
+// TestCommandsCanBePasted: a shell reads the lines of a page as the one command.
+func TestCommandsCanBePasted(t *testing.T) {
+	t.Parallel()
+	many := strings.TrimSpace(strings.Repeat("--option value ", 30))
+	for _, line := range []string{
+		"echo short", "echo " + many, "echo " + many + " 'a word  with \\ and '\\''quotes'\\'' and many, many, many more words in it' " + many,
+		"echo " + many + "  # a comment that is not to be broken " + many,
+	} {
+		p := &Page{}
+		p.Command(line)
+		want, err := exec.Command("sh", "-c", line).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := exec.Command("sh", "-c", p.String()).CombinedOutput()
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%v: the page says %q, the command %q:\n%s", err, got, want, p)
+		}
+		for n, row := range strings.Split(p.String(), "\n") {
+			if len(row) > Width && !strings.ContainsAny(row, "'#") {
+				t.Errorf("line %d has %d columns: %s", n, len(row), row)
+			}
 		}
 	}
 }

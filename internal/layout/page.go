@@ -3,6 +3,7 @@ package layout
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -16,9 +17,12 @@ import (
 // Page is what has been written so far of a document.
 type Page struct {
 	bytes.Buffer
-	Markdown bool // else for a terminal, no line longer than Width
+	Markdown bool // else for a terminal
+	Wide     int  // columns of a terminal that lines take at most; 0 is Width
 	Paint         // not of Markdown
 }
+
+func (p *Page) wide() int { return cmp.Or(p.Wide, Width) }
 
 // Text is a text as it stands in the page.
 func (p *Page) Text(text string) string {
@@ -42,7 +46,7 @@ func (p *Page) Entry(label, text string) {
 	case p.Markdown:
 		fmt.Fprintf(p, "- **%s** %s\n", Escape(label), Escape(text))
 	default:
-		for i, line := range Wrap(text, Width-labelWidth, "") {
+		for i, line := range Wrap(text, p.wide()-labelWidth, "") {
 			word := strings.Repeat(" ", labelWidth)
 			if i == 0 {
 				word = fmt.Sprintf("%-*s", labelWidth, label)
@@ -78,7 +82,7 @@ func (p *Page) Point(about, text string) {
 		if about != "" {
 			text = about + ": " + text
 		}
-		fmt.Fprintln(p, hanging("· ", text, "  "))
+		fmt.Fprintln(p, p.hanging("· ", text, "  "))
 	}
 }
 
@@ -87,17 +91,18 @@ func (p *Page) Remark(mark, text string) {
 	if p.Markdown {
 		fmt.Fprintf(p, "\n%s\n", Escape(text))
 	} else {
-		fmt.Fprintln(p, hanging(mark, text, strings.Repeat(" ", len(mark))))
+		fmt.Fprintln(p, p.hanging(mark, text, strings.Repeat(" ", len(mark))))
 	}
 }
 
-// Command writes a command line.
+// Command writes a command line as a shell reads it: a line break stands behind a
+// backslash, never within quotes or a comment, so that it can be pasted.
 func (p *Page) Command(line string) {
 	if p.Markdown {
 		fmt.Fprintf(p, "    %s\n", line)
-	} else {
-		fmt.Fprintln(p, hanging("$ ", line, "    "))
+		return
 	}
+	fmt.Fprintln(p, "  "+strings.Join(broken(line, p.wide()-4), " \\\n      "))
 }
 
 // Columns writes rows of cells below each other for a terminal, without headings.
@@ -137,13 +142,23 @@ func (p *Page) Grid(align []tw.Align, rows [][]string) error {
 		return err
 	}
 	for line := range strings.Lines(drawn.String()) {
-		line = strings.TrimRight(line, " \n")
+		line = trimmed(line)
 		if strings.HasPrefix(line, "──") {
 			line = strings.TrimSuffix(line, "──") // below the last column's padding
 		}
 		p.WriteString(line + "\n")
 	}
 	return nil
+}
+
+// trimmed is a line without the blanks at its end, which on a narrow terminal would take
+// another one; where colours are in it the table ends them behind the blanks.
+func trimmed(line string) string {
+	line, coloured := strings.CutSuffix(strings.TrimRight(line, " \n"), off)
+	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {
+		line += off
+	}
+	return line
 }
 
 // Save writes the page to w, without the blanks that columns leave at the ends of lines.

@@ -17,6 +17,9 @@ func (p Paint) Green(s string) string { return p.with("\x1b[32m", s) }
 // Yellow has text stand out as neither right nor a fault.
 func (p Paint) Yellow(s string) string { return p.with("\x1b[33m", s) }
 
+// off ends a colour.
+const off = "\x1b[0m"
+
 // with paints line by line, for a table's cells.
 func (p Paint) with(code, s string) string {
 	if !p {
@@ -25,7 +28,7 @@ func (p Paint) with(code, s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		if line != "" {
-			lines[i] = code + line + "\x1b[0m"
+			lines[i] = code + line + off
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -6,7 +6,7 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 )
 
-// Width is how many columns of a terminal a page takes.
+// Width is how many columns of a terminal a page takes, unless it says so itself.
 const Width = 120
 
 // Wrap breaks text into lines of at most width columns, after spaces and
@@ -35,6 +35,65 @@ func Wrap(text string, width int, indent string) []string {
 	return append(lines, strings.TrimRight(line, " "))
 }
 
+// broken breaks a command line between its words into lines of at most width columns, the
+// later ones of 4 less since they are indented, but for a word that is longer.
+func broken(line string, width int) []string {
+	var lines []string
+	now, room := "", width
+	for _, word := range arguments(line) {
+		switch {
+		case now == "":
+			now = word
+		case twwidth.Width(now)+1+twwidth.Width(word) > room:
+			lines, now, room = append(lines, now), word, width-4
+		default:
+			now += " " + word
+		}
+	}
+	return append(lines, now)
+}
+
+// arguments are a command line's words with their quotes; an option and its value are one,
+// and so is a comment.
+func arguments(line string) []string {
+	var all []string
+	for _, word := range pieces(line) {
+		if last := len(all) - 1; last >= 0 && strings.HasPrefix(all[last], "-") && !strings.Contains(all[last], " ") && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "#") {
+			all[last] += " " + word
+			continue
+		}
+		all = append(all, word)
+	}
+	return all
+}
+
+// pieces are a command line's words with their quotes; a comment is one.
+func pieces(line string) []string {
+	var all []string
+	quoted, escaped, from := false, false, 0
+	for i, r := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\' && !quoted:
+			escaped = true
+		case r == '\'':
+			quoted = !quoted
+		case r == '#' && !quoted && i > 0 && line[i-1] == ' ':
+			return append(all, strings.TrimSpace(line[i:]))
+		case r == ' ' && !quoted:
+			if i > from {
+				all = append(all, line[from:i])
+			}
+			from = i + 1
+		}
+	}
+	if from < len(line) {
+		all = append(all, line[from:])
+	}
+	return all
+}
+
 // words are the pieces between which a line may break.
 func words(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
@@ -53,8 +112,8 @@ func words(text string) func(func(string) bool) {
 
 // hanging is a text below a heading, as wide as a table: behind a mark, and indented
 // from the second line on.
-func hanging(mark, text, indent string) string {
-	return "  " + strings.Join(Wrap(mark+text, Width-2, indent), "\n  ")
+func (p *Page) hanging(mark, text, indent string) string {
+	return "  " + strings.Join(Wrap(mark+text, p.wide()-2, indent), "\n  ")
 }
 
 // Escape keeps what Markdown would take for its own.

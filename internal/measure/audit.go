@@ -16,10 +16,11 @@ type Key struct {
 	window   *Window
 	capacity int           // 0 is unlimited
 	ttl      time.Duration // for leases that do not know how long they are valid
+	session  bool          // leases are their holders' sessions
 
 	mu         sync.Mutex
 	arrivals   arrivals
-	turns      turnTaking
+	owners     ownerSequence
 	releasedAt int64 // start of the last release if somebody was waiting then and nobody has got the key since; else none
 	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
@@ -27,6 +28,8 @@ type Key struct {
 	grants     int64
 	newest     holder // whose token is the largest
 	token      int64
+
+	unsettled []unsettled // what releases have not told yet
 
 	state  overlap // now
 	since  int64   // of the state
@@ -40,6 +43,7 @@ type holder struct {
 	released int64            // forever while it is held
 	until    int64            // valid, unless timed knows better
 	timed    strategies.Timed // nil if the lease is not
+	told     told             // by its release
 }
 
 // end is when it ended: it was given up, or it was valid no longer.
@@ -56,7 +60,7 @@ type overlap int
 
 const (
 	exclusive   overlap = iota // no more than the capacity
-	late                       // more, but then some had outstayed their leases
+	expired                    // more, but then some had outstayed their leases
 	overlapping                // more, all with valid leases
 )
 
@@ -68,7 +72,7 @@ const (
 // NewKey watches a key that so many may hold at a time. Who of the clients
 // comes back when is followed too, unless clients is 0.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
-	return &Key{window: window, capacity: capacity, ttl: ttl, turns: newTurnTaking(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
+	return &Key{window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
 }
 
 // Arrive notes a client that has been waiting since an instant.
@@ -85,7 +89,7 @@ func (k *Key) Leave(w *Waiter) (bypassed int64) {
 	defer k.mu.Unlock()
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
 	w.inVain(k.grants)
-	k.arrivals.giveUp(w)
+	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
 		k.releasedAt, k.freedAt = none, none // whoever comes next has not been kept waiting
 	}
@@ -96,10 +100,10 @@ func (k *Key) Leave(w *Waiter) (bypassed int64) {
 type Grant struct {
 	// Handoff is the time since the start of the last release, negative if nobody
 	// was waiting then or too many hold the lock still.
-	Handoff  int64
-	Overtook bool  // an earlier arrival was still waiting
-	Bypassed int64 // later arrivals that got the lock while this one waited
-	Return   int64 // grants since this client's last one, itself included; 0 if there was none
+	Handoff           int64
+	Overtaken         bool  // an earlier arrival was still waiting
+	Bypassed          int64 // later arrivals that got the lock while this one waited
+	ReacquireDistance int64 // grants since this client's last one, itself included; 0 if there was none
 	// Idle is the time since Freed was called, negative where Handoff is or it was not.
 	Idle int64
 }
@@ -112,18 +116,21 @@ type Grant struct {
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	timed, fenced := capabilities(lease)
 	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed}
+	if k.session {
+		h.until = forever
+	}
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.arrivals.before(w)
-	grant := Grant{Handoff: none, Idle: none, Overtook: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
+	grant := Grant{Handoff: none, Idle: none, Overtaken: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)
 	w.vain = 0
-	if now >= k.window.End() { // too late to be a turn
+	if now >= k.window.End() { // too late to be an acquisition in the window
 		w.inVain(k.grants)
 	}
 	k.grants++
-	grant.Return = k.turns.take(w.client, k.grants, k.window.Contains(now))
+	grant.ReacquireDistance = k.owners.take(w.client, k.grants, k.window.Contains(now))
 	if k.releasedAt != none && now >= k.releasedAt && (k.capacity == 0 || len(k.holders) < k.capacity) {
 		grant.Handoff = now - k.releasedAt
 		if k.freedAt != none {
@@ -155,6 +162,10 @@ func (k *Key) admit(h holder) {
 	h.waiter.place = len(k.holders)
 	k.holders = append(k.holders, h)
 	k.safety.MaxHolders = max(k.safety.MaxHolders, len(k.holders))
+	if k.session {
+		k.admitSession(h)
+		return
+	}
 	if k.capacity == 0 {
 		return
 	}
@@ -164,8 +175,8 @@ func (k *Key) admit(h holder) {
 			k.safety.Overlaps++
 			k.become(overlapping, h.granted)
 		} else {
-			k.safety.Late++
-			k.become(max(late, k.state), h.granted)
+			k.safety.ExpiredOverlaps++
+			k.become(max(expired, k.state), h.granted)
 		}
 	case len(k.holders) == k.capacity && missed > 0:
 		// Somebody came and went between this lease's grant and now.
@@ -173,8 +184,8 @@ func (k *Key) admit(h holder) {
 			k.safety.Overlaps++
 			k.safety.OverlapNS += missed
 		} else {
-			k.safety.Late++
-			k.safety.LateNS += missed
+			k.safety.ExpiredOverlaps++
+			k.safety.ExpiredOverlapNS += missed
 		}
 	}
 }
@@ -213,16 +224,19 @@ func (k *Key) fence(h holder, token int64) {
 	switch {
 	case k.safety.FencedLeases == 1 || token > k.token:
 		k.token, k.newest = token, h
-	case token == k.token || h.end(k.window.Clock) > k.newest.granted:
+	case token != k.token && h.end(k.window.Clock) <= k.newest.granted:
+	case k.session && token != k.token:
+		k.unsettled = append(k.unsettled, unsettled{newcomer: h.waiter, held: true, token: true})
+	default:
 		k.safety.FencingRegression++
 	}
 }
 
-// become changes the state and books the time spent in the last one.
+// become changes the state and accounts for the time spent in the last one.
 func (k *Key) become(state overlap, now int64) {
 	switch spent := max(0, now-k.since); k.state {
-	case late:
-		k.safety.LateNS += spent
+	case expired:
+		k.safety.ExpiredOverlapNS += spent
 	case overlapping:
 		k.safety.OverlapNS += spent
 	}
@@ -264,10 +278,12 @@ func (k *Key) Vanish(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
+	k.settle(w, true) // it held its lease, or who could tell
 }
 
 // remove takes a holder out.
 func (k *Key) remove(w *Waiter, now int64) {
+	k.left(w, now)
 	last := len(k.holders) - 1
 	k.gone = k.holders[w.place]
 	k.gone.released = now
@@ -300,6 +316,10 @@ func Audit(keys []*Key) results.Safety {
 	seen := make([]results.Safety, len(keys))
 	for i, k := range keys {
 		k.mu.Lock()
+		for _, u := range k.unsettled { // nobody released what shows that it was none
+			k.conclude(u, true)
+		}
+		k.unsettled = nil
 		seen[i] = k.safety
 		k.mu.Unlock()
 	}

@@ -69,13 +69,13 @@ func TestOverlaps(t *testing.T) {
 			enter(k, w[2], 10+ttl, plain{})
 			k.Exit(w[1], 10+ttl+5)
 			k.Exit(w[2], 10+ttl+9)
-		}, results.Safety{MaxHolders: 2, Late: 1, LateNS: 5}},
+		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5}},
 		{"a lease that says how long it is valid", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 10, lease{until: clock.Time(20)})
 			enter(k, w[2], 25, plain{})
 			k.Exit(w[2], 30)
 			k.Exit(w[1], 90)
-		}, results.Safety{MaxHolders: 2, Late: 1, LateNS: 5, FencedLeases: 1}},
+		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5, FencedLeases: 1}},
 		{"late first, then in earnest", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 0, plain{})
 			enter(k, w[2], ttl, plain{})
@@ -83,7 +83,7 @@ func TestOverlaps(t *testing.T) {
 			k.Exit(w[1], ttl+30)
 			k.Exit(w[2], ttl+40)
 			k.Exit(w[3], ttl+50)
-		}, results.Safety{MaxHolders: 3, Overlaps: 1, OverlapNS: 30, Late: 1, LateNS: 10}},
+		}, results.Safety{MaxHolders: 3, Overlaps: 1, OverlapNS: 30, ExpiredOverlaps: 1, ExpiredOverlapNS: 10}},
 		{"three permits", 3, func(k *Key, w []*Waiter) {
 			for client := range 3 {
 				enter(k, w[client], int64(client), plain{})
@@ -111,13 +111,13 @@ func TestOverlaps(t *testing.T) {
 			enter(k, w[2], 200, wrapper{inside: lease{until: clock.Time(1 << 40), token: 1}})
 			k.Exit(w[1], 210)
 			k.Exit(w[2], 220)
-		}, results.Safety{MaxHolders: 2, Late: 1, LateNS: 10, FencedLeases: 2, FencingRegression: 1}},
+		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 2, FencingRegression: 1}},
 		{"a newcomer whose lease has run out on its way", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 100, plain{})
 			enter(k, w[2], 200, lease{until: clock.Time(90)})
 			k.Exit(w[1], 210)
 			k.Exit(w[2], 220)
-		}, results.Safety{MaxHolders: 2, Late: 1, LateNS: 10, FencedLeases: 1}},
+		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 1}},
 		{"one that came and went while another was on its way", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[2], 20, plain{})
 			k.Exit(w[2], 120)
@@ -129,7 +129,7 @@ func TestOverlaps(t *testing.T) {
 			k.Exit(w[2], 120)
 			enter(k, w[1], 10, lease{until: clock.Time(15)})
 			k.Exit(w[1], 130)
-		}, results.Safety{MaxHolders: 1, Late: 1, LateNS: 110, FencedLeases: 1}},
+		}, results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 110, FencedLeases: 1}},
 		{"two of three permits one after the other beside a long one", 2, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 10, plain{})
 			enter(k, w[2], 20, plain{})
@@ -140,7 +140,7 @@ func TestOverlaps(t *testing.T) {
 			enter(k, w[2], 50, lease{until: clock.Time(90), token: 2})
 			k.Exit(w[2], 60)
 			enter(k, w[1], 40, lease{until: clock.Time(45), token: 1})
-		}, results.Safety{MaxHolders: 1, Late: 1, LateNS: 20, FencedLeases: 2}},
+		}, results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2}},
 		{"lost", 1, func(k *Key, w []*Waiter) {
 			enter(k, w[1], 0, plain{})
 			k.Exit(w[1], 5)
@@ -178,7 +178,7 @@ func TestHandoff(t *testing.T) {
 	k.Arrive(w[0], 0)
 	k.Exit(w[2], 50)  // somebody waits
 	k.Arrive(w[3], 0) // a newcomer, and gets it
-	if g := k.Enter(w[3], 57, plain{}); g.Handoff != 7 || !g.Overtook || g.Bypassed != 0 {
+	if g := k.Enter(w[3], 57, plain{}); g.Handoff != 7 || !g.Overtaken || g.Bypassed != 0 {
 		t.Errorf("%+v, want a handoff in 7 to one that overtook", g)
 	}
 	k.Exit(w[3], 60)
@@ -186,7 +186,7 @@ func TestHandoff(t *testing.T) {
 		t.Errorf("bypassed by %d, want 1", bypassed)
 	}
 	k.Arrive(w[4], 0)
-	if g := k.Enter(w[4], 70, plain{}); g.Handoff >= 0 || g.Overtook {
+	if g := k.Enter(w[4], 70, plain{}); g.Handoff >= 0 || g.Overtaken {
 		t.Errorf("%+v: nobody had been waiting since", g)
 	}
 	if k.Grants() != 4 {

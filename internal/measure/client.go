@@ -7,10 +7,10 @@ type Outcome int
 
 // How a wait can end.
 const (
-	Granted Outcome = iota // with the lease
-	GaveUp                 // at its timeout, or a try-lock found the lock held
-	Stopped                // because the run was over
-	Failed                 // with an error
+	Granted  Outcome = iota // with the lease
+	TimedOut                // at its timeout, or a try-lock found the lock held
+	Stopped                 // because the run was over
+	Failed                  // with an error
 )
 
 // Client is one client's own record; its methods belong to that client's
@@ -19,19 +19,19 @@ type Client struct {
 	window *Window
 	shard  *shard
 
-	books   [phases]int64 // ns, clipped to the window
-	turns   int64         // leases in the window
-	served  int64         // times in the window that somebody else's lease did for it
-	open    bool          // a wait was open when the window closed
-	gaveUp  int64
-	longest int64 // wait, ns
-	cut     bool  // the longest was not seen to its end
+	spent    [phases]int64 // ns, clipped to the window
+	granted  int64         // leases in the window
+	served   int64         // times in the window that somebody else's lease did for it
+	open     bool          // a wait was open when the window closed
+	timedOut int64
+	longest  int64 // wait, ns
+	cut      bool  // the longest was not seen to its end
 
-	starts   int64 // open-loop starts in the window
-	late     int64 // open-loop starts in the window that the generator delayed
-	behind   int64 // open-loop starts in the window for which no client was free
-	overtook int64 // leases in the window
-	bypassed int64 // the most, over its waits in the window
+	starts    int64 // open-loop starts in the window
+	late      int64 // open-loop starts in the window that the generator delayed
+	behind    int64 // open-loop starts in the window for which no client was free
+	overtaken int64 // leases in the window
+	bypassed  int64 // the most, over its waits in the window
 
 	last   int64 // when the last wait in the window began
 	first  wait  // that began in the window
@@ -55,16 +55,16 @@ const (
 	phases
 )
 
-func (c *Client) book(p phase, from, to, end int64) {
-	c.books[p] += c.window.clip(from, to, end)
+func (c *Client) account(p phase, from, to, end int64) {
+	c.spent[p] += c.window.clip(from, to, end)
 }
 
 // Waited records a wait that ended without a lease to use: given up, stopped or
 // failed, and by how many it was bypassed. It was due, and began later at from.
-// For a Granted one call Turn.
+// For a Granted one call Acquired.
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()
-	c.book(waiting, from, to, end)
+	c.account(waiting, from, to, end)
 	from = due
 	switch {
 	case from >= end || to < c.window.Open:
@@ -72,8 +72,8 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	case to >= end:
 		c.open = true
 		to = end
-	case outcome == GaveUp:
-		c.gaveUp++
+	case outcome == TimedOut:
+		c.timedOut++
 	}
 	c.bypassed = max(c.bypassed, bypassed)
 	c.shard.mu.Lock()
@@ -81,8 +81,8 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	c.shard.mu.Unlock()
 }
 
-// Turn is the four instants of one acquisition.
-type Turn struct {
+// Acquisition is the four instants of one acquisition.
+type Acquisition struct {
 	Due                            int64 // when Acquire should have been called; in a closed loop when it was
 	Asked, Granted, Released, Done int64 // Acquire called and returned, Release called and returned
 	Grant                          Grant // as Key.Enter returned it
@@ -90,13 +90,13 @@ type Turn struct {
 	Counted                        bool  // as Window.Count returned it
 }
 
-// Turn records a whole acquisition. A duration belongs to the window in which
+// Acquired records a whole acquisition. A duration belongs to the window in which
 // it ends, with its full length.
-func (c *Client) Turn(t Turn) {
+func (c *Client) Acquired(t Acquisition) {
 	w, s, end := c.window, c.shard, c.window.End()
-	c.book(waiting, t.Asked, t.Granted, end)
-	c.book(holding, t.Granted, t.Released, end)
-	c.book(releasing, t.Released, t.Done, end)
+	c.account(waiting, t.Asked, t.Granted, end)
+	c.account(holding, t.Granted, t.Released, end)
+	c.account(releasing, t.Released, t.Done, end)
 	if t.Done < w.Open || t.Due >= end {
 		return
 	}
@@ -110,8 +110,8 @@ func (c *Client) Turn(t Turn) {
 		if t.Grant.Handoff >= 0 {
 			s.kinds[Handoff].record(t.Grant.Handoff)
 		}
-		if t.Grant.Return > 0 {
-			s.returns.record(t.Grant.Return)
+		if t.Grant.ReacquireDistance > 0 {
+			s.reacquireDistances.record(t.Grant.ReacquireDistance)
 		}
 	case inside:
 		c.waited(t.Due, wait, false)
@@ -131,9 +131,9 @@ func (c *Client) Turn(t Turn) {
 
 	switch {
 	case inside && t.Counted:
-		c.turns++
-		if t.Grant.Overtook {
-			c.overtook++
+		c.granted++
+		if t.Grant.Overtaken {
+			c.overtaken++
 		}
 		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
 	case t.Granted >= end:
@@ -145,7 +145,7 @@ func (c *Client) Turn(t Turn) {
 // the work.
 func (c *Client) Served(due, from, to int64) {
 	end := c.window.End()
-	c.book(waiting, from, to, end)
+	c.account(waiting, from, to, end)
 	from = due
 	if !c.window.Contains(to) {
 		if from < end && to >= end {
@@ -187,7 +187,7 @@ func (c *Client) Started(due, free, asked int64) {
 
 // Thought records the time between a release and the next wait, the harness's
 // own work included.
-func (c *Client) Thought(from, to int64) { c.book(thinking, from, to, c.window.End()) }
+func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.window.End()) }
 
 // waited records a wait, or what was seen of it; the shard is locked.
 func (c *Client) waited(from, ns int64, ended bool) {

@@ -6,46 +6,46 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Fairness summarises how the turns were shared among the clients, over the
+// Fairness summarises how the acquisitions were shared among the clients, over the
 // window and at close range. The waiters are the clients', by their numbers.
 func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, error) {
-	f := results.Fairness{TurnsMin: r.clients[0].turns + r.clients[0].served, LongestWait: r.longest()}
+	f := results.Fairness{AcquisitionsMin: r.clients[0].granted + r.clients[0].served, LongestWait: r.longest()}
 	f.Starved, _ = r.starved(keys, waiters)
 	var sum, squares, acquisitions, overtook float64
-	shares := results.NewTurnsHistogram()
+	shares := results.NewPerClientHistogram()
 	for _, c := range r.clients {
-		turns := c.turns + c.served
-		f.TurnsMin, f.TurnsMax = min(f.TurnsMin, turns), max(f.TurnsMax, turns)
+		turns := c.granted + c.served
+		f.AcquisitionsMin, f.AcquisitionsMax = min(f.AcquisitionsMin, turns), max(f.AcquisitionsMax, turns)
 		f.LargestBypass = max(f.LargestBypass, c.bypassed)
-		acquisitions += float64(c.turns)
-		overtook += float64(c.overtook)
+		acquisitions += float64(c.granted)
+		overtook += float64(c.overtaken)
 		sum += float64(turns)
 		squares += float64(turns) * float64(turns)
 		if err := shares.RecordValue(turns); err != nil {
-			return f, fmt.Errorf("record %d turns: %w", turns, err)
+			return f, fmt.Errorf("record %d acquisitions: %w", turns, err)
 		}
 	}
 	if acquisitions > 0 {
 		share := overtook / acquisitions * 100
-		f.Overtakes = &share
+		f.Overtaken = &share
 	}
-	if r.slots {
+	if r.openLoop {
 		return f, nil
 	}
-	if err := f.SetTurns(shares); err != nil {
+	if err := f.SetPerClient(shares); err != nil {
 		return f, err
 	}
 	f.WorkingSet = workingSet(keys)
-	if returns := r.total(func(s *shard) *histogram { return s.returns }); returns.TotalCount() > 0 {
+	if returns := r.total(func(s *shard) *histogram { return s.reacquireDistances }); returns.TotalCount() > 0 {
 		median := returns.ValueAtQuantile(50)
-		f.Return = &median
+		f.ReacquireDistance = &median
 	}
 	f.Jain = results.Jain(float64(len(r.clients)), sum, squares)
 	return f, nil
 }
 
-// turnTaking follows who takes a key's turns, at close range.
-type turnTaking struct {
+// ownerSequence follows who acquires a key, at close range.
+type ownerSequence struct {
 	last     []int64 // by client: its last grant's number; 0 for none
 	start    int64   // number of the grant before the block under way; 0 for none
 	distinct int64   // clients in it so far
@@ -53,12 +53,12 @@ type turnTaking struct {
 	sum      int64 // of the finished blocks' distinct clients
 }
 
-func newTurnTaking(clients int) turnTaking { return turnTaking{last: make([]int64, clients)} }
+func newOwnerSequence(clients int) ownerSequence { return ownerSequence{last: make([]int64, clients)} }
 
 // take notes that grant number n went to a client and returns how many grants
 // after its last one. Blocks of as many grants as there are clients are made
 // of grants inside the window.
-func (t *turnTaking) take(client int, n int64, inside bool) int64 {
+func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	if len(t.last) == 0 {
 		return 0
 	}
@@ -94,8 +94,8 @@ func workingSet(keys []*Key) *float64 {
 	var blocks, sum int64
 	for _, k := range keys {
 		k.mu.Lock()
-		blocks += k.turns.blocks
-		sum += k.turns.sum
+		blocks += k.owners.blocks
+		sum += k.owners.sum
 		k.mu.Unlock()
 	}
 	if blocks == 0 {

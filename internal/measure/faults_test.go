@@ -12,7 +12,7 @@ func TestAHolderThatVanishes(t *testing.T) {
 	k.Arrive(w[2], 0)
 	k.Vanish(w[1], 20)
 	grant := k.Enter(w[2], 900, plain{})
-	if s := Audit([]*Key{k}); s.Overlaps+s.Late > 0 || s.MaxHolders != 1 || grant.Handoff != none || grant.Idle != none {
+	if s := Audit([]*Key{k}); s.Overlaps+s.ExpiredOverlaps > 0 || s.MaxHolders != 1 || grant.Handoff != none || grant.Idle != none {
 		t.Errorf("safety %+v, grant %+v", s, grant)
 	}
 }
@@ -59,7 +59,7 @@ func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
 
 // Who takes part for once only does not keep a block of turns from ending.
 func TestAStrangerAmongTurns(t *testing.T) {
-	turns := newTurnTaking(2)
+	turns := newOwnerSequence(2)
 	for n, client := range []int{0, 1, 7, 1, 0, 1} {
 		turns.take(client, int64(n+2), true) // one was before the window
 	}

@@ -41,11 +41,35 @@ func (h *histogram) reset() {
 	h.overflow, h.largest, h.sum = 0, 0, 0
 }
 
-func (h *histogram) merge(other *histogram) {
-	h.Merge(other.Histogram)
-	h.overflow += other.overflow
-	h.largest = max(h.largest, other.largest)
-	h.sum += other.sum
+// total adds histograms of one layout up, count by count: Merge works out the value of each.
+type total struct {
+	histogram // but for its counts
+	counts    *hdrhistogram.Snapshot
+}
+
+func (t *total) add(h *histogram) {
+	t.overflow += h.overflow
+	t.largest = max(t.largest, h.largest)
+	t.sum += h.sum
+	if t.counts != nil && h.TotalCount() == 0 {
+		return
+	}
+	more := h.Export()
+	if t.counts == nil {
+		t.counts = more
+		return
+	}
+	for i, n := range more.Counts {
+		if n != 0 {
+			t.counts.Counts[i] += n
+		}
+	}
+}
+
+// all is what has been added up, at least one.
+func (t *total) all() *histogram {
+	t.Histogram = hdrhistogram.Import(t.counts)
+	return &t.histogram
 }
 
 // durations are those seen to their end, those that were not, and the ages at
@@ -70,12 +94,6 @@ func (d durations) of(ended bool) *histogram {
 		return d.ended
 	}
 	return d.censored
-}
-
-func (d durations) merge(other durations) {
-	d.ended.merge(other.ended)
-	d.censored.merge(other.censored)
-	d.entered.merge(other.entered)
 }
 
 func (d durations) observations() results.Observations {

@@ -55,11 +55,11 @@ func (h Health) StolenSince(earlier Health) *float64 {
 	return h.machine.share(earlier.machine, h.machine.steal-earlier.machine.steal)
 }
 
-// ForeignSince is the share of all cores' time since an earlier reading, in percent, in
+// OtherCPUSince is the share of all cores' time since an earlier reading, in percent, in
 // which processes ran that are neither this one nor Redis, which used so many seconds on
 // this machine meanwhile. Interrupts count as nobody's: on loopback most are our own. nil
 // as in StolenSince.
-func (h Health) ForeignSince(earlier Health, redis float64) *float64 {
+func (h Health) OtherCPUSince(earlier Health, redis float64) *float64 {
 	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
 		return nil
 	}

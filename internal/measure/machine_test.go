@@ -29,13 +29,13 @@ func TestWhatOthersUseOfTheMachine(t *testing.T) {
 		{"a hypervisor that takes a tenth", after(10, 6, 1, 4), 2, 0, 10},
 		{"counted less exactly than our own", after(10, 5.9, 0, 4), 2, 0, 0},
 	} {
-		foreign, steal := test.h.ForeignSince(before, test.redis*n), test.h.StolenSince(before)
+		foreign, steal := test.h.OtherCPUSince(before, test.redis*n), test.h.StolenSince(before)
 		if !is(foreign, test.foreign) || !is(steal, test.steal) {
 			t.Errorf("%s: foreign %v, steal %v, want %v and %v", test.name, foreign, steal, test.foreign, test.steal)
 		}
 	}
 	for name, h := range map[string]Health{"a moment": after(0.4, 0.4, 0, 0), "a system that does not say": before} {
-		if foreign, steal := h.ForeignSince(before, 0), h.StolenSince(before); foreign != nil || steal != nil {
+		if foreign, steal := h.OtherCPUSince(before, 0), h.StolenSince(before); foreign != nil || steal != nil {
 			t.Errorf("%s: foreign %v, steal %v", name, foreign, steal)
 		}
 	}

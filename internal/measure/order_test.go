@@ -35,7 +35,7 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 				t.Fatalf("step %d: bypassed by %d, want %d", step, got, p.bypassed)
 			}
 			if n == 9 {
-				a.giveUp(p.Waiter)
+				a.withdraw(p.Waiter)
 			} else {
 				a.remove(p.Waiter)
 				grants++
@@ -49,8 +49,8 @@ func TestArrivalsAgreeWithCounting(t *testing.T) {
 			t.Fatalf("step %d: %d waiting, want %d", step, a.waiting, len(queue))
 		}
 	}
-	if len(a.slots) > 2048 {
-		t.Errorf("%d slots for at most 300 waiters", len(a.slots))
+	if len(a.places) > 2048 {
+		t.Errorf("%d slots for at most 300 waiters", len(a.places))
 	}
 }
 
@@ -67,8 +67,8 @@ func TestAStarvedWaiterKeepsTheSlotsSmall(t *testing.T) {
 	if got := a.bypassed(starved, 0, rounds); got != rounds {
 		t.Errorf("bypassed by %d, want %d", got, rounds)
 	}
-	if len(a.slots) > 64 {
-		t.Errorf("%d slots", len(a.slots))
+	if len(a.places) > 64 {
+		t.Errorf("%d slots", len(a.places))
 	}
 }
 
@@ -87,8 +87,8 @@ func TestShortTermFairness(t *testing.T) {
 	round := NewKey(window, 1, 0, clients)
 	for n := range 40 {
 		g := grant(round, waiters[n%clients])
-		if want := int64(clients); n >= clients && g.Return != want {
-			t.Errorf("grant %d came back after %d, want %d", n, g.Return, want)
+		if want := int64(clients); n >= clients && g.ReacquireDistance != want {
+			t.Errorf("grant %d came back after %d, want %d", n, g.ReacquireDistance, want)
 		}
 	}
 	barging := NewKey(window, 1, 0, clients)

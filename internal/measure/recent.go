@@ -25,11 +25,12 @@ type Recent struct {
 // Recent summarises the waits in the window since the last call. It takes the
 // ages, in nanoseconds, of the waits that are under way now. It is one caller's.
 func (r *Recorder) Recent(ages []int64) Recent {
-	ended, open, before := newRecent(), newRecent(), r.underWay
+	var sum total
 	r.eachShard(func(s *shard) {
-		ended.merge(s.recent)
+		sum.add(s.recent)
 		s.recent.reset()
 	})
+	ended, open, before := sum.all(), newRecent(), r.underWay
 	for _, age := range ages {
 		open.record(age)
 	}
@@ -51,7 +52,7 @@ func (r *Recorder) Recent(ages []int64) Recent {
 func (k *Key) Ages(ages []int64, now int64) []int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, w := range k.arrivals.slots[:k.arrivals.next] {
+	for _, w := range k.arrivals.places[:k.arrivals.next] {
 		if w != nil {
 			ages = append(ages, max(0, now-w.since))
 		}

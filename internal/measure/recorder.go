@@ -18,18 +18,18 @@ type Recorder struct {
 	// underWay are the ages of the waits under way when Recent was last called.
 	underWay *histogram
 
-	slots   bool
-	backlog int64 // open-loop arrivals that nobody took
-	oldest  int64 // of them, ns
+	openLoop bool
+	backlog  int64 // open-loop arrivals that nobody took
+	oldest   int64 // of them, ns
 }
 
 // mostShards bounds the memory: a shard's histograms take about 3 MB.
 const mostShards = 16
 
-// Slots says that the clients are only slots, as those of an open loop that
+// OpenLoop says that the clients are only slots, as those of an open loop that
 // arrivals are given to: how much each gets is not the lock's doing, and nothing
 // is said of it.
-func (r *Recorder) Slots() { r.slots = true }
+func (r *Recorder) OpenLoop() { r.openLoop = true }
 
 // Backlog records the open-loop arrivals that were due before the end of the
 // window and had found no client by then: each a wait that had not even begun.
@@ -66,20 +66,20 @@ func (r *Recorder) Overshoot() *int64 {
 
 // shard is what a part of the clients record into.
 type shard struct {
-	mu        sync.Mutex
-	waits     durations             // ns
-	byClient  durations             // the same, weighed; see results.Waiting
-	recent    *histogram            // ns, those ended since Recent was last called
-	kinds     [kindCount]*histogram // ns
-	overshoot *histogram            // ns, holds beyond what was asked for
-	returns   *histogram            // grants until the same client's next
+	mu                 sync.Mutex
+	waits              durations             // ns
+	byClient           durations             // the same, weighed; see results.Waiting
+	recent             *histogram            // ns, those ended since Recent was last called
+	kinds              [kindCount]*histogram // ns
+	overshoot          *histogram            // ns, holds beyond what was asked for
+	reacquireDistances *histogram            // grants until the same client's next
 }
 
 // NewRecorder makes the records of so many clients.
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
-	for range min(clients, 4*runtime.GOMAXPROCS(0), mostShards) {
-		s := &shard{waits: newDurations(), byClient: newDurations(), recent: newRecent(), returns: newHistogram(), overshoot: newHistogram()}
+	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
+		s := &shard{waits: newDurations(), byClient: newDurations(), recent: newRecent(), reacquireDistances: newHistogram(), overshoot: newHistogram()}
 		for kind := range s.kinds {
 			s.kinds[kind] = newHistogram()
 		}
@@ -95,7 +95,7 @@ func NewRecorder(window *Window, clients int) *Recorder {
 // Client is client i's own record.
 func (r *Recorder) Client(i int) *Client { return r.clients[i] }
 
-// Drop takes clients that never came back out of the books' reading; their
+// Drop takes clients that never came back out of the time accounting; their
 // records are still being written.
 func (r *Recorder) Drop(stuck []int) {
 	for _, i := range stuck {
@@ -109,9 +109,9 @@ func (r *Recorder) Speed(keys int) results.Speed {
 	var s results.Speed
 	var held int64
 	for _, c := range r.clients {
-		s.Acquisitions += c.turns
-		s.Served += c.turns + c.served
-		held += c.books[holding]
+		s.Acquisitions += c.granted
+		s.Served += c.granted + c.served
+		held += c.spent[holding]
 	}
 	if seconds > 0 {
 		s.PerSecond = float64(s.Acquisitions) / seconds
@@ -129,14 +129,14 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 		return results.Waiting{}, err
 	}
 	w := results.Waiting{PerAcquisition: perAcquisition, Backlog: r.backlog}
-	if !r.slots {
+	if !r.openLoop {
 		if w.PerClient, err = r.perClient(); err != nil {
 			return w, err
 		}
 		w.PerClient.Count, w.PerClient.Censored = perAcquisition.Count, perAcquisition.Censored
 	}
 	for _, c := range r.clients {
-		w.GaveUp += c.gaveUp
+		w.TimedOut += c.timedOut
 		if c.open {
 			w.Open++
 		}
@@ -182,15 +182,17 @@ func (r *Recorder) longest() *results.Bound {
 
 // sum adds up what the shards have.
 func (r *Recorder) sum(of func(*shard) durations) durations {
-	sum := newDurations()
-	r.eachShard(func(s *shard) { sum.merge(of(s)) })
-	return sum
+	return durations{
+		ended:    r.total(func(s *shard) *histogram { return of(s).ended }),
+		censored: r.total(func(s *shard) *histogram { return of(s).censored }),
+		entered:  r.total(func(s *shard) *histogram { return of(s).entered }),
+	}
 }
 
 func (r *Recorder) total(of func(*shard) *histogram) *histogram {
-	sum := newHistogram()
-	r.eachShard(func(s *shard) { sum.merge(of(s)) })
-	return sum
+	var sum total
+	r.eachShard(func(s *shard) { sum.add(of(s)) })
+	return sum.all()
 }
 
 // eachShard visits the shards one by one, locked.

@@ -19,16 +19,16 @@ func planned(quota int64) *Window {
 	return w
 }
 
-// turns books whole turns back to back: wait, hold, release, think.
+// turns records whole turns back to back: wait, hold, release, think.
 func turns(c *Client, from int64, phases ...int64) int64 {
 	asked := from
 	for ; len(phases) >= 4; phases = phases[4:] {
-		t := Turn{Due: asked, Asked: asked, Grant: Grant{Handoff: none}, Counted: true}
+		t := Acquisition{Due: asked, Asked: asked, Grant: Grant{Handoff: none}, Counted: true}
 		t.Granted = t.Asked + phases[0]
 		t.Released = t.Granted + phases[1]
 		t.Done = t.Released + phases[2]
 		asked = t.Done + phases[3]
-		c.Turn(t)
+		c.Acquired(t)
 		c.Thought(t.Done, asked)
 	}
 	return asked
@@ -49,7 +49,7 @@ func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
 	if *w.PerAcquisition.MeanNS != float64(second) {
 		t.Errorf("the wait counts with %g ns, want its full length", *w.PerAcquisition.MeanNS)
 	}
-	b := r.Books()
+	b := r.TimeAccounting()
 	if !b.Balanced || b.Wait != 1 || b.Hold != 1 {
 		t.Errorf("books %+v: want 1 s of waiting and 1 s of holding", b)
 	}
@@ -61,20 +61,20 @@ func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
 func TestStoppedAndGivenUpWaitsAreCensored(t *testing.T) {
 	r := NewRecorder(planned(0), 2)
 	r.Client(0).Thought(0, second)
-	r.Client(0).Waited(GaveUp, second, second, 2*second, 0)
+	r.Client(0).Waited(TimedOut, second, second, 2*second, 0)
 	r.Client(0).Waited(Stopped, 2*second, 2*second, 4*second, 0)
 	r.Client(1).Waited(Stopped, 0, 0, 4*second, 0)
 	w, err := r.Waiting()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.GaveUp != 1 || w.Open != 2 || w.PerAcquisition.Censored != 3 || w.PerAcquisition.Count != 0 {
+	if w.TimedOut != 1 || w.Open != 2 || w.PerAcquisition.Censored != 3 || w.PerAcquisition.Count != 0 {
 		t.Errorf("waiting %+v", w)
 	}
 	if max := w.PerAcquisition.Max; max.NS != 3*second || !max.AtLeast {
 		t.Errorf("longest %+v, want at least the 3 s up to the window's end", max)
 	}
-	if b := r.Books(); !b.Balanced || b.Wait != 4 {
+	if b := r.TimeAccounting(); !b.Balanced || b.Wait != 4 {
 		t.Errorf("books %+v", b)
 	}
 	if f := fairness(t, r); f.Starved != nil || f.Jain != nil {
@@ -97,8 +97,8 @@ func TestBooksFindWhatIsMissing(t *testing.T) {
 		for i := range 3 {
 			r.Client(i).Thought(0, 5*second)
 		}
-		r.Client(1).books[thinking] = test.thought
-		if b := r.Books(); b.Balanced != test.balanced {
+		r.Client(1).spent[thinking] = test.thought
+		if b := r.TimeAccounting(); b.Balanced != test.balanced {
 			t.Errorf("%s: %+v", test.name, b)
 		}
 	}
@@ -130,7 +130,7 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 		t.Errorf("per client p50 is %v, want 100 ms", &got)
 	}
 	f := fairness(t, r)
-	if f.TurnsMin != 10 || f.TurnsMax != 1000 || f.Starved == nil || *f.Starved != 0 {
+	if f.AcquisitionsMin != 10 || f.AcquisitionsMax != 1000 || f.Starved == nil || *f.Starved != 0 {
 		t.Errorf("fairness %+v", f)
 	}
 	// (9·10 + 1000)² ÷ (10 · (9·10² + 1000²))
@@ -142,7 +142,7 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 func TestNothingIsClamped(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	long := 2 * results.NewHistogram().HighestTrackableValue()
-	r.Client(0).Turn(Turn{Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second, Grant: Grant{Handoff: none}, Counted: true})
+	r.Client(0).Acquired(Acquisition{Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second, Grant: Grant{Handoff: none}, Counted: true})
 	w, err := r.Waiting()
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestPercentilesCanBeRecomputedFromTheReport(t *testing.T) {
 	r := NewRecorder(planned(0), 3)
 	turns(r.Client(0), second, 1_234_567, 0, 0, 0, 7_654_321, 0, 0, 0, 100, 0, 0, 0)
 	turns(r.Client(1), second, second/3, second/5, 100, 20)
-	r.Client(2).Waited(GaveUp, second, second, 2*second, 0)
+	r.Client(2).Waited(TimedOut, second, second, 2*second, 0)
 	r.Client(2).Waited(Stopped, 2*second, 2*second, 4*second, 0)
 	w, err := r.Waiting()
 	if err != nil {
@@ -254,7 +254,7 @@ func TestTurnsAreKept(t *testing.T) {
 	r := NewRecorder(planned(0), 3)
 	turns(r.Client(0), second, 1, 1, 1, 1, 1, 1, 1, 1)
 	turns(r.Client(1), second, 1, 1, 1, 1)
-	h, err := fairness(t, r).TurnsHistogram()
+	h, err := fairness(t, r).PerClientHistogram()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func BenchmarkTurn(b *testing.B) {
 		k.Arrive(waiter, 0)
 		g := k.Enter(waiter, now+1000, plain{})
 		k.Exit(waiter, now+2000)
-		c.Turn(Turn{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})
+		c.Acquired(Acquisition{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})
 		c.Thought(now+3000, now+4000)
 		now += 4000
 	}

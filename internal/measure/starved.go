@@ -6,7 +6,7 @@ package measure
 // requests that cross on their way.
 const fairRounds = 2
 
-// inVain notes the end of a wait without a turn, when so many were granted in all.
+// inVain notes the end of a wait without an acquisition, when so many were granted in all.
 func (w *Waiter) inVain(grants int64) {
 	w.meanwhile = grants - w.grants
 	w.vain++
@@ -16,22 +16,22 @@ func (w *Waiter) inVain(grants int64) {
 // while it waited: the grants meanwhile ÷ its place in the queue when it came.
 func (w *Waiter) rounds() float64 { return float64(w.meanwhile) / float64(w.ahead+1) }
 
-// starved counts the clients that waited and had no turn in the window although there
+// starved counts the clients that waited and had no acquisition in the window although there
 // were two for each: acquisitions enough for all, and where there are several keys also of
 // the key that it waited for, on which the queue may have been long by chance. It is nil if
-// there are clients without a turn of which this cannot be said, since their turn may only
+// there are clients without an acquisition of which this cannot be said, since their turn may only
 // have been to come; then short is what part of the two rounds the window had room for, 0
 // if that is not known.
 func (r *Recorder) starved(keys []*Key, waiters []*Waiter) (starved *int, short float64) {
 	var turns int64
 	for _, c := range r.clients {
-		turns += c.turns + c.served
+		turns += c.granted + c.served
 	}
 	part := float64(turns) / float64(fairRounds*len(r.clients))
 	count, undecided := 0, 0
 	short = part
 	for i, c := range r.clients {
-		if c.turns+c.served > 0 || c.longest == 0 && !c.open { // who never waited cannot starve
+		if c.granted+c.served > 0 || c.longest == 0 && !c.open { // who never waited cannot starve
 			continue
 		}
 		own := part

@@ -30,7 +30,7 @@ func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key, []*Waiter) 
 		i := line[next]
 		line = append(append(line[:next:next], line[next+1:]...), i)
 		grant := key.Enter(waiters[i], at, nil)
-		r.Client(i).Turn(Turn{Asked: 0, Granted: at, Released: at, Done: at, Grant: grant, Counted: true})
+		r.Client(i).Acquired(Acquisition{Asked: 0, Granted: at, Released: at, Done: at, Grant: grant, Counted: true})
 		key.Exit(waiters[i], at)
 		key.Arrive(waiters[i], at)
 		at += 1000
@@ -80,7 +80,7 @@ func TestWhoNeverWaitedDoesNotStarve(t *testing.T) {
 	r := NewRecorder(planned(0), 2)
 	for i := range int64(50) {
 		at := second + i*1000
-		r.Client(0).Turn(Turn{Asked: at, Granted: at + 1, Released: at + 2, Done: at + 3, Grant: Grant{Handoff: none}, Counted: true})
+		r.Client(0).Acquired(Acquisition{Asked: at, Granted: at + 1, Released: at + 2, Done: at + 3, Grant: Grant{Handoff: none}, Counted: true})
 	}
 	r.Client(1).Thought(0, 5*second)
 	f, err := r.Fairness(nil, nil)
@@ -104,7 +104,7 @@ func TestAQueueOnAnotherKeyIsNotOnesOwn(t *testing.T) {
 		}
 		take := func(i, on int) {
 			grant := keys[on].Enter(waiters[i], second, nil)
-			r.Client(i).Turn(Turn{Granted: second, Released: second, Done: second, Grant: grant, Counted: true})
+			r.Client(i).Acquired(Acquisition{Granted: second, Released: second, Done: second, Grant: grant, Counted: true})
 			keys[on].Exit(waiters[i], second)
 			keys[on].Arrive(waiters[i], second)
 		}

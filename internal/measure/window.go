@@ -77,8 +77,8 @@ func (w *Window) Closed() <-chan struct{} { return w.closed }
 // Close ends the window behind this instant, which it still holds, unless it has
 // ended already.
 //
-// The end is published in two steps, so that no client can book time beyond an
-// end that it could not see yet: what is booked before the first step lies
+// The end is published in two steps, so that no client can account for time beyond an
+// end that it could not see yet: what is accounted for before the first step lies
 // before the end, and after it everybody waits for the second.
 func (w *Window) Close() {
 	w.shut.Lock()

@@ -55,19 +55,19 @@ func told(o store.Options) string {
 	return strings.Join(places, ",")
 }
 
-// wrongArms are the faults of a comparison of Redis servers.
+// wrongArms are the errors of a comparison of Redis servers.
 func (p Plan) wrongArms() []error {
 	if len(p.Servers) == 0 {
 		return nil
 	}
-	var faults []error
+	var problems []error
 	for _, v := range p.Strategies {
 		if p.storeOf(v) != store.Redis {
-			faults = append(faults, fmt.Errorf("--redis compares several servers, and %s does not lock in Redis", v.Name()))
+			problems = append(problems, fmt.Errorf("--redis compares several servers, and %s does not lock in Redis", v.Name()))
 		}
 	}
 	if p.Session != "" {
-		faults = append(faults, errors.New("--session: generators meet on one server, and --redis names several"))
+		problems = append(problems, errors.New("--session: generators meet on one server, and --redis names several"))
 	}
-	return faults
+	return problems
 }

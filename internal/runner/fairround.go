@@ -13,7 +13,7 @@ import (
 // the clients hold one after the other, on as many keys as there are and under as many
 // permits as the most generous of the strategies has.
 func (p Plan) fairRound(w workloads.Spec) string {
-	if w.Clients < 2 || w.Rate > 0 || w.Coalesce || w.Gather > 0 || len(w.Stages) > 0 {
+	if w.Clients < 2 || w.Rate > 0 || w.Coalesce || w.Burst > 0 || len(w.Stages) > 0 {
 		return ""
 	}
 	if w.Iterations > 0 {

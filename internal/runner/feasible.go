@@ -20,7 +20,7 @@ func (p Plan) Feasible() error {
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}
-	var faults []error
+	var problems []error
 	why, fit := "", 0
 	for _, v := range p.Strategies {
 		kind, err := store.Lookup(p.storeOf(v))
@@ -34,13 +34,13 @@ func (p Plan) Feasible() error {
 				why, fits = w, false
 				continue
 			}
-			faults = append(faults, p.tooManyFiles(v, layout.Primaries(), files))
+			problems = append(problems, p.tooManyFiles(v, layout.Primaries(), files))
 		}
 		if fits {
 			fit++
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return limited{err}
 	}
 	if fit == 0 && why != "" {

@@ -27,11 +27,12 @@ type Plan struct {
 	Stores map[string]store.Options
 	// Servers are further Redis servers, to be compared with that of Stores: every strategy
 	// runs on each of them in every round.
-	Servers  []store.Options
-	Floors   bool
-	Progress func(Progress)
-	Session  string
-	Start    time.Time
+	Servers   []store.Options
+	Baselines bool
+	Progress  func(Progress)
+	Logf      func(format string, args ...any)
+	Session   string
+	Start     time.Time
 }
 
 // Progress tells what a run is doing, see lockbench.Progress.
@@ -43,29 +44,29 @@ type Progress struct {
 	Remaining time.Duration
 }
 
-// Validate returns every fault of the plan at once, joined.
+// Validate returns every error of the plan at once, joined.
 func (p Plan) Validate() error {
-	var faults []error
+	var problems []error
 	said := map[string]bool{}
 	for _, point := range p.points() {
 		// What is wrong with all points of a sweep is said once.
-		for _, fault := range []error{point.Workload.Validate(), point.Workload.Load()} {
-			if fault != nil && !said[fault.Error()] {
-				said[fault.Error()] = true
-				faults = append(faults, fault)
+		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load()} {
+			if problem != nil && !said[problem.Error()] {
+				said[problem.Error()] = true
+				problems = append(problems, problem)
 			}
 		}
 	}
 	if len(p.Strategies) == 0 {
-		faults = append(faults, errors.New("--strategy names no strategy"))
+		problems = append(problems, errors.New("--strategy names no strategy"))
 	}
 	if p.Rounds < 1 {
-		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
+		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
 	}
-	faults = append(faults, p.wrongStores()...)
-	faults = append(faults, p.wrongArms()...)
-	faults = append(faults, p.together()...)
-	return errors.Join(faults...)
+	problems = append(problems, p.wrongStores()...)
+	problems = append(problems, p.wrongArms()...)
+	problems = append(problems, p.sharedSession()...)
+	return errors.Join(problems...)
 }
 
 // point is a workload to measure, and on which of the Redis servers.
@@ -145,13 +146,13 @@ func (p Plan) Expected() time.Duration {
 		}
 		return total
 	}
-	if p.Floors {
+	if p.Baselines {
 		total += 2 * time.Second
 	}
 	return total
 }
 
-// Run carries the plan out: open Redis, measure the floors, run every strategy
+// Run carries the plan out: open Redis, measure the baselines, run every strategy
 // in every round, clean up.
 //
 // The report comes also with an error and holds what was measured before it; it
@@ -173,8 +174,8 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 		_, _ = s.finish(context.WithoutCancel(ctx), err) // it tells of nothing that was measured
 		return nil, err
 	}
-	if plan.Floors {
-		err = s.measureFloors(ctx)
+	if plan.Baselines {
+		err = s.measureBaselines(ctx)
 	}
 	if err == nil {
 		err = s.measureRounds(ctx)

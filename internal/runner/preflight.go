@@ -30,7 +30,7 @@ func (s *session) preflight(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}
-	var faults []error
+	var problems []error
 	for _, v := range s.plan.Strategies {
 		if s.unfit(v) != "" {
 			continue
@@ -39,16 +39,16 @@ func (s *session) preflight(ctx context.Context) error {
 			of := limits[server]
 			needed, clients := s.plan.connections(v)
 			if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
-				faults = append(faults, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
+				problems = append(problems, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
 					v.Name(), clients, needed, free, of.MaxClients))
 			}
-			faults = append(faults, s.plan.tooManyFiles(v, server.Primaries(), files))
+			problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
 		}
 	}
-	if errors.Join(faults...) == nil {
-		faults = s.try(ctx)
+	if errors.Join(problems...) == nil {
+		problems = s.try(ctx)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return limited{err}
 	}
 	return nil
@@ -64,7 +64,7 @@ func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	return needed, clients
 }
 
-// tooManyFiles is the fault of a strategy that opens more than this process may; files 0
+// tooManyFiles is the error of a strategy that opens more than this process may; files 0
 // is any number.
 func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
 	needed, clients := p.connections(v)
@@ -79,7 +79,7 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 // what lacks a right would otherwise fail in the middle of a run, or only when it has to
 // wait. What the servers cannot do at all makes the strategy unfit.
 func (s *session) try(ctx context.Context) []error {
-	var faults []error
+	var problems []error
 	for _, v := range s.plan.Strategies {
 		if s.unfit(v) != "" {
 			continue
@@ -93,11 +93,11 @@ func (s *session) try(ctx context.Context) []error {
 			case errors.Is(err, errors.ErrUnsupported):
 				s.unsupported[v.Name()] = err.Error()
 			case err != nil:
-				faults = append(faults, err)
+				problems = append(problems, err)
 			}
 		}
 	}
-	return faults
+	return problems
 }
 
 // limited is a store.ErrConfig that says one limit a line and no more.
@@ -119,7 +119,7 @@ func connections(info strategies.Info, w workloads.Spec) int64 {
 	}
 	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
 	for _, f := range w.Faults {
-		if f.Kind().Place == workloads.InClients { // they have a victim
+		if f.Kind().Place == workloads.InClients { // they have a target of their own
 			clients := max(1, f.N)
 			all += min(clients, workloads.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// turn is one run to come: a strategy at a point of the sweep.
-type turn struct {
+// scheduled is one run to come: a strategy at a point of the sweep.
+type scheduled struct {
 	strategies.Variant
 	point point
 }
@@ -26,10 +26,10 @@ type turn struct {
 func (s *session) measureRounds(ctx context.Context) error {
 	s.chooseStrategies()
 	for round := 1; round <= s.plan.Rounds; round++ {
-		var order []turn
+		var order []scheduled
 		for _, v := range s.strategies {
 			for _, point := range s.plan.points() {
-				order = append(order, turn{v, point})
+				order = append(order, scheduled{v, point})
 			}
 		}
 		shuffle := mathrand.New(mathrand.NewPCG(s.plan.order(), uint64(round)))
@@ -45,7 +45,7 @@ func (s *session) measureRounds(ctx context.Context) error {
 			if !start.IsZero() {
 				s.start = start.Add(slot(next.point.Workload))
 			}
-			if s.gaveUp(next.Variant) {
+			if s.leftOut(next.Variant) {
 				continue
 			}
 			if err := s.measure(ctx, next, start, round, i+1); err != nil {
@@ -118,7 +118,7 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 
 // measure runs one strategy once and enters it into the report. One that fails is
 // left out from then on; the error returned is what ends the session.
-func (s *session) measure(ctx context.Context, v turn, start time.Time, round, order int) error {
+func (s *session) measure(ctx context.Context, v scheduled, start time.Time, round, order int) error {
 	server := s.server(v.Variant, v.point.arm)
 	if server != nil { // what an earlier run was hit by is over
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
@@ -176,7 +176,7 @@ func (s *session) measure(ctx context.Context, v turn, start time.Time, round, o
 	return nil
 }
 
-// gaveUp says whether a strategy has been left out since the round began.
-func (s *session) gaveUp(v strategies.Variant) bool {
+// leftOut says whether a strategy has been left out since the round began.
+func (s *session) leftOut(v strategies.Variant) bool {
 	return !slices.ContainsFunc(s.strategies, func(left strategies.Variant) bool { return left.Name() == v.Name() })
 }

@@ -108,8 +108,8 @@ func (s *session) finish(ctx context.Context, err error) (*results.Report, error
 	if after := s.last(ctx, err); after != nil && s.before != nil {
 		s.report.Server = after.Since(*s.before, s.granted)
 	}
-	for _, fault := range s.closeStores(ctx) {
-		s.report.Warnings = append(s.report.Warnings, fault.Error())
+	for _, problem := range s.closeStores(ctx) {
+		s.report.Warnings = append(s.report.Warnings, problem.Error())
 	}
 	if err != nil {
 		s.report.Error = err.Error()

@@ -44,18 +44,24 @@ func order(name string) int {
 	return 1
 }
 
-// wrongStores are the faults of the stores' options, and of what the workload would have
+// wrongStores are the errors of the stores' options, and of what the workload would have
 // happen to them.
 func (p Plan) wrongStores() []error {
-	var faults []error
+	var problems []error
 	if names := p.storesNeeded(); len(names) > 1 && slices.ContainsFunc(names, func(name string) bool { return p.Stores[name].Pin }) {
-		faults = append(faults, fmt.Errorf("--pin is for one store, and there are %s", strings.Join(names, ", ")))
+		problems = append(problems, fmt.Errorf("--pin is for one store, and there are %s", strings.Join(names, ", ")))
+	}
+	// Redis's address may stand in the environment for other runs.
+	for _, name := range p.storesTold() {
+		if name != store.Redis && !p.Stores[name].Started() && !slices.Contains(p.storesNeeded(), name) {
+			problems = append(problems, fmt.Errorf("--redis: an address of %s is given, and no strategy of --strategy locks there", name))
+		}
 	}
 	said := map[string]bool{}
 	for _, name := range p.storesTold() {
 		kind, err := store.Lookup(name)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("--strategy: %w", err))
+			problems = append(problems, fmt.Errorf("--strategy: %w", err))
 			continue
 		}
 		var wrong []error
@@ -70,14 +76,14 @@ func (p Plan) wrongStores() []error {
 				wrong = append(wrong, kind.Layout(options).Impossible(p.points()[0].Workload.Faults)...)
 			}
 		}
-		for _, fault := range wrong { // what is wrong of several stores is said once
-			if fault != nil && !said[fault.Error()] {
-				said[fault.Error()] = true
-				faults = append(faults, fault)
+		for _, problem := range wrong { // what is wrong of several stores is said once
+			if problem != nil && !said[problem.Error()] {
+				said[problem.Error()] = true
+				problems = append(problems, problem)
 			}
 		}
 	}
-	return faults
+	return problems
 }
 
 // storesTold are the names of those that are needed, and of those whose address is given.
@@ -100,6 +106,7 @@ func (s *session) openStores(ctx context.Context) error {
 			return err
 		}
 		for arm, options := range s.plan.arms(name) {
+			options.Logf = s.plan.Logf
 			server, err := kind.Open(ctx, s.id, options)
 			if err != nil {
 				return err
@@ -134,7 +141,7 @@ func (s *session) openCounters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options := store.Options{}
+	options := store.Options{Logf: s.plan.Logf}
 	if redis := s.plan.Stores[store.Redis]; redis.Address == "process" || redis.Address == "container" {
 		options.Address, options.Image = redis.Address, redis.Image
 	}
@@ -225,13 +232,13 @@ func (s *session) target(v strategies.Variant, arm int) store.Target {
 
 // closeStores closes all, and returns what that could not do.
 func (s *session) closeStores(ctx context.Context) []error {
-	var faults []error
+	var problems []error
 	for _, p := range slices.Backward(s.servers) {
 		if err := p.server.Close(ctx); err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 		}
 	}
-	return faults
+	return problems
 }
 
 // about is what the report says of a server; nil of the first Redis.

@@ -167,7 +167,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	w.Hold = workloads.Fixed(time.Millisecond) // so that the clients leave the machine time to look on
 	kind := new(shelf)
 	store.Register(name, kind)
-	report, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock, three}, Workload: w, Rounds: 1, Floors: true})
+	report, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock, three}, Workload: w, Rounds: 1, Baselines: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 		t.Errorf("an acquisition and a release are two commands: %+v", whole)
 	}
 	if left := report.Runs[0].Safety.LeftoverCount; left == nil || *left != 0 {
-		t.Errorf("left behind: %v", report.Runs[0].Safety.Leftovers)
+		t.Errorf("leftovers: %v", report.Runs[0].Safety.Leftovers)
 	}
 }
 

@@ -15,23 +15,23 @@ type Faults interface {
 	// straight one.
 	Detour(instance int) Through
 	// Prepare does what precedes a fault, and looks whether it can come about.
-	Prepare(ctx context.Context, fault workloads.Fault, where Scene) (Blow, error)
+	Prepare(ctx context.Context, fault workloads.Fault, where RunMarks) (Action, error)
 }
 
 // ErrNoTarget is returned by Faults.Prepare when there is nothing of the strategy's that
 // the fault could hit, such as subscribers.
 var ErrNoTarget = errors.New("there is nothing that it could hit")
 
-// Scene is what of a run there is to find on the servers.
-type Scene struct {
+// RunMarks is what of a run there is to find on the servers.
+type RunMarks struct {
 	Mark string // in every key and channel
 	Name string // of its connections
 	TTL  time.Duration
 }
 
-// Blow is a fault that is about to come about. Its functions work with a context that
+// Action is a fault that is about to come about. Its functions work with a context that
 // has ended: what has begun must be undone.
-type Blow struct {
+type Action struct {
 	Hit    func(ctx context.Context) error
 	End    func(ctx context.Context) error // undoes it; nil where there is nothing to undo
 	Outage Outage

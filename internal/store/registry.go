@@ -51,3 +51,27 @@ func Names() []string {
 	defer registry.RUnlock()
 	return slices.Sorted(maps.Keys(registry.byName))
 }
+
+// At is the name of the store that an address belongs to, by its scheme; Redis's addresses
+// need none. Where this program has no such store the error says which it has.
+func At(address string) (string, error) {
+	scheme, _, isURL := strings.Cut(address, "://")
+	if !isURL {
+		return Redis, nil
+	}
+	var known []string
+	for _, name := range Names() {
+		kind, err := Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(kind.Schemes(), scheme) {
+			return name, nil
+		}
+		known = append(known, kind.Schemes()...)
+	}
+	if len(Names()) > 1 { // else Redis says what it takes
+		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme, strings.Join(known, ", "))
+	}
+	return Redis, nil
+}

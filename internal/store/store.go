@@ -33,6 +33,9 @@ type Options struct {
 	Durability Durability
 	// AllowFaults lets faults disturb servers that lockbench did not start.
 	AllowFaults bool
+	// Logf is told what takes time before there is a server, such as an image that is being
+	// pulled; nil is silence.
+	Logf func(format string, args ...any)
 }
 
 // Started says whether lockbench starts the servers itself.
@@ -68,7 +71,7 @@ func ParseDurability(s string) (Durability, error) {
 type Store interface {
 	// Schemes are those of its addresses.
 	Schemes() []string
-	// Validate returns every fault of the options that can be told without a look at the
+	// Validate returns every error of the options that can be told without a look at the
 	// servers, joined, each naming its flag.
 	Validate(Options) error
 	// Layout is what the options ask for, as far as they say it.

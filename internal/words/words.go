@@ -3,9 +3,21 @@ package words
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// plainWord needs no quotes in a shell.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// Quoted is a word as a shell reads it.
+func Quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
 
 // Count is a number with its noun: 1 run, 2 runs.
 func Count(n int, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }

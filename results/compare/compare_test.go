@@ -283,7 +283,7 @@ func TestParseMetric(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	invalid := side("head", 8, 5, 1.2, 8.0/7)
-	invalid.Reports[1].Runs[0].Invalid = []string{"its books do not balance"}
+	invalid.Reports[1].Runs[0].Invalid = []string{"its time accounts do not balance"}
 	invalid.Reports[2].Runs[0].Safety.Broken = []string{"exclusion: 3 overlaps within valid leases"}
 	invalid.Reports[0].Environment.Kernel = "6.1.0"
 	for name, c := range map[string]*Comparison{

@@ -22,7 +22,7 @@ import (
 // sessionsFile has 96 sessions of one build, recorded one after the other on a machine
 // that others used meanwhile:
 //
-//	lockbench -q -s spin,pubsub -c 20 --hold 1ms -d 1s -w 200ms --runs 4 --no-floors --redis process -o json=FILE
+//	lockbench -q -s spin,pubsub -c 20 --hold 1ms -d 1s -w 200ms --runs 4 --no-baselines --redis process -o json=FILE
 //
 // A line is a round: when its session started, its strategy, and every metric. A + marks a
 // lower bound, and what could not be had is empty.

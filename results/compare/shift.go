@@ -35,7 +35,7 @@ func shift(first, second []float64, alpha float64) (low, high float64, ok bool) 
 // the normal approximation is as good.
 const exactU = 50
 
-// quantileOfU is the smallest u that U is at most with that probability.
+// quantileOfU returns the smallest u with P(U ≤ u) ≥ probability.
 func quantileOfU(u stats.UDist, probability float64) int {
 	pairs := float64(u.N1 * u.N2)
 	if u.N1 > exactU || u.N2 > exactU {

@@ -208,7 +208,7 @@ func (s Side) bound() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			all++
-			if run.Hurried() {
+			if run.MachineBound() {
 				limited++
 			}
 		}

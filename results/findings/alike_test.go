@@ -25,14 +25,14 @@ func TestLabelsThatDifferInTheirFiguresAreSaidOnce(t *testing.T) {
 		return results.Summary{Strategy: results.Strategy{Name: name}, Point: point, Runs: []results.Run{{Labels: labels}}}
 	}
 	all := []results.Summary{
-		of("a:base=5ms", "c=1", "foreign CPU 23%", "redis-bound"), of("a:base=5ms", "c=2", "foreign CPU 9.5%"),
-		of("b", "c=1", "foreign CPU 41%", "steal 3.1%"), of("b", "c=2"),
+		of("a:base=5ms", "c=1", "other CPU 23%", "redis-bound"), of("a:base=5ms", "c=2", "other CPU 9.5%"),
+		of("b", "c=1", "other CPU 41%", "steal 3.1%"), of("b", "c=2"),
 	}
 	for i := range all {
 		all[i].Workload.Clients = i
 	}
 	want := []string{
-		"a:base=5ms, b c=1: foreign CPU 9.5–41% (of all cores, by neither lockbench nor Redis: measure on a quieter machine)",
+		"a:base=5ms, b c=1: other CPU 9.5–41% (of all cores, by neither lockbench nor Redis: measure on a quieter machine)",
 		"b c=1: steal 3.1% (of all cores, by other machines on the same hardware)",
 		"a:base=5ms c=1: redis-bound (the thread that executes commands was busy all the time)",
 	}

@@ -22,7 +22,7 @@ const (
 func cost() []rule {
 	return []rule{
 		{Kind{Sort: Cost}, busiest(besideCheapest)},
-		{Kind{Sort: Cost}, busiest(together(handedOn))},
+		{Kind{Sort: Cost}, busiest(acrossStrategies(handedOn))},
 		{Kind{Sort: Cost}, herds},
 	}
 }
@@ -30,16 +30,15 @@ func cost() []rule {
 // besideCheapest is what strategies ask of Redis beside the cheapest one.
 func besideCheapest(all []results.Summary) []Finding {
 	m := metric("commands_per_acq")
-	commands := func(s results.Summary) *results.Figure { return s.Figure(m) }
-	onRedis := slices.DeleteFunc(rivals(all, m), func(s results.Summary) bool { return commands(s).Value == 0 })
-	if len(onRedis) < 2 {
+	all = inRedis(all)
+	if len(all) < 2 {
 		return nil
 	}
-	cheapest := slices.MinFunc(onRedis, func(a, b results.Summary) int { return cmp.Compare(commands(a).Value, commands(b).Value) })
-	least := commands(cheapest)
+	cheapest, _ := cheapestAndDearest(all)
+	least := cheapest.Figure(m)
 	var dear []string
-	for _, s := range onRedis {
-		if f := commands(s); f.Value >= muchDearer*least.Value && f.Value >= least.Value+fewCommands {
+	for _, s := range all {
+		if f := s.Figure(m); f.Value >= muchDearer*least.Value && f.Value >= least.Value+fewCommands {
 			dear = append(dear, fmt.Sprintf("%s %s (%.1f times)", s.Name, f.Text(results.Number), f.Value/least.Value))
 		}
 	}
@@ -47,6 +46,21 @@ func besideCheapest(all []results.Summary) []Finding {
 		return nil
 	}
 	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s, and for one of %s", least.Text(results.Number), cheapest.Name, strings.Join(dear, ", ")))
+}
+
+// inRedis are the rivals that lock in Redis alone: what another store counts as a command is
+// something else.
+func inRedis(all []results.Summary) []results.Summary {
+	m := metric("commands_per_acq")
+	return slices.DeleteFunc(rivals(all, m), func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
+}
+
+func cheapestAndDearest(all []results.Summary) (cheapest, dearest results.Summary) {
+	byCommands := func(a, b results.Summary) int {
+		m := metric("commands_per_acq")
+		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
+	}
+	return slices.MinFunc(all, byCommands), slices.MaxFunc(all, byCommands)
 }
 
 // handedOn are locks that are mostly lost between their holders.
@@ -61,6 +75,11 @@ func handedOn(s results.Summary) []Finding {
 // herds tell which strategies' cost grows with the number of clients, and which
 // ones' does not.
 func herds(all []results.Summary) []Finding {
+	return herdsIn(all, func(s results.Summary, m results.Metric) string { return s.Figure(m).Text(m.Unit) })
+}
+
+// herdsIn writes the figures in its own way.
+func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) string) []Finding {
 	if len(all) == 0 {
 		return nil
 	}
@@ -73,13 +92,13 @@ func herds(all []results.Summary) []Finding {
 	var growing, level []string
 	for _, s := range rivals(with(all, many), m) {
 		before := slices.IndexFunc(sorted, func(other results.Summary) bool {
-			return other.Name == s.Name && !other.Suspect && other.Figure(m) != nil && results.SameWorkload(other.Workload, few.Workload)
+			return other.Name == s.Name && !other.Invalid && other.Figure(m) != nil && results.SameWorkload(other.Workload, few.Workload)
 		})
 		if before < 0 {
 			continue
 		}
 		from, to := sorted[before].Figure(m), s.Figure(m)
-		text := fmt.Sprintf("%s (%s → %s)", s.Name, from.Text(results.Number), to.Text(results.Number))
+		text := fmt.Sprintf("%s (%s → %s)", s.Name, write(sorted[before], m), write(s, m))
 		switch {
 		case to.Value >= grows*from.Value && to.Value >= from.Value+fewCommands:
 			growing = append(growing, text)

@@ -32,12 +32,12 @@ func evenRun(name string, round int) results.Run {
 	ns := func(n int64) *results.Bound { return &results.Bound{NS: n} }
 	return results.Run{
 		Strategy: name, Round: round, WindowNS: 5e9,
-		Speed:    results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
-		Waiting:  results.Waiting{PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)}, PerClient: results.Distribution{P50: ns(1.1e8), P99: ns(4e8)}},
-		Server:   results.Server{Window: &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(4000 * 6))}},
-		Safety:   results.Safety{LeftoverCount: new(int64(0))},
-		Books:    results.Books{Balanced: true},
-		Fairness: results.Fairness{Starved: new(0)},
+		Speed:          results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
+		Waiting:        results.Waiting{PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)}, PerClient: results.Distribution{P50: ns(1.1e8), P99: ns(4e8)}},
+		Server:         results.Server{Window: &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(4000 * 6))}},
+		Safety:         results.Safety{LeftoverCount: new(int64(0))},
+		TimeAccounting: results.TimeAccounting{Balanced: true},
+		Fairness:       results.Fairness{Starved: new(0)},
 	}
 }
 
@@ -80,8 +80,8 @@ func TestRules(t *testing.T) {
 	}{
 		{
 			"an invalid run is named with its reason", nil,
-			func(r *results.Report) { r.Runs[0].Invalid = []string{"its books do not balance"} },
-			"not trusted: a: its run cannot be trusted: its books do not balance.",
+			func(r *results.Report) { r.Runs[0].Invalid = []string{"its time accounts do not balance"} },
+			"not trusted: a: its run cannot be trusted: its time accounts do not balance.",
 			func(r *results.Report) { r.Runs[0].Labels = []string{"redis-bound"} }, "",
 		},
 		{
@@ -112,8 +112,8 @@ func TestRules(t *testing.T) {
 			func(r *results.Report) { r.Runs[0].Safety.MaxHolders = 2 }, "",
 		},
 		{
-			"late overlaps", nil,
-			func(r *results.Report) { r.Runs[0].Safety.Late = 2 },
+			"overlaps after expiry", nil,
+			func(r *results.Report) { r.Runs[0].Safety.ExpiredOverlaps = 2 },
 			"unsafe: a: 2 times a client still worked under a lease that had run out while the next one held the lock.", nil, "",
 		},
 		{
@@ -125,11 +125,11 @@ func TestRules(t *testing.T) {
 		{
 			"no recovery", nil,
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}, {}}}}
+				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}, {}}}}
 			},
-			"unsafe: a: after 1 of 2 strikes of holder-crash:at=0s nobody got the lock again within the run's window.",
+			"unsafe: a: after 1 of 2 injections of holder-crash:at=0s nobody got the lock again within the run's window.",
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Strikes: []results.Strike{{RecoveryNS: new(int64(1e9))}}}}
+				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}}}}
 			}, "",
 		},
 		{
@@ -318,7 +318,7 @@ func TestRules(t *testing.T) {
 // TestRates: who is the fastest is not told where the workload sets the pace.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*workloads.Spec){func(w *workloads.Spec) { w.Rate = 300 }, func(w *workloads.Spec) { w.Gather = 1e8 }} {
+	for _, change := range []func(*workloads.Spec){func(w *workloads.Spec) { w.Rate = 300 }, func(w *workloads.Spec) { w.Burst = 1e8 }} {
 		r := even(1)
 		r.Runs[1].Speed.PerSecond = 1200
 		change(&r.Workload)

@@ -11,24 +11,27 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
+// byDesign is the note of locks that are unsafe by their own words.
+const byDesign = "unsafe"
+
 // safety are the rules on what a lock did that it should not do, in runs that cannot be
 // trusted too: what was seen once is true.
 func safety() []rule {
 	return []rule{
-		{Kind{Unsafe, "! BROKEN", ""}, each(broken)},
-		{Kind{Sort: Unsafe}, each(unclaimedOverlaps)},
-		{Kind{Sort: Unsafe}, each(counted("late_overlaps", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
-		{Kind{Sort: Unsafe}, each(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
-		{Kind{Sort: Unsafe}, each(unrecovered)},
-		{Kind{Unsafe, "left", ""}, each(leftBehind)},
-		{Kind{Unsafe, "no token", ""}, together(withoutTokens)},
-		{Kind{Unsafe, "unsafe", ""}, each(func(s results.Summary) []Finding { return say(s.Caveat) })},
+		{Kind{Unsafe, "! BROKEN", ""}, perStrategy(broken)},
+		{Kind{Sort: Unsafe}, perStrategy(unclaimedOverlaps)},
+		{Kind{Sort: Unsafe}, perStrategy(counted("overlaps_after_expiry", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
+		{Kind{Sort: Unsafe}, perStrategy(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
+		{Kind{Sort: Unsafe}, perStrategy(unrecovered)},
+		{Kind{Unsafe, "left", ""}, perStrategy(leftovers)},
+		{Kind{Unsafe, "no token", ""}, acrossStrategies(withoutTokens)},
+		{Kind{Unsafe, byDesign, ""}, perStrategy(func(s results.Summary) []Finding { return say(s.Caveat) })},
 	}
 }
 
 // broken are guarantees that a strategy gives and did not keep.
 func broken(s results.Summary) []Finding {
-	claims, n := gather(s, func(r results.Run) []string { return r.Safety.Broken })
+	claims, n := collect(s, func(r results.Run) []string { return r.Safety.Broken })
 	if n == 0 {
 		return nil
 	}
@@ -59,36 +62,36 @@ func counted(name, noun, text string) about {
 
 // unrecovered are faults after which nobody got the lock any more.
 func unrecovered(s results.Summary) []Finding {
-	strikes := map[string][]results.Strike{}
+	injections := map[string][]results.Injection{}
 	for _, run := range s.Runs {
 		for _, fault := range run.Faults {
 			name := fault.Fault.String()
-			strikes[name] = append(strikes[name], fault.Strikes...)
+			injections[name] = append(injections[name], fault.Injections...)
 		}
 	}
 	var found []Finding
-	for _, name := range slices.Sorted(maps.Keys(strikes)) {
+	for _, name := range slices.Sorted(maps.Keys(injections)) {
 		never := 0
-		for _, strike := range strikes[name] {
+		for _, strike := range injections[name] {
 			if strike.RecoveryNS == nil {
 				never++
 			}
 		}
 		if never > 0 {
 			found = append(found, say(fmt.Sprintf("after %d of %s of %s nobody got the lock again within the run's window",
-				never, words.Count(len(strikes[name]), "strike"), name))...)
+				never, words.Count(len(injections[name]), "injection"), name))...)
 		}
 	}
 	return found
 }
 
-// leftBehind is what a strategy should have taken with it.
-func leftBehind(s results.Summary) []Finding {
-	count := s.Figure(metric("left_behind"))
+// leftovers is what a strategy should have taken with it.
+func leftovers(s results.Summary) []Finding {
+	count := s.Figure(metric("leftovers"))
 	if count == nil || count.Value == 0 {
 		return nil
 	}
-	names, _ := gather(s, func(r results.Run) []string { return r.Safety.Leftovers })
+	names, _ := collect(s, func(r results.Run) []string { return r.Safety.Leftovers })
 	n := int(count.Value)
 	return say(fmt.Sprintf("left %d %s, %s or %s on Redis that it does not declare%s",
 		n, words.Noun(n, "key"), words.Noun(n, "channel"), words.Noun(n, "connection"), named(names, n)))
@@ -113,7 +116,7 @@ func named(names []string, all int) string {
 // withoutTokens names those whose late holders the counter would have refused if they had
 // had tokens: that it refused nobody must not be taken for nothing to refuse.
 func withoutTokens(s results.Summary) []Finding {
-	late := func(run results.Run) bool { return run.Safety.Late > 0 && run.Safety.FencedLeases == 0 }
+	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
 	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff || !slices.ContainsFunc(s.Runs, late) {
 		return nil
 	}

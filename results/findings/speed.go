@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+
 	"time"
 
 	"github.com/lockbench/lockbench/internal/words"
@@ -22,29 +22,24 @@ const (
 // waiting are the rules on clients that wait for too long.
 func waiting() []rule {
 	return []rule{
-		{Kind{Sort: Waiting}, busiest(each(starvation))},
-		{Kind{Waiting, "label", ""}, together(labels(func(label string) bool { return strings.HasPrefix(label, results.Overloaded) }))},
-		{Kind{Sort: Waiting}, busiest(each(barging))},
+		{Kind{Sort: Waiting}, busiest(perStrategy(starvation))},
+		{Kind{Waiting, "label", ""}, acrossStrategies(labels(overloaded))},
+		{Kind{Sort: Waiting}, busiest(perStrategy(barging))},
 	}
 }
 
 // best are the rules on which lock is the best, and on when none can be better.
 func best() []rule {
 	return []rule{
-		{Kind{Sort: Best, Advice: Before}, busiest(together(atTheCeiling))},
+		{Kind{Sort: Best, Advice: Before}, busiest(acrossStrategies(atTheCeiling))},
 		{Kind{Sort: Best}, busiest(fastest)},
 	}
 }
 
-// starvation is clients without a turn.
+// starvation is clients without an acquisition.
 func starvation(s results.Summary) []Finding {
-	low, high := math.MaxInt, 0
-	for _, run := range s.Used {
-		if n := run.Fairness.Starved; n != nil {
-			low, high = min(low, *n), max(high, *n)
-		}
-	}
-	if s.Suspect || high == 0 || s.Workload.Rate > 0 {
+	low, high, _ := starved(s)
+	if s.Invalid || high == 0 || s.Workload.Rate > 0 {
 		return nil
 	}
 	who := fmt.Sprint(high)
@@ -62,12 +57,24 @@ func starvation(s results.Summary) []Finding {
 	return say(text)
 }
 
+// starved are the fewest and the most clients without an acquisition in the runs used; not known
+// where no run could tell.
+func starved(s results.Summary) (low, high int, known bool) {
+	low = math.MaxInt
+	for _, run := range s.Used {
+		if n := run.Fairness.Starved; n != nil {
+			low, high, known = min(low, *n), max(high, *n), true
+		}
+	}
+	return low, high, known
+}
+
 // barging is few clients taking the lock again and again: waits are short by the
 // acquisition and long by the client.
 func barging(s results.Summary) []Finding {
 	for _, p := range []struct{ name, says string }{{"p50", "median"}, {"p99", "99th percentile"}} {
 		short, long := s.Figure(metric("wait_"+p.name)), s.Figure(metric("wait_per_client_"+p.name))
-		if s.Suspect || short == nil || long == nil || short.AtLeast || long.Value < barges*short.Value {
+		if s.Invalid || short == nil || long == nil || short.AtLeast || long.Value < barges*short.Value {
 			continue
 		}
 		return say(fmt.Sprintf("the %s of the waits is %s over all acquisitions, but %s with every client counting alike: few clients take the lock again and again while the others wait",
@@ -81,7 +88,7 @@ func barging(s results.Summary) []Finding {
 // error pauses.
 func utilised(s results.Summary) *results.Figure {
 	w, m := s.Workload, metric("utilisation")
-	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Gather > 0 || !w.Think.IsZero() || w.Hold.IsZero() || w.Timeout != nil || len(w.Faults) > 0
+	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() || w.Timeout != nil || len(w.Faults) > 0
 	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 || len(rivals([]results.Summary{s}, m)) == 0 {
 		return nil
 	}
@@ -100,10 +107,10 @@ func atTheCeiling(s results.Summary) []Finding {
 
 // fastest are the lock with the highest throughput and that whose slowest waits were the
 // shortest for all clients, and how sure that is. How fast arrivals or bursts follow each
-// other is not the lock's doing, and the most of a wait in a burst is the gathering.
+// other is not the lock's doing, and the most of a wait in a burst passes before the release.
 func fastest(all []results.Summary) []Finding {
 	switch w := all[0].Workload; {
-	case w.Gather > 0:
+	case w.Burst > 0:
 		return nil
 	case w.Rate > 0:
 		return rank(all, "wait_p99", "Shortest 99th percentile of the waits")
@@ -116,26 +123,16 @@ func fastest(all []results.Summary) []Finding {
 // two that are to be small.
 func rank(all []results.Summary, name, title string) []Finding {
 	m := metric(name)
-	all = rivals(all, m)
-	if len(all) < 2 {
+	first, second, ok := bestTwo(all, m)
+	if !ok {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b results.Summary) int {
-		if m.Better == results.Higher {
-			a, b = b, a
-		}
-		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
-	})
-	first, second := all[0], all[1]
 	top, next := first.Figure(m), second.Figure(m)
-	if top.AtLeast {
-		return nil // the largest may be larger still, the smallest too
-	}
 	text := fmt.Sprintf("%s at %d clients: %s, %s", title, first.Workload.Clients, first.Name, top.Text(m.Unit))
 	switch ratio := first.Ratio(second, m); {
 	case ratio != nil && ratio.Interval:
 		text += fmt.Sprintf(", %.2f times that of %s (95 %% interval %.2f–%.2f over %d paired rounds)", ratio.Median, second.Name, ratio.Low, ratio.High, ratio.Rounds)
-		if apart := m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1; !apart {
+		if !apart(ratio, m) {
 			text += ": not told apart"
 		}
 	default:
@@ -145,4 +142,25 @@ func rank(all []results.Summary, name, title string) []Finding {
 		}
 	}
 	return say(text)
+}
+
+// bestTwo are the two that are best by a metric; false where there are not two, or the best
+// one is only known by a bound: the largest may be larger still, the smallest too.
+func bestTwo(all []results.Summary, m results.Metric) (first, second results.Summary, ok bool) {
+	all = rivals(all, m)
+	if len(all) < 2 {
+		return first, second, false
+	}
+	slices.SortStableFunc(all, func(a, b results.Summary) int {
+		if m.Better == results.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
+	})
+	return all[0], all[1], !all[0].Figure(m).AtLeast
+}
+
+// apart says whether the interval of the better one's ratio leaves 1 out.
+func apart(ratio *results.Ratio, m results.Metric) bool {
+	return m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1
 }

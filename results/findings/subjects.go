@@ -9,12 +9,12 @@ import (
 // about finds something in one strategy's runs at one point.
 type about func(results.Summary) []Finding
 
-// each finds something in each strategy. Points of a sweep at which it differs in its
+// perStrategy finds something in each strategy. Points of a sweep at which it differs in its
 // figures only are one finding.
-func each(find about) func([]results.Summary) []Finding { return subjects(find, true) }
+func perStrategy(find about) func([]results.Summary) []Finding { return subjects(find, true) }
 
-// together is each, where strategies too are one finding.
-func together(find about) func([]results.Summary) []Finding { return subjects(find, false) }
+// acrossStrategies is each, where strategies too are one finding.
+func acrossStrategies(find about) func([]results.Summary) []Finding { return subjects(find, false) }
 
 func subjects(find about, apart bool) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
@@ -97,7 +97,7 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
 		violations := s.Figure(metric("violations"))
 		excludes := slices.Contains(s.Claims, "exclusion") && s.Caveat == "" && violations != nil && violations.Value == 0
-		return s.Suspect || !excludes || s.Figure(m) == nil
+		return s.Invalid || !excludes || s.Figure(m) == nil
 	})
 }
 
@@ -109,8 +109,8 @@ func say(text string, evidence ...Evidence) []Finding {
 	return []Finding{{Text: text, Evidence: evidence}}
 }
 
-// gather puts together what all runs have of something, and says of how many it is.
-func gather(s results.Summary, of func(results.Run) []string) (all []string, n int) {
+// collect puts together what all runs have of something, and says of how many it is.
+func collect(s results.Summary, of func(results.Run) []string) (all []string, n int) {
 	for _, run := range s.Runs {
 		if some := of(run); len(some) > 0 {
 			all, n = append(all, some...), n+1

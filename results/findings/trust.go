@@ -18,27 +18,27 @@ const equalHolds = 1.03
 // trust are the rules on runs whose figures are wrong or missing.
 func trust() []rule {
 	return []rule{
-		{Kind{NotTrusted, "! INVALID", Cautions}, each(invalid)},
-		{Kind{NotTrusted, "! FAILED", Cautions}, each(failed)},
-		{Kind{Caution, "missed", ""}, together(missed)},
+		{Kind{NotTrusted, "! INVALID", Cautions}, perStrategy(invalid)},
+		{Kind{NotTrusted, "! FAILED", Cautions}, perStrategy(failed)},
+		{Kind{Caution, "missed", ""}, acrossStrategies(missed)},
 	}
 }
 
 // cautions are the rules on what figures must be read with.
 func cautions() []rule {
 	return []rule{
-		{Kind{Caution, "errors", ""}, each(errorsMet)},
-		{Kind{Caution, "label", Cautions}, together(labels(results.SetsThePace))},
-		{Kind{Caution, "label", ""}, together(labels(func(label string) bool {
+		{Kind{Caution, "errors", ""}, perStrategy(errorsMet)},
+		{Kind{Caution, "label", Cautions}, acrossStrategies(labels(results.SetsThePace))},
+		{Kind{Caution, "label", ""}, acrossStrategies(labels(func(label string) bool {
 			return !results.SetsThePace(label) && !strings.HasPrefix(label, results.Overloaded)
 		}))},
-		{Kind{Caution, "too few", Cautions}, each(tooFew)},
+		{Kind{Caution, "too few", Cautions}, perStrategy(tooFew)},
 		{Kind{Caution, "holds", ""}, unequalHolds},
 	}
 }
 
 func invalid(s results.Summary) []Finding {
-	reasons, n := gather(s, func(r results.Run) []string { return r.Invalid })
+	reasons, n := collect(s, func(r results.Run) []string { return r.Invalid })
 	which := fmt.Sprintf("%d of its %d runs cannot be trusted", n, len(s.Runs))
 	switch {
 	case n == 0:
@@ -47,7 +47,7 @@ func invalid(s results.Summary) []Finding {
 		which = "its run cannot be trusted"
 	case n == len(s.Runs):
 		which = fmt.Sprintf("none of its %d runs can be trusted", n)
-	case !s.Suspect: // else the others failed
+	case !s.Invalid: // else the others failed
 		which += " and are left out"
 	}
 	return say(which+": "+strings.Join(once(reasons), "; "), runs(s, n))
@@ -55,7 +55,7 @@ func invalid(s results.Summary) []Finding {
 
 // failed are runs that ended early and were not said to be invalid.
 func failed(s results.Summary) []Finding {
-	why, n := gather(s, func(r results.Run) []string {
+	why, n := collect(s, func(r results.Run) []string {
 		if r.Usable() || !r.Valid() {
 			return nil
 		}
@@ -69,7 +69,7 @@ func failed(s results.Summary) []Finding {
 
 // missed are faults that did not come about.
 func missed(s results.Summary) []Finding {
-	why, _ := gather(s, func(r results.Run) (all []string) {
+	why, _ := collect(s, func(r results.Run) (all []string) {
 		for _, fault := range r.Faults {
 			for _, why := range fault.Missed {
 				all = append(all, fault.Fault.Name+": "+why)
@@ -104,7 +104,7 @@ func errorsMet(s results.Summary) []Finding {
 // labels are those of the runs that are wanted, each with what it means.
 func labels(wanted func(string) bool) about {
 	return func(s results.Summary) []Finding {
-		texts, _ := gather(s, func(r results.Run) (all []string) {
+		texts, _ := collect(s, func(r results.Run) (all []string) {
 			for _, label := range r.Labels {
 				if wanted(label) {
 					all = append(all, label+meaning(label))
@@ -125,9 +125,9 @@ func meaning(label string) string {
 	for _, m := range []struct{ begins, says string }{
 		{results.GeneratorBound, "the machine was busy with lockbench itself: the lock may be faster than shown"},
 		{results.BusyMachine, "busy with something other than lockbench and Redis: measure on a quieter one"},
-		{results.ForeignCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
+		{results.OtherCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
 		{results.Stolen, "of all cores, by other machines on the same hardware"},
-		{results.OutlivedLease, "what is claimed holds until the lease ends: who works on after that is no longer protected, and late overlaps break no claim"},
+		{results.OutlivedLease, "what is claimed holds until the lease ends: who works on after that is no longer protected, and overlaps after expiry break no claim"},
 		{"through proxies", "for the sake of the network's faults, and slower than without"},
 		{"redis-bound", "the thread that executes commands was busy all the time"},
 		{results.PartOfASession, "what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together"},

@@ -30,7 +30,7 @@ func put(p *plot.Plot, curves []curve) error {
 			if err != nil {
 				return fmt.Errorf("draw %s: %w", c.name, err)
 			}
-			line.LineStyle = c.look.LineStyle
+			line.LineStyle = c.style.LineStyle
 			p.Add(line)
 		}
 		if len(c.bound) > 0 {
@@ -38,7 +38,7 @@ func put(p *plot.Plot, curves []curve) error {
 			if err != nil {
 				return fmt.Errorf("draw %s: %w", c.name, err)
 			}
-			line.LineStyle = c.look.LineStyle
+			line.LineStyle = c.style.LineStyle
 			line.Dashes = dotted
 			p.Add(line)
 		}
@@ -47,7 +47,7 @@ func put(p *plot.Plot, curves []curve) error {
 			if err != nil {
 				return fmt.Errorf("draw %s: %w", c.name, err)
 			}
-			marks.GlyphStyle = c.look.GlyphStyle
+			marks.GlyphStyle = c.style.GlyphStyle
 			p.Add(marks)
 		}
 	}

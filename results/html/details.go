@@ -15,7 +15,7 @@ func (a arena) shares(fig figure) (*figure, error) {
 	var curves []curve
 	most := 2.0
 	for _, c := range a.cells {
-		h, err := c.typical().Fairness.TurnsHistogram()
+		h, err := c.typical().Fairness.PerClientHistogram()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -41,7 +41,7 @@ func (a arena) shares(fig figure) (*figure, error) {
 	if len(curves) == 0 {
 		return nil, nil
 	}
-	p := newChart("clients, from the fewest turns to the most", "turns, in even shares")
+	p := newChart("clients, from the fewest acquisitions to the most", "acquisitions, in even shares")
 	p.X.Tick.Marker = linear{results.Percent}
 	p.Y.Tick.Marker = linear{results.Number}
 	even, err := plotter.NewLine(plotter.XYs{{X: 0, Y: 1}, {X: 100, Y: 1}})

@@ -26,8 +26,8 @@ type figure struct {
 
 // mark is a line's name and look.
 type mark struct {
-	name string
-	look look
+	name  string
+	style style
 }
 
 const (
@@ -43,7 +43,7 @@ func (f figure) svg() (template.HTML, error) {
 }
 
 // swatch is a look as it stands in a legend.
-func swatch(l look) (template.HTML, error) {
+func swatch(l style) (template.HTML, error) {
 	canvas := vgsvg.New(30, 12)
 	c := draw.New(canvas)
 	l.Thumbnail(&c)
@@ -101,7 +101,7 @@ func (f figure) png(w io.Writer) error {
 	legend.TextStyle = f.plot.Legend.TextStyle
 	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, 4, 22
 	for _, m := range f.marks {
-		legend.Add(shortened(m.name, 22), m.look)
+		legend.Add(shortened(m.name, 22), m.style)
 	}
 	f.plot.draw(draw.Crop(whole, 0, -legendWidth, 0, 0))
 	legend.Draw(draw.Crop(whole, slideWidth-legendWidth-8, 0, 0, -20))

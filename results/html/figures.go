@@ -68,7 +68,7 @@ func (a arena) details() ([]figure, error) {
 		func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }))
 	c.add(percentileFigure(named("wait-per-client", "Wait by percentile, every client alike", ""), a.cells, share+", clients weighing alike", wait,
 		func(r results.Run) results.Distribution { return r.Waiting.PerClient }))
-	c.add(a.shares(named("fairness", "Turns of each client", "The broken line is an even share; at 0 is a client that got nothing.")))
+	c.add(a.shares(named("fairness", "Acquisitions of each client", "The broken line is an even share; at 0 is a client that got nothing.")))
 	c.add(percentileFigure(named("handoff", "Handoff by percentile", "From the start of a release to the next lease, where somebody waited."), a.cells, "share of the handoffs", "handoff",
 		func(r results.Run) results.Distribution { return r.Speed.Handoff }))
 	c.add(a.timeline(named("timeline", "Throughput in the course of the run", ""), "acquisitions per second", results.PerSecond, false, perSecond))

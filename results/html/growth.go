@@ -107,7 +107,7 @@ func (f family) line(name string, m results.Metric, logScale bool) (curve, *plot
 	if err != nil {
 		return c, nil, fmt.Errorf("draw %s: %w", name, err)
 	}
-	spread.LineStyle = c.look.LineStyle
+	spread.LineStyle = c.style.LineStyle
 	spread.Dashes, spread.Width, spread.CapWidth = nil, 1, 5
 	return c, spread, nil
 }
@@ -148,7 +148,7 @@ func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) 
 		names = append(names, "")
 		figure := c.Figure(m)
 		label := figure.Text(m.Unit)
-		if c.Suspect {
+		if c.Invalid {
 			label += " !"
 		}
 		value := 0.0
@@ -160,7 +160,7 @@ func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) 
 		if err != nil {
 			return nil, fmt.Errorf("draw %s: %w", c.Name, err)
 		}
-		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, float64(n-1-i), c.look.LineStyle.Color, 0
+		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, float64(n-1-i), c.style.LineStyle.Color, 0
 		p.Add(bar)
 		end := value
 		if low, high, ok := c.Range(m); ok {

@@ -170,7 +170,7 @@ func (f family) legend() ([]legend, error) {
 			if slices.ContainsFunc(all, func(l legend) bool { return l.Name == c.Name }) {
 				continue
 			}
-			s, err := swatch(c.look)
+			s, err := swatch(c.style)
 			if err != nil {
 				return nil, err
 			}

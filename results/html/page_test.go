@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/testkit/golden"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -85,7 +86,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{`<script>alert("x")</script>`, `a & b's "lock"`} {
-		got := quoted(name)
+		got := words.Quoted(name)
 		if !strings.HasPrefix(got, "'") || strings.Count(strings.ReplaceAll(got, `'\''`, ""), "'") != 2 {
 			t.Errorf("a shell would read %s otherwise", got)
 		}

@@ -2,24 +2,13 @@ package html
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/workloads"
 )
-
-// plainWord needs no quotes in a shell.
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-// quoted is a word as a shell reads it.
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 // reproduce are the commands that measure the same again: one, or of a merged
 // report one for each generator.
@@ -28,14 +17,14 @@ func reproduce(f File) string {
 	if len(points) == 0 {
 		points = []workloads.Point{{Workload: f.Workload}}
 	}
-	if len(f.Parts) == 0 {
+	if len(f.Generators) == 0 {
 		return command(f, points, "-o", "json=run.json")
 	}
 	var lines, files []string
-	for n, part := range f.Parts {
+	for n, part := range f.Generators {
 		theirs := slices.Clone(points)
 		for i := range theirs {
-			theirs[i].Workload = share(theirs[i].Workload, len(f.Parts))
+			theirs[i].Workload = share(theirs[i].Workload, len(f.Generators))
 			theirs[i].Workload.Seed = part.Seed
 		}
 		file := fmt.Sprintf("part%d.json", n+1)
@@ -63,20 +52,20 @@ func command(f File, points []workloads.Point, more ...string) string {
 	for _, s := range f.Strategies {
 		names = append(names, s.Name)
 	}
-	words := []string{"lockbench", "--strategy", strings.Join(names, ",")}
-	words = append(words, workloads.Arguments(points)...)
+	line := []string{"lockbench", "--strategy", strings.Join(names, ",")}
+	line = append(line, workloads.Arguments(points)...)
 	if f.Rounds > 1 {
-		words = append(words, "--runs", strconv.Itoa(f.Rounds))
+		line = append(line, "--runs", strconv.Itoa(f.Rounds))
 	}
-	words = append(words, where(f)...)
-	if f.Floors == nil && len(f.Parts) == 0 {
-		words = append(words, "--no-floors")
+	line = append(line, where(f)...)
+	if f.Baselines == nil && len(f.Generators) == 0 {
+		line = append(line, "--no-baselines")
 	}
-	words = append(words, more...)
-	for i, word := range words {
-		words[i] = quoted(word)
+	line = append(line, more...)
+	for i, word := range line {
+		line[i] = words.Quoted(word)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(line, " ")
 }
 
 // where are the flags that say which Redis.

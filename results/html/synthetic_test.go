@@ -54,7 +54,7 @@ func syntheticRun(i int, w workloads.Spec, random *rand.Rand) results.Run {
 	rate := 900 / (1 + 0.1*rank) * (1 + 0.02*random.NormFloat64())
 	const seconds = 5
 	acquisitions := int64(rate * seconds)
-	run := results.Run{WindowNS: seconds * 1e9, Seed: 1, Books: results.Books{Balanced: true}}
+	run := results.Run{WindowNS: seconds * 1e9, Seed: 1, TimeAccounting: results.TimeAccounting{Balanced: true}}
 	run.Speed = results.Speed{
 		Acquisitions: acquisitions, Served: acquisitions, PerSecond: rate, ServedPerSecond: rate, Utilisation: min(1, rate/1000),
 		Handoff: lognormal(acquisitions, 0, 1e5*rank, 0.5),
@@ -63,19 +63,19 @@ func syntheticRun(i int, w workloads.Spec, random *rand.Rand) results.Run {
 	open := int64(clients) - 1
 	waits := lognormal(acquisitions, open, clients*1e6*(1+0.1*rank), 0.2*rank)
 	run.Waiting = results.Waiting{PerAcquisition: waits, PerClient: waits, Open: open}
-	turns := results.NewTurnsHistogram()
-	run.Fairness.TurnsMin, run.Fairness.Starved = math.MaxInt64, new(0)
+	turns := results.NewPerClientHistogram()
+	run.Fairness.AcquisitionsMin, run.Fairness.Starved = math.MaxInt64, new(0)
 	for range w.Clients {
 		n := int64(float64(acquisitions) / clients * math.Exp(0.1*rank*random.NormFloat64()))
 		if err := turns.RecordValue(n); err != nil {
 			panic(err)
 		}
-		run.Fairness.TurnsMin, run.Fairness.TurnsMax = min(run.Fairness.TurnsMin, n), max(run.Fairness.TurnsMax, n)
+		run.Fairness.AcquisitionsMin, run.Fairness.AcquisitionsMax = min(run.Fairness.AcquisitionsMin, n), max(run.Fairness.AcquisitionsMax, n)
 		if n == 0 {
 			*run.Fairness.Starved++
 		}
 	}
-	if err := run.Fairness.SetTurns(turns); err != nil {
+	if err := run.Fairness.SetPerClient(turns); err != nil {
 		panic(err)
 	}
 	run.Server.Window = &results.ServerDelta{

@@ -1,9 +1,9 @@
 package html
 
 import (
-	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -41,16 +41,15 @@ var (
 func tones() []tone { return append([]tone{ink, quiet, grid}, hues...) }
 
 func (t tone) RGBA() (r, g, b, a uint32) {
-	var c color.RGBA
-	if _, err := fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B); err != nil {
+	c, err := strconv.ParseUint(t.Light[1:], 16, 24) // of every pixel
+	if err != nil {
 		panic("html: colour " + t.Light)
 	}
-	c.A = 255
-	return c.RGBA()
+	return color.RGBA{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 255}.RGBA()
 }
 
-// look is how a strategy is drawn, wherever it is.
-type look struct {
+// style is how a strategy is drawn, wherever it is.
+type style struct {
 	draw.LineStyle
 	draw.GlyphStyle
 }
@@ -63,10 +62,10 @@ var (
 	dotted = []vg.Length{1.5, 2.5}
 )
 
-// lookOf is that of the strategy number i.
-func lookOf(i int) look {
+// styleOf is that of the strategy number i.
+func styleOf(i int) style {
 	hue := hues[i%len(hues)]
-	l := look{
+	l := style{
 		draw.LineStyle{Color: hue, Width: 1.6},
 		draw.GlyphStyle{Color: hue, Radius: 2.8, Shape: glyphs[i%len(glyphs)]},
 	}
@@ -77,7 +76,7 @@ func lookOf(i int) look {
 }
 
 // Thumbnail implements plot.Thumbnailer.
-func (l look) Thumbnail(c *draw.Canvas) {
+func (l style) Thumbnail(c *draw.Canvas) {
 	y := c.Center().Y
 	c.StrokeLine2(l.LineStyle, c.Min.X, y, c.Max.X, y)
 	c.DrawGlyph(l.GlyphStyle, c.Center())

@@ -15,23 +15,23 @@ func differences(files []File) []error {
 	if len(files) < 2 {
 		return []error{fmt.Errorf("at least two reports are needed, %d given", len(files))}
 	}
-	var faults []error
+	var problems []error
 	for _, f := range files {
 		switch {
-		case len(f.Parts) > 0:
-			faults = append(faults, fmt.Errorf("%s is merged already: merge all generators' reports at once", f.Name))
+		case len(f.Generators) > 0:
+			problems = append(problems, fmt.Errorf("%s is merged already: merge all generators' reports at once", f.Name))
 		case f.Shared == nil:
-			faults = append(faults, fmt.Errorf("%s was not measured together with others: --session was not given", f.Name))
+			problems = append(problems, fmt.Errorf("%s was not measured together with others: --session was not given", f.Name))
 		}
 	}
-	if len(faults) > 0 {
-		return faults
+	if len(problems) > 0 {
+		return problems
 	}
 	first := files[0]
 	for _, f := range files[1:] {
 		differ := func(what, a, b string) {
 			if a != b {
-				faults = append(faults, fmt.Errorf("%s: %s in %s, %s in %s", what, a, first.Name, b, f.Name))
+				problems = append(problems, fmt.Errorf("%s: %s in %s, %s in %s", what, a, first.Name, b, f.Name))
 			}
 		}
 		differ("session", first.Shared.Session, f.Shared.Session)
@@ -46,14 +46,14 @@ func differences(files []File) []error {
 	}
 	for _, d := range compare.Differences(base, head) {
 		if strings.HasPrefix(d.What, "workload ") {
-			faults = append(faults, errors.New(d.String()))
+			problems = append(problems, errors.New(d.String()))
 		}
 	}
-	faults = append(faults, twice(files)...)
-	if len(faults) == 0 { // else they have other runs as well
-		faults = missing(files)
+	problems = append(problems, twice(files)...)
+	if len(problems) == 0 { // else they have other runs as well
+		problems = missing(files)
 	}
-	return faults
+	return problems
 }
 
 func side(f File) compare.Report { return compare.Report{File: f.Name, Report: f.Report} }
@@ -78,33 +78,33 @@ func redis(f File) string {
 
 // twice names files of the same generator.
 func twice(files []File) []error {
-	var faults []error
+	var problems []error
 	seen := map[string]string{}
 	for _, f := range files {
 		if other, known := seen[f.Shared.Generator]; known {
-			faults = append(faults, fmt.Errorf("%s and %s are of the same generator, %s", other, f.Name, f.Shared.Generator))
+			problems = append(problems, fmt.Errorf("%s and %s are of the same generator, %s", other, f.Name, f.Shared.Generator))
 		}
 		seen[f.Shared.Generator] = f.Name
 	}
-	return faults
+	return problems
 }
 
 // missing names the runs that not all generators have.
 func missing(files []File) []error {
-	var faults []error
+	var problems []error
 	for _, having := range files {
 		for _, run := range having.Runs {
 			for _, f := range files {
-				fault := fmt.Errorf("%s has no run of %s", f.Name, title(run))
-				known := slices.ContainsFunc(faults, func(said error) bool { return said.Error() == fault.Error() })
+				problem := fmt.Errorf("%s has no run of %s", f.Name, title(run))
+				known := slices.ContainsFunc(problems, func(said error) bool { return said.Error() == problem.Error() })
 				if find(f, run) == nil && !known {
-					faults = append(faults, fault)
+					problems = append(problems, problem)
 				}
 			}
 		}
 	}
-	if len(faults) == 0 && len(files[0].Runs) == 0 {
-		faults = append(faults, errors.New("nothing was measured"))
+	if len(problems) == 0 && len(files[0].Runs) == 0 {
+		problems = append(problems, errors.New("nothing was measured"))
 	}
-	return faults
+	return problems
 }

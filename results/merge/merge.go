@@ -24,8 +24,8 @@ type File struct {
 // server is averaged; what takes one process to see both sides of is not known.
 // The error names everything in which the reports do not belong together.
 func Merge(files []File) (*results.Report, error) {
-	if faults := differences(files); len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if problems := differences(files); len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Shared.Generator, b.Shared.Generator) })
@@ -68,13 +68,13 @@ func frame(files []File) *results.Report {
 	}
 	var names, troubles []string
 	for _, f := range files {
-		p := results.Part{
-			Generator: f.Shared.Generator, Tool: f.Tool, Environment: f.Environment, Floors: f.Floors, Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
+		p := results.GeneratorPart{
+			Generator: f.Shared.Generator, Tool: f.Tool, Environment: f.Environment, Baselines: f.Baselines, Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
 		}
 		for _, run := range f.Runs {
 			p.Acquisitions += run.Speed.Acquisitions
 		}
-		merged.Parts = append(merged.Parts, p)
+		merged.Generators = append(merged.Generators, p)
 		names = append(names, p.Generator)
 		if f.Started.Before(merged.Started) {
 			merged.Started = f.Started
@@ -95,7 +95,7 @@ func frame(files []File) *results.Report {
 	}
 	merged.Error = strings.Join(troubles, "; ")
 	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps (their sum) and the largest bypass (the largest of theirs) are of each one's own clients "+
-		"among themselves; between clients of different ones overlaps, the order of turns and handoffs could not be looked at", n, strings.Join(names, ", ")))
+		"among themselves; between clients of different ones overlaps, the order of acquisitions and handoffs could not be looked at", n, strings.Join(names, ", ")))
 	merged.Warnings = append(merged.Warnings, alike(files)...)
 	return merged
 }

@@ -72,7 +72,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 	t.Helper()
 	n := int64(number)
 	d := durations[n-1]()
-	turns := results.NewTurnsHistogram()
+	turns := results.NewPerClientHistogram()
 	for i := range int64(4) {
 		if err := turns.RecordValue(30*n + i); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 		Strategy: "spin", Round: 1, Seed: n, WindowNS: 5e9,
 		Speed:    results.Speed{Acquisitions: 100 * n, PerSecond: 20 * float64(n), Served: 100 * n, ServedPerSecond: 20 * float64(n), Utilisation: 0.2 * float64(n), Handoff: d, Hold: d, Release: d},
 		Waiting:  results.Waiting{PerAcquisition: d, PerClient: d, Service: d, Open: n},
-		Fairness: results.Fairness{TurnsMin: 30 * n, TurnsMax: 30*n + 3, Starved: &number, LongestWait: &results.Bound{NS: 1e9 * n}, WorkingSet: new(4.0), Return: new(int64(4)), Overtakes: new(50.0)},
+		Fairness: results.Fairness{AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, Starved: &number, LongestWait: &results.Bound{NS: 1e9 * n}, WorkingSet: new(4.0), ReacquireDistance: new(int64(4)), Overtaken: new(50.0)},
 		Effort:   results.Effort{Attempts: new(float64(n)), WakeUps: new(0.0)},
 		Server: results.Server{
 			Whole: &results.ServerDelta{Calls: new(int64(99))},
@@ -92,11 +92,11 @@ func generatorRun(t *testing.T, number int) results.Run {
 			},
 			Peak: &results.ServerPeak{Clients: new(10 * n), Subscriptions: new(int64(7)), MemoryBytes: new(int64(1e6))},
 		},
-		Safety:    results.Safety{Overlaps: n, MaxHolders: number, LostLeases: n},
-		Generator: results.Generator{CPUPercent: 10, SchedulingP99: n, MachineIdle: new(float64(50 * n))},
-		Books:     results.Books{Wait: 10, Hold: 5, Window: 20, WorstPercent: 0.01 * float64(n), Balanced: true},
-		Errors:    []results.ErrorCount{{Error: "x", Count: 1}, {Error: fmt.Sprint("y", n), Count: 5}},
-		Labels:    []string{"redis-bound", results.PartOfASession},
+		Safety:         results.Safety{Overlaps: n, MaxHolders: number, LostLeases: n},
+		Generator:      results.Generator{CPUPercent: 10, SchedulingP99: n, MachineIdle: new(float64(50 * n))},
+		TimeAccounting: results.TimeAccounting{Wait: 10, Hold: 5, Window: 20, WorstPercent: 0.01 * float64(n), Balanced: true},
+		Errors:         []results.ErrorCount{{Error: "x", Count: 1}, {Error: fmt.Sprint("y", n), Count: 5}},
+		Labels:         []string{"redis-bound", results.PartOfASession},
 	}
 	for second := range 5 - number {
 		run.Timeline = append(run.Timeline, results.Slice{At: float64(second), Seconds: 1, Acquisitions: 20 * n, Waiting: 3, WaitP99: new(int64(1e6 * number)), Commands: new(int64(240)), RedisCPU: new(0.1), RoundTrips: new(100 * n)})
@@ -104,7 +104,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 	if number == 2 {
 		run.Safety.LeftoverCount = new(int64(0)) // it was the last
 	}
-	if err := run.Fairness.SetTurns(turns); err != nil {
+	if err := run.Fairness.SetPerClient(turns); err != nil {
 		t.Fatal(err)
 	}
 	return run
@@ -127,8 +127,8 @@ func TestMerge(t *testing.T) {
 	if w := r.Points[1].Workload; w.Clients != 8 || w.Instances != 4 || w.Keys != 4 || r.Points[1].Label != "clients=8 keys=4" || r.Runs[1].Point != "clients=8 keys=4" {
 		t.Errorf("the second point is %q, %v", r.Points[1].Label, w)
 	}
-	if len(r.Runs) != 2 || len(r.Parts) != 2 || r.Parts[1].Environment.CPUs != 2 || r.Parts[1].Acquisitions != 400 || r.Shared != nil {
-		t.Errorf("%d runs of %v", len(r.Runs), r.Parts)
+	if len(r.Runs) != 2 || len(r.Generators) != 2 || r.Generators[1].Environment.CPUs != 2 || r.Generators[1].Acquisitions != 400 || r.Shared != nil {
+		t.Errorf("%d runs of %v", len(r.Runs), r.Generators)
 	}
 	if len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "merged from 2 generators, a, b: ") ||
 		!strings.Contains(r.Warnings[1], "largest bypass") {
@@ -146,8 +146,8 @@ func TestMerge(t *testing.T) {
 		"censored waits":        {float64(run.Waiting.PerAcquisition.Censored), 2},
 		"mean wait":             {*run.Waiting.PerAcquisition.MeanNS, 75.75e6},
 		"open waits":            {float64(run.Waiting.Open), 3},
-		"fewest turns":          {float64(run.Fairness.TurnsMin), 30},
-		"most turns":            {float64(run.Fairness.TurnsMax), 63},
+		"fewest acquisitions":   {float64(run.Fairness.AcquisitionsMin), 30},
+		"most turns":            {float64(run.Fairness.AcquisitionsMax), 63},
 		"starved":               {float64(*run.Fairness.Starved), 3},
 		"longest wait":          {float64(run.Fairness.LongestWait.NS), 2e9},
 		"jain":                  {*run.Fairness.Jain, 372. * 372 / 8 / (30*30 + 31*31 + 32*32 + 33*33 + 60*60 + 61*61 + 62*62 + 63*63)},
@@ -166,7 +166,7 @@ func TestMerge(t *testing.T) {
 		"left behind":           {float64(*run.Safety.LeftoverCount), 0},
 		"generator cpu":         {run.Generator.CPUPercent, 20},
 		"idle":                  {*run.Generator.MachineIdle, 50},
-		"books":                 {run.Books.Window, 40},
+		"books":                 {run.TimeAccounting.Window, 40},
 		"slices":                {float64(len(run.Timeline)), 3},
 		"slice's acquisitions":  {float64(run.Timeline[1].Acquisitions), 60},
 		"slice's commands":      {float64(*run.Timeline[1].Commands), 240},
@@ -180,7 +180,7 @@ func TestMerge(t *testing.T) {
 	if p50 := run.Waiting.PerAcquisition.P50.NS; p50 < 67e6 || p50 > 69e6 { // the 101st of 202: 68 of the one, 34 of the other are that short
 		t.Errorf("the median wait is %d ns", p50)
 	}
-	if f := run.Fairness; f.WorkingSet != nil || f.Return != nil || f.Overtakes != nil || run.Effort.Futile != nil || run.Server.Whole != nil {
+	if f := run.Fairness; f.WorkingSet != nil || f.ReacquireDistance != nil || f.Overtaken != nil || run.Effort.Futile != nil || run.Server.Whole != nil {
 		t.Error("something is told that cannot be known")
 	}
 	if diff := cmp.Diff([]results.ErrorCount{{Error: "y1", Count: 5}, {Error: "y2", Count: 5}, {Error: "x", Count: 2}}, run.Errors); diff != "" {
@@ -240,7 +240,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"the same generator": {func(r *results.Report) { r.Shared.Generator = "a" }, []string{"a.json and b.json are of the same generator, a"}},
 		"alone":              {func(r *results.Report) { r.Shared = nil }, []string{"b.json was not measured together with others: --session was not given"}},
-		"merged already":     {func(r *results.Report) { r.Parts = make([]results.Part, 2) }, []string{"b.json is merged already: merge all generators' reports at once"}},
+		"merged already":     {func(r *results.Report) { r.Generators = make([]results.GeneratorPart, 2) }, []string{"b.json is merged already: merge all generators' reports at once"}},
 		"a run less":         {func(r *results.Report) { r.Runs = r.Runs[:1] }, []string{"b.json has no run of spin clients=4 keys=4, round 1"}},
 		"another time": {func(r *results.Report) {
 			for i := range r.Runs {
@@ -282,13 +282,13 @@ func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	b := generatorFile(t, "b", 2)
 	b.Runs[0].Started = b.Runs[0].Started.Add(time.Second)
-	b.Runs[1].Invalid = []string{"its books do not balance"}
+	b.Runs[1].Invalid = []string{"its time accounts do not balance"}
 	b.Workload.Seed, b.Points[0].Workload.Seed = 1, 1
 	r := merged(t, generatorFile(t, "a", 1), b)
 	if diff := cmp.Diff([]string{"its generators' windows were open together for 3.98s of 5s"}, r.Runs[0].Invalid); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"b: its books do not balance"}, r.Runs[1].Invalid); diff != "" {
+	if diff := cmp.Diff([]string{"b: its time accounts do not balance"}, r.Runs[1].Invalid); diff != "" {
 		t.Error(diff)
 	}
 	if last := r.Warnings[len(r.Warnings)-1]; last != "a and b drew the same random numbers: give each generator a --seed of its own" {

@@ -40,10 +40,10 @@ func end(p part) time.Time { return p.Started.Add(time.Duration(p.WindowNS)) }
 // join is the run of all generators' clients: what results.Combine makes of theirs, and
 // what that leaves empty. These stay so:
 //
-//   - handoffs, working set, return, overtakes and lost updates, for it takes
+//   - handoffs, working set, return, overtaken and lost updates, for it takes
 //     one process to see both sides;
 //   - Redis over the whole run, of which each generator saw another interval;
-//   - foreign traffic, which would be the other generators';
+//   - other clients' traffic, which would be the other generators';
 //   - herd and faults, which are for one process alone.
 func join(parts []part) (results.Run, error) {
 	var runs []results.Run
@@ -65,8 +65,8 @@ func join(parts []part) (results.Run, error) {
 	})
 	readings(&run.Server, parts)
 	remarks(&run, parts)
-	doubts(&run, parts)
-	return run, turns(&run.Fairness, parts)
+	invalidTogether(&run, parts)
+	return run, acquisitions(&run.Fairness, parts)
 }
 
 // gap is the time for which nobody held the lock, for each time that somebody did. No
@@ -118,8 +118,8 @@ func remarks(run *results.Run, parts []part) {
 	}
 }
 
-// doubts are those that only all parts together give rise to.
-func doubts(run *results.Run, parts []part) {
+// invalidTogether are those that only all parts together give rise to.
+func invalidTogether(run *results.Run, parts []part) {
 	longest := slices.MaxFunc(parts, func(a, b part) int { return cmp.Compare(a.WindowNS, b.WindowNS) }).WindowNS
 	if float64(run.WindowNS) < enough*float64(longest) {
 		run.Invalid = append(run.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
@@ -130,13 +130,13 @@ func doubts(run *results.Run, parts []part) {
 	}
 }
 
-// turns puts together how many turns each client had, and makes Jain's index of them:
-// exact up to 2047 turns a client, beyond that within 0.1 %. Both stay empty in an open
+// acquisitions puts together how many acquisitions each client had, and makes Jain's index of them:
+// exact up to 2047 acquisitions a client, beyond that within 0.1 %. Both stay empty in an open
 // loop, whose clients are slots.
-func turns(f *results.Fairness, parts []part) error {
-	all := results.NewTurnsHistogram()
+func acquisitions(f *results.Fairness, parts []part) error {
+	all := results.NewPerClientHistogram()
 	for _, p := range parts {
-		h, err := p.Fairness.TurnsHistogram()
+		h, err := p.Fairness.PerClientHistogram()
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.generator, err)
 		}
@@ -153,5 +153,5 @@ func turns(f *results.Fairness, parts []part) error {
 		squares += clients * x * x
 	}
 	f.Jain = results.Jain(n, sum, squares)
-	return f.SetTurns(all)
+	return f.SetPerClient(all)
 }

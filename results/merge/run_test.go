@@ -64,11 +64,11 @@ func TestOpenLoop(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile(t, "a", 1), generatorFile(t, "b", 2)
 	for _, f := range []File{a, b} {
-		f.Runs[0].Fairness.Turns, f.Runs[0].Fairness.Jain = "", nil
+		f.Runs[0].Fairness.PerClient, f.Runs[0].Fairness.Jain = "", nil
 	}
 	b.Runs[0].Fairness.LargestBypass = 9
 	f := merged(t, a, b).Runs[0].Fairness
-	if f.Jain != nil || f.Turns != "" || f.LongestWait.NS != 2e9 || f.LargestBypass != 9 || f.TurnsMax != 63 {
+	if f.Jain != nil || f.PerClient != "" || f.LongestWait.NS != 2e9 || f.LargestBypass != 9 || f.AcquisitionsMax != 63 {
 		t.Errorf("fairness of both is %+v", f)
 	}
 }

@@ -13,7 +13,7 @@ func (p *page) notes(r *results.Report, all []results.Summary) {
 	p.WriteByte('\n')
 	p.found(findings.Of(all))
 	if len(all) > 0 {
-		p.Entry("read", method(r))
+		p.Entry("read", method(r, true))
 		p.Entry("", signs(figures))
 	}
 	p.found(findings.OfReport(r))
@@ -27,8 +27,8 @@ func (p *page) found(all []findings.Finding) {
 	}
 }
 
-// method says how the figures came about.
-func method(r *results.Report) string {
+// method says how the figures came about, those of all tables or of the short one.
+func method(r *results.Report, whole bool) string {
 	again := "as soon as it has released"
 	if !r.Workload.Think.IsZero() {
 		again = "once it has released and thought"
@@ -37,7 +37,13 @@ func method(r *results.Report) string {
 	if r.Workload.Rate > 0 {
 		how = "open loop: waits count from the intended start"
 	}
-	if r.Rounds <= 1 && r.Steady() {
+	if !whole && r.Rounds <= 1 {
+		how += " · two digits: one run does not tell the spread"
+	}
+	if !whole {
+		how += " · cmds, CPU: the server's"
+	}
+	if whole && r.Rounds <= 1 && r.Steady() {
 		how += " · ± of the run's own seconds (batch means), not of another run"
 	}
 	if r.Rounds > 1 {

@@ -18,7 +18,7 @@ func TestASeriesNamesWhatIsNotUsual(t *testing.T) {
 		"spin/c100/stages=10s:5,1s:9": func(w *workloads.Spec) {
 			w.Stages = workloads.Stages{{Duration: workloads.Duration(10 * time.Second), Target: 5}, {Duration: workloads.Duration(time.Second), Target: 9}}
 		},
-		"spin/c100/gather=50ms":            func(w *workloads.Spec) { w.Gather = workloads.Duration(50 * time.Millisecond) },
+		"spin/c100/burst=50ms":             func(w *workloads.Spec) { w.Burst = workloads.Duration(50 * time.Millisecond) },
 		"spin/c100/work=counter":           func(w *workloads.Spec) { w.Work = workloads.WorkCounter },
 		"spin/c100/work=counter/fence=off": func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, workloads.FenceOff },
 		"spin/c100/timeout=0s":             func(w *workloads.Spec) { w.Timeout = &timeout },

@@ -24,20 +24,20 @@ type page struct {
 	names int // columns of the strategies' names, the same in every table
 }
 
-// TableOptions say how WriteTable writes.
+// TableOptions say how WriteTable and WriteTables write.
 type TableOptions struct {
 	Color bool // with ANSI colours, for a terminal
 }
 
-// WriteTable writes the report for people: what was measured on what, then
+// WriteTables writes the report in full for people: what was measured on what, then
 // speed, waiting, fairness, cost and safety with a row for each strategy, then
 // what a reader must know about the figures. No line is longer than 120
 // columns.
-func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
+func WriteTables(w io.Writer, r *results.Report, opts TableOptions) error {
 	return (&page{Page: layout.Page{Paint: layout.Paint(opts.Color)}}).report(w, r)
 }
 
-// WriteMarkdown writes the tables of WriteTable for a pull request: the same
+// WriteMarkdown writes the tables of WriteTables for a pull request: the same
 // groups and columns, the heading and the notes as lists.
 func WriteMarkdown(w io.Writer, r *results.Report) error {
 	p := &page{Page: layout.Page{Markdown: true}}
@@ -134,7 +134,7 @@ func (p *page) name(s results.Summary) string {
 	if !p.Markdown {
 		name = strings.Join(layout.Wrap(name, nameWidth-2, "  "), "\n")
 	}
-	if s.Tainted() {
+	if s.AnyInvalid() {
 		return p.Text(name) + p.Red(" !")
 	}
 	return p.Text(name)

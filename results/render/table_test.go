@@ -21,7 +21,7 @@ import (
 func draw(t *testing.T, r *results.Report, opts TableOptions) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteTable(&b, r, opts); err != nil {
+	if err := WriteTables(&b, r, opts); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -31,7 +31,7 @@ func TestTableGolden(t *testing.T) {
 	for name, report := range sample.Cases() {
 		t.Run(name, func(t *testing.T) {
 			got := draw(t, report, TableOptions{})
-			golden.Compare(t, filepath.Join("testdata", "table-"+name+".golden"), got)
+			golden.Compare(t, filepath.Join("testdata", "tables-"+name+".golden"), got)
 		})
 	}
 }
@@ -91,8 +91,8 @@ func extreme() *results.Report {
 func widest(run *results.Run) {
 	run.Faults = sample.Faulty().Runs[2].Faults
 	for i := range run.Faults {
-		for j := range run.Faults[i].Strikes {
-			run.Faults[i].Strikes[j] = results.Strike{
+		for j := range run.Faults[i].Injections {
+			run.Faults[i].Injections[j] = results.Injection{
 				RecoveryNS: new(int64(123_456_789)), Stall: &results.Bound{NS: 123_456_789, AtLeast: true},
 				Overlaps: 99_999, Late: 99_999, LateNS: 123_456_789, LostWakeUps: 99_999,
 			}
@@ -105,16 +105,16 @@ func widest(run *results.Run) {
 	} {
 		d.P50, d.P99, d.Max = long(), long(), long()
 	}
-	run.Waiting.Open, run.Waiting.GaveUp = 99_999, 99_999
-	run.Fairness = results.Fairness{TurnsMin: 12_345, TurnsMax: 99_999, Jain: new(0.987), Starved: new(99_999), LongestWait: long()}
+	run.Waiting.Open, run.Waiting.TimedOut = 99_999, 99_999
+	run.Fairness = results.Fairness{AcquisitionsMin: 12_345, AcquisitionsMax: 99_999, Jain: new(0.987), Starved: new(99_999), LongestWait: long()}
 	run.Effort = results.Effort{Attempts: new(12_345.0), WakeUps: new(12_345.0), Futile: new(12_345.0)}
 	window := run.Server.Window
 	window.BytesIn, window.BytesOut = new(window.Acquisitions*123_456), new(window.Acquisitions*123_456)
 	window.Calls, window.RoundTrips = new(window.Acquisitions*12_345), new(window.Acquisitions*12_345)
-	window.CPU, window.Foreign = new(6.17), new(99.9)
+	window.CPU, window.OtherTraffic = new(6.17), new(99.9)
 	run.Server.Peak = &results.ServerPeak{Clients: new(int64(99_999)), Subscriptions: new(int64(99_999)), MemoryBytes: new(int64(123_000_000))}
 	run.Safety = results.Safety{
-		Overlaps: 99_999, Late: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999, LeftoverCount: new(int64(99_999)), Stuck: 99_999, LostUpdates: new(int64(99_999)),
+		Overlaps: 99_999, ExpiredOverlaps: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999, LeftoverCount: new(int64(99_999)), Hung: 99_999, LostUpdates: new(int64(99_999)),
 		Leftovers: []string{strings.Repeat("key", 80)},
 		Broken:    []string{"exclusion: " + strings.Repeat("n", 200), "fencing: x", "FIFO: y"},
 	}
@@ -145,7 +145,7 @@ func TestTableOfLongNamesLosesNone(t *testing.T) {
 }
 
 func TestTableOfZerosHasNoNaN(t *testing.T) {
-	r := &results.Report{Rounds: 1, Floors: &results.Floors{}, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
+	r := &results.Report{Rounds: 1, Baselines: &results.Baselines{}, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
 	r.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), BytesIn: new(int64(0)), CPU: new(0.0)}
 	got := draw(t, r, TableOptions{})
 	for _, bad := range []string{"NaN", "Inf", "%!"} {

@@ -66,24 +66,24 @@ func Write(w io.Writer, entries []Entry) error {
 // the file and the line; the others are returned all the same.
 func Read(r io.Reader, file string) ([]Entry, error) {
 	var entries []Entry
-	var faults []error
+	var problems []error
 	lines := bufio.NewReader(r)
 	for number := 1; ; number++ {
 		line, err := lines.ReadString('\n')
 		if text := strings.TrimSpace(line); text != "" {
-			entry, fault := parse(text)
-			if fault != nil {
-				faults = append(faults, fmt.Errorf("%s:%d: %w", file, number, fault))
+			entry, problem := parse(text)
+			if problem != nil {
+				problems = append(problems, fmt.Errorf("%s:%d: %w", file, number, problem))
 			} else {
 				entry.Place = fmt.Sprintf("%s:%d", file, number)
 				entries = append(entries, entry)
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return entries, errors.Join(faults...)
+			return entries, errors.Join(problems...)
 		}
 		if err != nil {
-			return entries, errors.Join(append(faults, fmt.Errorf("read %s: %w", file, err))...)
+			return entries, errors.Join(append(problems, fmt.Errorf("read %s: %w", file, err))...)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func Twice(entries []Entry) error {
 	}
 	seen := map[identity]string{}
 	said := map[[2]string]bool{} // one report has several entries
-	var faults []error
+	var problems []error
 	for _, e := range entries {
 		id := identity{e.Time.UnixNano(), e.Strategy, e.Conditions}
 		first, known := seen[id]
@@ -108,10 +108,10 @@ func Twice(entries []Entry) error {
 		}
 		if pair := [2]string{e.Place, first}; !said[pair] {
 			said[pair] = true
-			faults = append(faults, fmt.Errorf("%s is the same report as %s: a report counts once", e.Place, first))
+			problems = append(problems, fmt.Errorf("%s is the same report as %s: a report counts once", e.Place, first))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 func parse(line string) (Entry, error) {

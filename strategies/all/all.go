@@ -21,6 +21,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
+	"github.com/lockbench/lockbench/strategies/redissonspin"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 	"github.com/lockbench/lockbench/strategies/setnx"
@@ -52,6 +53,7 @@ func init() {
 		{pubsub.Strategy(), pubsubDoc},
 		{pubsubbroadcast.Strategy(), pubsubbroadcastDoc},
 		{redislock.Strategy(), redislockDoc},
+		{redissonspin.Strategy(), redissonspinDoc},
 		{redlock.Strategy(), redlockDoc},
 		{redsync.Strategy(), redsyncDoc},
 		{rueidislock.Strategy(), rueidislockDoc},

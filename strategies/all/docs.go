@@ -161,7 +161,7 @@ next of a process asks the strategy only when the one before him has released. R
 is lost too: the owner would wait for itself.
 
 What else the strategy guarantees is kept, and what its leases can do. What breaks
-it: a holder that is stuck keeps its process's others out although its lease has run
+it: a holder that hangs keeps its process's others out although its lease has run
 out.
 `
 	handoffDoc = `Package handoff is a lock that a release hands to the next who waits; nobody tries again.
@@ -190,7 +190,7 @@ argues why it holds.
 when no Redis is asked.
 
 Waiters stand in a queue; Release hands the lock to the first of them, so
-nobody overtakes and each release wakes one waiter. No command is sent.
+nobody overtaken and each release wakes one waiter. No command is sent.
 
 It guarantees exclusion and first come, first served, among the callers of one
 Locker. Other processes, and other Lockers in the same process, are not kept
@@ -389,6 +389,28 @@ It guarantees what package pubsub does.
 What breaks it: as in package pubsub; and at many waiters Redis is busy with those
 who try in vain, and its maxclients may be too few for them all.
 `
+	redissonspinDoc = `Package redissonspin is Redisson's RSpinLock, wire-compatible with it: the hash of its
+RLock, without a channel. Waiters poll.
+
+	locker, err := redissonspin.New(client, lock.TTL(10*time.Second))
+	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+	defer lease.Release(context.WithoutCancel(ctx))
+
+It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
+TTL. It is not fair: a waiter may starve. Through Open the same owner may acquire again
+(AcquireAs), and the watchdog renews a lease every TTL/3 until it is released, unless a
+TTL of its own was asked for.
+
+What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
+that had not seen the hash. A client of RLock that waits for a lock which this one
+releases is not told, and looks when the PTTL is over.
+
+An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
+another (HEXISTS, HINCRBY, DEL): one round trip each. A waiter pays one EVALSHA for each
+try. Its backoff is that of Redisson 4.7: it sleeps 1 ms, then after its n-th further try
+twice as long as before and 0 to n−1 ms more at random, and never over 128 ms. Nobody is
+woken: after a release the lock lies idle until some waiter's sleep ends.
+`
 	redlockDoc = `Package redlock is Redlock: a lock that is held when a majority of N independent Redis
 nodes say so. It follows "Distributed Locks with Redis" on redis.io.
 
@@ -462,8 +484,8 @@ old holder's DEL, when its GET came before that, deletes the new one's.
 is here to be measured, not to be used.
 
 An uncontended acquire is a SETNX and then a PEXPIRE, two round trips; a release
-is one EVALSHA that does a GET and a DEL, or one DEL with check=false. A waiter
-pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
+is one EVALSHA that does a GET and a DEL, one DEL with check=false, or a GET and then a
+DEL with check=get. A waiter pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
 woken: after a release the lock lies idle until some waiter's sleep ends, and
 the one that happens to try first gets it, so a waiter may starve.
 
@@ -473,7 +495,8 @@ that dies after the PEXPIRE, but of none that dies before it.
 What breaks it: a crash between SETNX and PEXPIRE, after which the key has no
 TTL and blocks the lock for ever, and so does a connection lost in between when
 the clean-up fails too; a holder that works on past ValidUntil, which with
-check=false also deletes the next holder's lock; a failover to a replica that
+check=false also deletes the next holder's lock, and with check=get does so where the
+lease runs out between the GET and the DEL; a failover to a replica that
 had not seen the SETNX.
 `
 	spinDoc = `Package spin is the lock most people know: SET with NX and PX takes it, a script that
@@ -487,7 +510,8 @@ It guarantees exclusion while a lease is valid, frees a dead holder's lock after
 TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
 
 What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
-not seen the SET, a gap that WaitReplicas narrows and does not close. With a client that
+not seen the SET, a gap that WaitReplicas narrows and does not close, and WaitAnyway leaves
+open. With a client that
 retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
 finds the caller's own token and waits for it to expire.
 
@@ -501,7 +525,7 @@ right to scripts.
 An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside) or one native
 command: one round trip each. A waiter pays one SET for each try. Nobody is woken: after a
 release the lock lies idle until some waiter's sleep ends, and the one that happens to try
-first gets it.
+first gets it. With tries=N an acquire that has failed N times ends with ErrHeld.
 `
 	streamDoc = `Package stream is a lock whose releases are told on a stream, so that whoever was
 not listening reads them later: no wake-up is lost, and one that was trimmed away

@@ -117,7 +117,7 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 // wait has processes acquire at the same time, each releasing at once; the function
 // returned waits for them.
 func (e exercise) wait(ctx context.Context, processes ...process) func() error {
-	faults := make([]error, len(processes))
+	problems := make([]error, len(processes))
 	var all sync.WaitGroup
 	for i, p := range processes {
 		e.waiting.Add(1)
@@ -128,11 +128,11 @@ func (e exercise) wait(ctx context.Context, processes ...process) func() error {
 				err = lease.Release(ctx)
 			}
 			if !errors.Is(err, strategies.ErrNotHeld) {
-				faults[i] = err
+				problems[i] = err
 			}
 		})
 	}
-	return func() error { all.Wait(); return errors.Join(faults...) }
+	return func() error { all.Wait(); return errors.Join(problems...) }
 }
 
 // givenUp are waits that end, one of them before another.

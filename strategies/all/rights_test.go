@@ -194,10 +194,10 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 }
 
 // without is what is refused to a user who lacks one of the rights. A machine that stands
-// still can keep a waiter from being one, so that it is looked for three times, each more slowly.
+// still can keep a waiter from being one, so that it is looked for five times, each more slowly.
 func (u user) without(t *testing.T, right string, rules []string) (refused string) {
 	t.Helper()
-	for u.times = 1; u.times <= 4; u.times *= 2 {
+	for u.times = 1; u.times <= 16; u.times *= 2 {
 		if err := u.allow(t.Context(), slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == right })); err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/atomic"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+func init() { strategies.RegisterStrategy(atomic.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "atomic") }
 

@@ -31,7 +31,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +38,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -47,7 +46,7 @@ import (
 
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
-	return strategies.Define(strategies.Info{
+	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
@@ -60,7 +59,7 @@ func Strategy() strategies.Strategy {
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
-	}, Options{}, Open)
+	}), Defaults(), Open)
 }
 
 const noCluster = "a cluster's connections cannot be unblocked by id"
@@ -78,12 +77,28 @@ var (
 	abandonScript = redis.NewScript(abandonSource)
 )
 
-// Options are none.
-type Options struct{}
+// Options of the lock.
+type Options struct {
+	OneKey bool `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
+}
+
+// Defaults are two keys.
+func Defaults() Options { return Options{} }
+
+// Refine says what one key costs.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Caveat = ""
+	if o.OneKey {
+		info.Claims.Exclusion = false
+		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the signal when it cleans up"
+	}
+	return info
+}
 
 // Locker is one process's side of the lock.
 type Locker struct {
 	config   goredis.Config
+	options  Options
 	client   redis.UniversalClient
 	blocking connections
 	owners   *owner.Names
@@ -92,24 +107,19 @@ type Locker struct {
 
 // Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
-func Open(config goredis.Config, _ Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
-		return nil, fmt.Errorf("blpop: %w", err)
+func Open(config goredis.Config, options Options) (*Locker, error) {
+	node, err := goredis.Server(config, "blpop", noCluster)
+	if err != nil {
+		return nil, err
 	}
-	node := config.Nodes[0]
-	if o := node.Options; o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
-		return nil, errors.New("blpop: " + noCluster)
-	}
-	return &Locker{config: config, client: node.Client, blocking: connections{node: node}, owners: owner.New()}, nil
+	return &Locker{config: config, options: options, client: node.Client, blocking: connections{node: node}, owners: owner.New()}, nil
 }
 
 // Prepare loads the scripts and opens a blocking connection for each expected
 // caller.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	for _, script := range []*redis.Script{acquireScript, releaseScript} {
-		if err := script.Load(ctx, l.client).Err(); err != nil {
-			return fmt.Errorf("load a script: %w", err)
-		}
+	if err := goredis.Load(ctx, l.client, acquireScript, releaseScript); err != nil {
+		return err
 	}
 	return l.blocking.open(ctx, l.config.Callers)
 }
@@ -154,15 +164,21 @@ func (l *Locker) Close() error {
 	return l.blocking.close()
 }
 
-func (l *Locker) begin(key string) (*lease, error) {
+func (l *Locker) begin(key string) (*token.Announced, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	return &lease{locker: l, keys: keysOf(l.config.Key(key)), token: l.owners.Next()}, nil
+	keys := token.AnnouncedKeys(l.config.Key(key), "signal")
+	if l.options.OneKey {
+		keys[2] = keys[0]
+	}
+	return &token.Announced{
+		Client: l.client, Keys: keys, Token: l.owners.Next(), Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
+	}, nil
 }
 
 // wait blocks until the lock is the caller's. left is what the holder has left.
-func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
+func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Duration) error {
 	var c *connection
 	defer func() {
 		if c != nil {
@@ -174,21 +190,21 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 			var err error
 			if c, err = l.blocking.take(ctx); err != nil {
 				l.abandon(ctx, held)
-				return fmt.Errorf("wait for %q: %w", held.keys[0], doubt.Because(ctx, err))
+				return fmt.Errorf("wait for %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
 			}
 		}
-		err := c.block(ctx, l.client, held.keys[2], left)
+		err := c.block(ctx, l.client, held.Keys[2], left)
 		if err != nil {
 			_ = c.client.Close()
 			c = nil
 		}
 		if ended := ctx.Err(); ended != nil {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.keys[0], ended)
+			return fmt.Errorf("wait for %q: %w", held.Keys[0], ended)
 		}
 		if _, refused := errors.AsType[redis.Error](err); refused {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.keys[0], err)
+			return fmt.Errorf("wait for %q: %w", held.Keys[0], err)
 		}
 		// A signal, the end of the PTTL and a broken connection are all the same here:
 		// a reason to look.
@@ -203,15 +219,15 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 
 // try makes one attempt; when the lock is another's it returns how long to block
 // at most. After an error the lock is not held and nothing is left.
-func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration, err error) {
+func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (taken bool, left time.Duration, err error) {
 	l.config.Probe.Attempt()
-	held.until.Set(time.Now().Add(l.config.TTL))
-	ms, err := acquireScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds(), mode).Int64()
+	held.Until.Set(time.Now().Add(l.config.TTL))
+	ms, err := acquireScript.Run(ctx, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds(), mode).Int64()
 	switch {
 	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
 		l.abandon(ctx, held)
 		if mode == "try" {
-			return false, 0, fmt.Errorf("acquire %q: %w", held.keys[0], validity.ErrLate)
+			return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], validity.ErrLate)
 		}
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
@@ -222,54 +238,16 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		// BLPOP takes 0 for ever, and what is left of the last millisecond as 0.
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
-	if doubt.MayHaveRun(err) || mode == "again" {
+	if indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return false, 0, fmt.Errorf("acquire %q: %w", held.keys[0], doubt.Because(ctx, err))
+	return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
 }
 
 // abandon removes every trace of a caller who gives up. When it fails nothing more
 // can be done: all traces expire.
-func (l *Locker) abandon(ctx context.Context, held *lease) {
-	settle, done := doubt.Settle(ctx)
+func (l *Locker) abandon(ctx context.Context, held *token.Announced) {
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
-	_ = abandonScript.Run(settle, l.client, held.keys, held.token, l.config.TTL.Milliseconds()).Err()
-}
-
-// keysOf are lock, waiters and signal, all of one hash slot.
-func keysOf(name string) []string {
-	tagged := name
-	if !strings.Contains(name, "{") {
-		tagged = "{" + name + "}"
-	}
-	return []string{name, tagged + ":waiters", tagged + ":signal"}
-}
-
-// lease is a key that holds the owner's token.
-type lease struct {
-	locker *Locker
-	keys   []string
-	token  string
-	until  validity.Until
-}
-
-// ValidUntil is the TTL after the moment before the lock was asked for.
-func (held *lease) ValidUntil() time.Time { return held.until.Get() }
-
-// Release deletes the key if it still holds the token, and signals.
-func (held *lease) Release(ctx context.Context) error {
-	l := held.locker
-	freed, err := releaseScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds()).Int()
-	if err != nil {
-		return fmt.Errorf("release %q: %w", held.keys[0], doubt.Because(ctx, err))
-	}
-	if freed == 0 {
-		return strategies.ErrNotHeld
-	}
-	return nil
-}
-
-// Extend renews the key's TTL if it still holds the token.
-func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
-	return token.Extend(ctx, held.locker.client, held.keys[0], held.token, ttl, &held.until)
+	_ = abandonScript.Run(settle, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds()).Err()
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/blpop"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+func init() { strategies.RegisterStrategy(blpop.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "blpop") }
 
@@ -98,6 +99,17 @@ func TestOneKeyCannotBeBoth(t *testing.T) {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		t.Errorf("BLPOP on the key of a SET returned %v, want WRONGTYPE", err)
 	}
+	config := trial.Config(t, redistest.Start(t))
+	one, err := blpop.Open(config, blpop.Options{OneKey: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = one.Close() }()
+	held := acquire(t, one)
+	if _, err := one.Acquire(t.Context(), "key"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("a waiter with one key ended with %v, want WRONGTYPE", err)
+	}
+	_ = held.Release(t.Context()) // who failed has taken it for the signal, and deleted it
 }
 
 // A signal that came too often is not left when the last waiter has its turn.

@@ -169,10 +169,10 @@ func (p *connections) open(ctx context.Context, n int) error {
 func (p *connections) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var faults []error
+	var problems []error
 	for _, c := range p.free {
-		faults = append(faults, c.client.Close())
+		problems = append(problems, c.client.Close())
 	}
 	p.free = nil
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }

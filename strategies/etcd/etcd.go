@@ -57,6 +57,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goetcd"
@@ -70,16 +72,21 @@ func Strategy() strategies.Strategy {
 		Claims: strategies.Claims{
 			Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true,
 		},
-		Capacity: 1,
-		Store:    "etcd",
-		Nodes:    1,
-		Library:  "go.etcd.io/etcd/client/v3",
+		Capacity:  1,
+		Store:     "etcd",
+		Nodes:     1,
+		Session:   true,
+		Library:   "go.etcd.io/etcd/client/v3",
+		Libraries: []strategies.Library{{Language: "Go", Package: "go.etcd.io/etcd/client/v3/concurrency", Call: "NewMutex"}},
 	}), Defaults(), Open)
 }
 
-// Refine says that the Mutex does not tell what it does.
+// Refine says that the Mutex does not tell what it does, and that no library waits otherwise.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.BlackBox = o.Watch == ByMutex
+	if !info.BlackBox {
+		info.Libraries = nil
+	}
 	return info
 }
 
@@ -223,6 +230,24 @@ func (l *Locker) Close() error {
 	return nil
 }
 
+// timedOut says whether etcd saw the deadline of a request pass, which it knows of the
+// caller's context. Where that ended what etcd itself was waiting for, it hands on the text of
+// the error without its code.
+func timedOut(err error) bool {
+	if etcd, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		return etcd.Code() == codes.DeadlineExceeded
+	}
+	told, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err)
+	if !ok {
+		return false
+	}
+	code := told.GRPCStatus().Code()
+	return code == codes.DeadlineExceeded || code == codes.Unknown && told.GRPCStatus().Message() == context.DeadlineExceeded.Error()
+}
+
 // escaped is a name without slashes, since that of one lock and a slash must not begin that
 // of another.
 func escaped(name string) string {
@@ -231,6 +256,9 @@ func escaped(name string) string {
 
 // because is an error that says so when a context has ended.
 func because(ctx context.Context, err error) error {
+	if deadline, has := ctx.Deadline(); has && timedOut(err) && time.Until(deadline) < time.Second {
+		<-ctx.Done() // etcd is told the deadline, and its clock came first
+	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

@@ -48,6 +48,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
+		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getFairLock"}},
 		Connections: strategies.Connections{PerInstance: 1},
 		Limits: []strategies.Limit{
 			strategies.ByRedisClock(),
@@ -107,7 +108,7 @@ type Locker struct {
 }
 
 // New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// not talk to Redis yet. Its error joins every error of the options. The client stays the
 // caller's, to be closed after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
@@ -128,7 +129,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	client := config.Nodes[0].Client
 	k := &kind{timeout: options.WaitTimeout, leaving: newLeavers(client)}
 	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
-	return &Locker{redisson.NewLock(config, k, line, herald, options.Watchdog), k}, nil
+	return &Locker{redisson.NewLock(config, k, line, herald, redisson.Ways{Renew: options.Watchdog}), k}, nil
 }
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.

@@ -11,10 +11,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/fair"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+func init() { strategies.RegisterStrategy(fair.Strategy()) }
 
 const (
 	lockKey   = "trial:key"
@@ -105,8 +107,8 @@ func (w *waiter) lease(t testing.TB) strategies.Lease {
 	return nil
 }
 
-// gaveUp cancels it and waits for its end.
-func (w *waiter) gaveUp(t testing.TB) {
+// cancelled cancels it and waits for its end.
+func (w *waiter) cancelled(t testing.TB) {
 	t.Helper()
 	w.cancel()
 	if err := <-w.errors; !errors.Is(err, context.Canceled) {
@@ -199,7 +201,7 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		waiting = append(waiting, enqueue(t, outside, p, i+1))
 	}
 	owners, before := queued(t, outside), scores(t, outside)
-	waiting[1].gaveUp(t)
+	waiting[1].cancelled(t)
 	if got := queued(t, outside); len(got) != 3 || got[0] != owners[0] || got[1] != owners[2] || got[2] != owners[3] {
 		t.Errorf("the queue is %q, want %q without the second", got, owners)
 	}
@@ -211,7 +213,7 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		t.Errorf("the deadlines are %v, want %v: those behind move up by a wait", got, want)
 	}
 	for _, i := range []int{0, 2, 3} {
-		waiting[i].gaveUp(t)
+		waiting[i].cancelled(t)
 	}
 	trial.Release(t, lease)
 	if left := outside.DBSize(t.Context()).Val(); left != 0 {
@@ -228,7 +230,7 @@ func TestCancelledHeadTellsTheNext(t *testing.T) {
 	head := enqueue(t, outside, p, 1)
 	next := enqueue(t, outside, p, 2)
 	outside.Del(t.Context(), lockKey) // as if the release's message were still on its way
-	head.gaveUp(t)
+	head.cancelled(t)
 	trial.Release(t, next.lease(t))
 	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("release of a lost lease returned %v, want ErrNotHeld", err)

@@ -56,8 +56,8 @@ func newLeavers(client redis.UniversalClient) *leavers {
 	return l
 }
 
-// leave returns when the owner has left the queue, could not be taken out of it at
-// once, or ctx ends; the work goes on then.
+// leave takes the owner out of the queue. It returns when that is done, when the first try
+// has failed, or when ctx ends. After the last two, a goroutine goes on trying.
 func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) error {
 	lock := held.Key
 	me := &leaver{owner: held.Owner, wait: wait, since: time.Now(), gone: make(chan struct{})}

@@ -41,9 +41,11 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Name:        "fenced",
 		Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
+		Assumes:     "the server keeps its data",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Fencing: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
+		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getFencedLock"}},
 		Persistent:  []string{tokenPrefix + ":{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},
@@ -89,7 +91,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 type Locker struct{ lock *redisson.Lock }
 
 // New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// not talk to Redis yet. Its error joins every error of the options. The client stays the
 // caller's, to be closed after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
@@ -109,7 +111,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	}
 	client := config.Nodes[0].Client
 	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, options.Sharded)
-	return &Locker{redisson.NewLock(config, kind{}, line, herald, options.Watchdog)}, nil
+	return &Locker{redisson.NewLock(config, kind{}, line, herald, redisson.Ways{Renew: options.Watchdog})}, nil
 }
 
 // Prepare loads the scripts and opens the subscription connection.

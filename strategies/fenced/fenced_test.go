@@ -9,10 +9,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+func init() { strategies.RegisterStrategy(fenced.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "fenced") }
 

@@ -14,7 +14,7 @@
 // is lost too: the owner would wait for itself.
 //
 // What else the strategy guarantees is kept, and what its leases can do. What breaks
-// it: a holder that is stuck keeps its process's others out although its lease has run
+// it: a holder that hangs keeps its process's others out although its lease has run
 // out.
 package gated
 

@@ -10,11 +10,22 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/peers/redsync"
+	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/semaphore"
+	"github.com/lockbench/lockbench/strategies/spin"
 )
+
+func init() {
+	strategies.RegisterStrategy(redsync.Strategy())
+	strategies.RegisterStrategy(pubsub.Strategy())
+	strategies.RegisterStrategy(semaphore.Strategy())
+	strategies.RegisterStrategy(spin.Strategy())
+	strategies.RegisterWrapper(gated.Wrapper())
+}
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "gated:spin:base=2ms", "gated:redsync:delay=5ms")

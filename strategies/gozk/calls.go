@@ -51,7 +51,7 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 		case s.life.Err() != nil:
 			return none, fmt.Errorf("%w: %w", ErrOver, r.err)
 		default:
-			return none, fmt.Errorf("%w: %w", ErrDoubt, r.err)
+			return none, fmt.Errorf("%w: %w", ErrIndeterminate, r.err)
 		}
 	case <-ctx.Done():
 		return none, s.why(ctx)

@@ -179,8 +179,8 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// note remembers when a request was sent: before it was, so that a session never seems to
-// last longer than it does.
+// note remembers the time just before a request is sent. The time after it would make a session
+// seem to last longer than it does.
 func (w *wire) note(b []byte, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,9 +16,9 @@ var (
 	// ErrOver is returned by calls of a session that the server has ended, or that was
 	// closed.
 	ErrOver = errors.New("the ZooKeeper session is over")
-	// ErrDoubt is returned by a call whose connection broke: nobody knows whether it was
+	// ErrIndeterminate is returned by a call whose connection broke: nobody knows whether it was
 	// carried out.
-	ErrDoubt = errors.New("the connection to ZooKeeper broke before the answer")
+	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the answer")
 )
 
 // Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself.
@@ -40,11 +40,11 @@ type Session struct {
 	ended  chan struct{} // closed once the library's goroutines have ended
 	finish chan bool     // has them do so; true cuts the connection before
 
-	mu      sync.Mutex
-	closing bool // Close or Abandon was called
-	lost    chan struct{}
-	doubt   *time.Timer // comes when the session has timed out; nil while it is connected
-	watches map[string]<-chan zk.Event
+	mu            sync.Mutex
+	closing       bool // Close or Abandon was called
+	lost          chan struct{}
+	indeterminate *time.Timer // comes when the session has timed out; nil while it is connected
+	watches       map[string]<-chan zk.Event
 }
 
 // shortest is the shortest time in which a server has to answer to a new connection.
@@ -83,11 +83,11 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	}
 	if err != nil {
 		s.line.mu.Lock()
-		fault := s.line.fault
+		problem := s.line.fault
 		s.line.mu.Unlock()
 		s.Abandon()
-		if fault != nil {
-			err = fmt.Errorf("%w: %w", err, fault)
+		if problem != nil {
+			err = fmt.Errorf("%w: %w", err, problem)
 		}
 		return nil, fmt.Errorf("open a session on %s: %w", strings.Join(n.Servers, ","), err)
 	}
@@ -134,9 +134,9 @@ func (s *Session) happened(event zk.Event) {
 	}
 	switch event.State {
 	case zk.StateHasSession:
-		if s.doubt != nil {
-			s.doubt.Stop()
-			s.doubt = nil
+		if s.indeterminate != nil {
+			s.indeterminate.Stop()
+			s.indeterminate = nil
 		}
 		select {
 		case <-s.ready:
@@ -144,8 +144,8 @@ func (s *Session) happened(event zk.Event) {
 			close(s.ready)
 		}
 	case zk.StateDisconnected:
-		if s.doubt == nil && s.life.Err() == nil && !s.line.until().IsZero() {
-			s.doubt = time.AfterFunc(time.Until(s.line.until()), s.despair)
+		if s.indeterminate == nil && s.life.Err() == nil && !s.line.until().IsZero() {
+			s.indeterminate = time.AfterFunc(time.Until(s.line.until()), s.despair)
 		}
 	case zk.StateExpired:
 		s.lose()
@@ -157,7 +157,7 @@ func (s *Session) happened(event zk.Event) {
 func (s *Session) despair() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.doubt != nil {
+	if s.indeterminate != nil {
 		s.lose()
 		s.giveUp(true)
 	}
@@ -195,12 +195,12 @@ func (s *Session) end(cut bool) {
 	s.calls.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.doubt != nil {
-		s.doubt.Stop()
-		s.doubt = nil
+	if s.indeterminate != nil {
+		s.indeterminate.Stop()
+		s.indeterminate = nil
 	}
 	if cut { // what it holds lasts until then
-		s.doubt = time.AfterFunc(time.Until(s.line.until()), s.despair)
+		s.indeterminate = time.AfterFunc(time.Until(s.line.until()), s.despair)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
@@ -29,7 +29,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	l.mu.Unlock()
 	if p != nil {
 		if err := l.queue(ctx, p, "wait"); err != nil && l.leave(ctx, ln, place) {
-			return nil, doubt.Because(ctx, err)
+			return nil, indeterminate.Because(ctx, err)
 		}
 	}
 	select {
@@ -87,7 +87,7 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 		if l.closed {
 			err = strategies.ErrClosed
 		}
-		return nil, doubt.Because(ctx, err)
+		return nil, indeterminate.Because(ctx, err)
 	}
 	held := new(Lease)
 	ln.begin(g)
@@ -106,7 +106,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl))
 		return err
 	})
-	g.doubtful = doubtful
+	g.indeterminate = doubtful
 	switch {
 	case err == nil && owner == g.id && time.Now().Before(g.until.Get()):
 		return g, nil
@@ -135,7 +135,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 			err := l.queueOnce(ctx, p, mode)
 			if mode = "again"; err != nil && lost(err) {
 				l.mu.Lock()
-				p.doubtful = true
+				p.indeterminate = true
 				l.mu.Unlock()
 			}
 			return err
@@ -198,7 +198,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	if !ok {
 		return unexpected("to queue", reply)
 	}
-	p.queued, ln.ahead, ln.kept, ln.crowded = true, ahead, sent, sent.Add(time.Second)
+	p.queued, ln.ahead, ln.kept, ln.crowded = true, ahead, sent, sent.Add(l.attention)
 	ln.known(time.Duration(left) * time.Millisecond)
 	return nil
 }
@@ -226,7 +226,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	default:
 		ln.waiters.Remove(element)
 		if p := ln.spare(); p != nil {
-			paid = l.owe(ln.names, p.entry(), !p.queued || p.doubtful)
+			paid = l.owe(ln.names, p.entry(), !p.queued || p.indeterminate)
 		}
 		ln.forget()
 	}

@@ -9,12 +9,12 @@ import (
 // debt is what this process may have at Redis, and does not want.
 type debt struct {
 	names
-	entry    string // or an id alone, that was not queued
-	doubtful bool   // a lost command may come late: it is looked at again, for a while
-	since    time.Time
-	due      time.Time
-	paid     chan struct{} // closed when Redis has answered
-	answered bool
+	entry         string // or an id alone, that was not queued
+	indeterminate bool   // a lost command may come late: it is looked at again, for a while
+	since         time.Time
+	due           time.Time
+	paid          chan struct{} // closed when Redis has answered
+	answered      bool
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 // entry. The channel is closed when it has.
 func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	d := &debt{
-		names: n, entry: entry, doubtful: doubtful,
+		names: n, entry: entry, indeterminate: doubtful,
 		since: time.Now(), due: time.Now(), paid: make(chan struct{}),
 	}
 	if l.hungUp {
@@ -47,7 +47,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 		return now.Add(20 * time.Millisecond)
 	}
 	var due []*debt
-	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return now.Sub(d.since) > latest || d.answered && !d.doubtful })
+	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return now.Sub(d.since) > latest || d.answered && !d.indeterminate })
 	for _, d := range l.debts {
 		if !d.due.After(now) {
 			due = append(due, d)

@@ -8,6 +8,10 @@ var Scripts = map[string]string{
 	"check": checkScript.hash, "extend": extendScript.hash,
 }
 
+// Attend has a process do for so long without a look at what others do, so that a machine
+// that stands still does not make it look. It must not have been used yet.
+func Attend(l *Locker, attention time.Duration) { l.attention = attention }
+
 // Waiting is how many of the process wait for a key, and whether all that they need at
 // Redis is queued there.
 func Waiting(l *Locker, key string) (n int, queued bool) {
@@ -96,4 +100,23 @@ func ForgottenTwice(l *Locker, key string) bool {
 	defer next.waiters.Remove(e)
 	before.forget()
 	return l.lines[next.lineKey] == next
+}
+
+// GiveUpListening has the process find that Redis does not answer where it listens, as soon as the
+// Locker is being closed. It says whether it still listened then.
+func GiveUpListening(l *Locker) bool {
+	for {
+		l.mu.Lock()
+		if l.closed {
+			break
+		}
+		l.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	defer l.mu.Unlock()
+	n := len(l.subscribers)
+	for _, s := range l.subscribers {
+		s.end(errSilent)
+	}
+	return n > 0
 }

@@ -105,14 +105,14 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 
 // Validate rejects what cannot be.
 func (o Options) Validate() error {
-	var faults []error
+	var problems []error
 	if o.Linger < 0 {
-		faults = append(faults, errors.New("linger must not be negative"))
+		problems = append(problems, errors.New("linger must not be negative"))
 	}
 	if o.Turns < 0 || o.Turns > MostTurns {
-		faults = append(faults, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns))
+		problems = append(problems, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // MostTurns is how many turns a process can have of one lease: as many as each µs of
@@ -130,6 +130,8 @@ type Locker struct {
 	ids    *ids
 	base   string // of a process's channel, where it is no cluster
 	redis  *node
+
+	attention time.Duration // for how long it does without a look at what others do
 
 	ctx   context.Context // of what is done in the background
 	stop  context.CancelFunc
@@ -164,8 +166,8 @@ func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
 // Redis yet.
 func Open(config goredis.Config, options Options) (*Locker, error) {
-	faults := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
-	if err := errors.Join(faults...); err != nil {
+	problems := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
+	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
 	if options.Turns == 0 {
@@ -178,7 +180,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
 		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
-		lines: map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
+		attention: time.Second,
+		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
 	}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())

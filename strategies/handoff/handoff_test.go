@@ -6,9 +6,16 @@ import (
 
 	"go.uber.org/goleak"
 
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
+
+func init() {
+	strategies.RegisterStrategy(cohort.Strategy())
+	strategies.RegisterStrategy(handoff.Strategy())
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -164,7 +164,7 @@ func (ln *line) recover(ctx context.Context) error {
 	for _, p := range slices.Backward(missing) { // the oldest is to be the first
 		l.mu.Lock()
 		there := ln.drop(p)
-		if p.doubtful || p.unsure {
+		if p.indeterminate || p.unsure {
 			l.owe(ln.names, p.entry(), true)
 		}
 		if there = there && len(ln.places) < ln.wanted(); there {

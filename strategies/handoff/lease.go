@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -17,14 +17,14 @@ type lease struct {
 	since time.Time // before which Redis cannot have given it
 	until validity.Until
 
-	holder   *Lease // whose turn it is; nil when it is given up or lost
-	passed   int    // turns so far
-	last     int64  // the number of the last waiter who gets one
-	began    time.Time
-	seen     time.Time // when it was last known to be the process's
-	looking  bool      // somebody asks whether it is
-	lost     bool
-	doubtful bool // a command that takes it may come late
+	holder        *Lease // whose turn it is; nil when it is given up or lost
+	passed        int    // turns so far
+	last          int64  // the number of the last waiter who gets one
+	began         time.Time
+	seen          time.Time // when it was last known to be the process's
+	looking       bool      // somebody asks whether it is
+	lost          bool
+	indeterminate bool // a command that takes it may come late
 }
 
 // Lease is somebody's turn. It is a strategies.Lease, Extender, Fenced, Timed and Watched.
@@ -34,11 +34,11 @@ type Lease struct {
 	fence int64
 
 	// Of the Locker's mutex.
-	over     bool          // it was passed on, released or lost
-	refused  bool          // its release ended with an error
-	doubtful bool          // … and may have been carried out
-	gone     chan struct{} // nil until somebody wants to know
-	timer    *time.Timer
+	over          bool          // it was passed on, released or lost
+	refused       bool          // its release ended with an error
+	indeterminate bool          // … and may have been carried out
+	gone          chan struct{} // nil until somebody wants to know
+	timer         *time.Timer
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
@@ -123,7 +123,7 @@ func (t *Lease) Release(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	if err := l.release(ctx, t, p); err != nil {
-		return fmt.Errorf("release %q: %w", ln.key, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 		entry = p.entry()
 	}
 	token := g.token
-	if g.doubtful { // what takes the lock late takes it with that id
+	if g.indeterminate { // what takes the lock late takes it with that id
 		token = 0
 	}
 	doubtful, err := l.persist(ctx, func() (err error) {
@@ -156,7 +156,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, g.id) // not before: a message that comes late must find it known
-	t.doubtful = t.doubtful || doubtful
+	t.indeterminate = t.indeterminate || doubtful
 	if p != nil {
 		p.queued, p.unsure = entry != "", entry == ""
 	}
@@ -176,7 +176,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	case n == 0 && p != nil && !p.unsure: // it is not queued
 		ln.drop(p)
 	case n == 2:
-		ln.crowded = sent.Add(time.Second)
+		ln.crowded = sent.Add(l.attention)
 	}
 	if p != nil && p.queued {
 		ln.known(ln.ttl)
@@ -184,11 +184,11 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if n == 3 || p != nil && p.unsure {
 		ln.look(0)
 	}
-	if g.doubtful {
+	if g.indeterminate {
 		l.owe(ln.names, g.id, true)
 	}
 	ln.settle()
-	if n == 0 && !granted && !t.doubtful {
+	if n == 0 && !granted && !t.indeterminate {
 		g.lost = true
 		return strategies.ErrNotHeld
 	}
@@ -235,7 +235,7 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
-		return fmt.Errorf("extend %q: %w", ln.key, doubt.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", ln.key, indeterminate.Because(ctx, err))
 	case clock == 0:
 		ln.lose(g)
 		ln.forget()

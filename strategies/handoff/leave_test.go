@@ -328,3 +328,31 @@ func TestCloseLeavesTheQueue(t *testing.T) {
 		trial.Release(t, acquire(t, h))
 	}
 }
+
+// Close ends although a process gives up listening to a Redis that does not answer just while it is
+// being closed: nothing else would end the connection.
+func TestCloseWhileListeningIsGivenUp(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	h, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
+	q := newQueue(t, server)
+	lease := acquire(t, h)
+	q.join("waiter", p)
+	trial.Eventually(t, "the process listens", func() bool { return handoff.Listener(locker(p)) != nil })
+	server.Pause()
+	closed := make(chan error, 1)
+	go func() { closed <- p.Close() }()
+	if !handoff.GiveUpListening(locker(p)) {
+		t.Error("the process did not listen any more")
+	}
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("Close has not ended")
+	}
+	server.Resume()
+	trial.Release(t, lease)
+}

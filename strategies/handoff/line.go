@@ -49,8 +49,8 @@ type place struct {
 	since  time.Time // before it was asked for
 	queued bool      // Redis has said so
 	unsure bool      // or it may be, but has not said so
-	// doubtful says that a command which queues it may come late.
-	doubtful bool
+	// indeterminate says that a command which queues it may come late.
+	indeterminate bool
 }
 
 // entry is what stands for the place in Redis's queue.
@@ -78,7 +78,7 @@ func (ln *line) idle() bool {
 	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
 }
 
-// forget ends a line that nobody needs; a crowded one a second later. It may be called again
+// forget ends a line that nobody needs; a crowded one an attention later. It may be called again
 // when the release of a lease ends that outlasted its line: the next line of the same key is
 // another's then, and stays.
 func (ln *line) forget() {
@@ -95,7 +95,7 @@ func (ln *line) forget() {
 // join queues somebody in the process, in the order in which they came.
 func (ln *line) join(w *waiter) *list.Element {
 	if ln.held != nil {
-		ln.lookAt(ln.held.until.Get()) // its holder may be stuck
+		ln.lookAt(ln.held.until.Get()) // its holder may hang
 	}
 	after := ln.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
@@ -159,11 +159,11 @@ func (ln *line) drop(p *place) bool {
 // to Redis.
 func (ln *line) granted(g *lease) {
 	ln.failing = time.Time{}
-	ln.crowded = time.Now().Add(time.Second)
+	ln.crowded = time.Now().Add(ln.locker.attention)
 	front := ln.waiters.Front()
 	if front == nil {
 		delete(ln.locker.held, g.id)
-		ln.locker.owe(ln.names, g.id, g.doubtful)
+		ln.locker.owe(ln.names, g.id, g.indeterminate)
 		ln.forget()
 		return
 	}
@@ -219,7 +219,7 @@ func (ln *line) fail(err error) {
 	for len(ln.places) > 0 {
 		p := ln.places[0]
 		ln.drop(p)
-		ln.locker.owe(ln.names, p.entry(), !p.queued || p.doubtful)
+		ln.locker.owe(ln.names, p.entry(), !p.queued || p.indeterminate)
 	}
 }
 
@@ -268,6 +268,6 @@ func (ln *line) known(ttl time.Duration) {
 		ttl = 0
 	}
 	ln.due = time.Time{}
-	attention := time.Second + time.Duration(ln.ahead)*4*time.Millisecond // a line that gets no turn may have missed it
+	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond // a line that gets no turn may have missed it
 	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 }

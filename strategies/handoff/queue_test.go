@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = time.Minute
 	lock     = "trial:key" // as Redis has it
 	list     = "trial:key:handoff"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
@@ -140,7 +140,7 @@ func pair(reply any) (a, b int64, ok bool) {
 }
 
 // lost says that a command may have been carried out although it ended with an error.
-func lost(err error) bool { return doubt.MayHaveRun(err) }
+func lost(err error) bool { return indeterminate.MayHaveRun(err) }
 
 // retry is what is waited for between tries.
 type retry struct {

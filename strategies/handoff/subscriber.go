@@ -161,9 +161,7 @@ func (s *subscriber) end(err error) {
 		return
 	}
 	s.err = err
-	if !l.closed {
-		l.tasks.Go(s.hangUp)
-	}
+	l.tasks.Go(s.hangUp) // also while the Locker is being closed: Close no longer knows of it
 	delete(l.subscribers, s.client)
 	if l.unsubscribed = err; s.good {
 		l.failures = 0
@@ -226,7 +224,7 @@ func (s *subscriber) heard(message any) error {
 }
 
 // pause is for how long a line hears nothing before it sends a PING.
-func (ln *line) pause() time.Duration { return min(ln.ttl/4, time.Second) }
+func (ln *line) pause() time.Duration { return min(ln.ttl/4, ln.locker.attention) }
 
 // pingDue is when a line needs to know that its subscriber hears; zero while it waits for nothing.
 func (s *subscriber) pingDue(ln *line) time.Time {
@@ -285,7 +283,7 @@ func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 	ln := p.line
 	l := ln.locker
 	ln.drop(p)
-	g := &lease{id: p.id, token: token, since: since, doubtful: p.doubtful}
+	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
 	g.until.Set(until)
 	l.held[p.id] = g
 	if sure && time.Until(until) > ln.ttl/4 {
@@ -312,8 +310,8 @@ func (l *Locker) confirm(ln *line, g *lease) {
 		return
 	}
 	delete(l.held, g.id)
-	if err != nil || clock != 0 || g.doubtful {
-		l.owe(ln.names, g.id, g.doubtful)
+	if err != nil || clock != 0 || g.indeterminate {
+		l.owe(ln.names, g.id, g.indeterminate)
 	}
 	ln.look(0)
 	ln.forget()

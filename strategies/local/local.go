@@ -2,7 +2,7 @@
 // when no Redis is asked.
 //
 // Waiters stand in a queue; Release hands the lock to the first of them, so
-// nobody overtakes and each release wakes one waiter. No command is sent.
+// nobody overtaken and each release wakes one waiter. No command is sent.
 //
 // It guarantees exclusion and first come, first served, among the callers of one
 // Locker. Other processes, and other Lockers in the same process, are not kept
@@ -22,7 +22,7 @@ import (
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Name:         "local",
-		Summary:      "in-process FIFO mutex: the floor with exclusion",
+		Summary:      "in-process FIFO mutex: the baseline with exclusion",
 		Claims:       strategies.Claims{Exclusion: true, FIFO: true},
 		Capacity:     1,
 		MaxInstances: 1,

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/local"
 )
+
+func init() { strategies.RegisterStrategy(local.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "local") }
 

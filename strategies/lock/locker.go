@@ -49,14 +49,14 @@ type Locker struct {
 // of such a package. It does not talk to Redis.
 func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*Locker, error) {
 	s, err := newSettings(options)
-	faults := []error{err}
+	problems := []error{err}
 	config := goredis.Config{Prefix: s.prefix, TTL: s.ttl}
 	for _, client := range clients {
 		node, err := goredis.NodeOf(client)
-		faults = append(faults, err)
+		problems = append(problems, err)
 		config.Nodes = append(config.Nodes, node)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	backend, err := open(config, own)

@@ -64,7 +64,7 @@ func newSettings(options []Option) (settings, error) {
 	for _, o := range options {
 		o.set(&s)
 	}
-	return s, s.fault()
+	return s, s.problem()
 }
 
 // with returns the settings of a call.
@@ -76,17 +76,17 @@ func (s settings) with(options []CallOption) (settings, error) {
 	for _, o := range options {
 		o.set(&call)
 	}
-	return call, call.fault()
+	return call, call.problem()
 }
 
-// fault is every fault of the settings.
-func (s settings) fault() error {
-	var faults []error
+// problem is every error in the settings.
+func (s settings) problem() error {
+	var problems []error
 	if s.ttl <= 0 {
-		faults = append(faults, fmt.Errorf("TTL must be positive, not %v", s.ttl))
+		problems = append(problems, fmt.Errorf("TTL must be positive, not %v", s.ttl))
 	}
 	if s.waits && s.wait < 0 {
-		faults = append(faults, fmt.Errorf("Wait must not be negative, as %v is", s.wait)) //nolint:staticcheck // a name
+		problems = append(problems, fmt.Errorf("Wait must not be negative, as %v is", s.wait)) //nolint:staticcheck // a name
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // redisLease is a redisLock's.
@@ -75,7 +75,7 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("release %q: %w", lease.name, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", lease.name, indeterminate.Because(ctx, err))
 	case !given && !l.lateIsFine:
 		return strategies.ErrNotHeld
 	}
@@ -98,7 +98,7 @@ func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	until := time.Now().Add(ttl)
 	renewed, err := lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token, ttl.Milliseconds()).Int()
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", lease.name, doubt.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}
 	if renewed == 0 {
 		return strategies.ErrNotHeld

@@ -12,7 +12,7 @@ func broken() []subject {
 		closing    = "Close refuses new callers and harms no holder"
 		trying     = "a try-lock does not wait"
 		ending     = "a wait ends with its context"
-		tidy       = "nothing is left behind"
+		tidy       = "there are no leftovers"
 		inOrder    = "first come, first served"
 		notAgain   = "nobody is overtaken again and again"
 		growing    = "fencing tokens grow"

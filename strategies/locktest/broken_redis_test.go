@@ -15,7 +15,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // fault is what is wrong with a redisLock. The zero fault is nothing: that lock is
@@ -281,15 +281,15 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	}
 	if err != nil {
 		switch {
-		case !doubt.MayHaveRun(err):
+		case !indeterminate.MayHaveRun(err):
 		case l.watchesDoubt:
 			lease.watch()
 		case !l.noSettling:
-			settle, done := doubt.Settle(ctx)
+			settle, done := indeterminate.Settle(ctx)
 			defer done()
 			_, _ = lease.give(settle)
 		}
-		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, doubt.Because(ctx, err))
+		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}
 	if reply[0] == 0 {
 		return false, time.Duration(max(reply[1], 1)) * time.Millisecond, nil

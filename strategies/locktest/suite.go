@@ -17,7 +17,7 @@ const (
 	trying     = "a try-lock does not wait"
 	ending     = "a wait ends with its context"
 	yielding   = "a wait that ends takes neither lock nor wake-up with it"
-	tidy       = "nothing is left behind"
+	tidy       = "there are no leftovers"
 	inOrder    = "first come, first served"
 	bounded    = "nobody is overtaken again and again"
 	growing    = "fencing tokens grow"

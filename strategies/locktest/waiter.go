@@ -63,7 +63,7 @@ func (w *waiter) run(do func(context.Context) error) {
 	}()
 	w.s.Cleanup(func() {
 		cancel()
-		if w.s.Failed() { // it may be stuck for good
+		if w.s.Failed() { // it may hang for good
 			return
 		}
 		select {

@@ -96,7 +96,7 @@ func (l *keptBack) snap() {
 
 // arrive has the servers get what was kept back, and returns when they have answered it.
 func (l *keptBack) arrive(patience time.Duration) error {
-	var faults []error
+	var problems []error
 	for _, c := range l.conns {
 		_ = c.Conn.SetDeadline(time.Now().Add(patience))
 		_, err := c.Conn.Write(c.kept)
@@ -104,9 +104,9 @@ func (l *keptBack) arrive(patience time.Duration) error {
 			_, err = c.Conn.Read(make([]byte, 1<<12))
 		}
 		_ = c.Conn.Close()
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 func (w *wire) breaks(c *conn) {

@@ -15,7 +15,7 @@ import (
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Name:     "noop",
-		Summary:  "does nothing: the harness floor",
+		Summary:  "does nothing: the baseline of the harness",
 		Capacity: 1, // it poses as a lock, so that the audit can catch it
 		Caveat:   "excludes nobody",
 	}, Options{}, Open)

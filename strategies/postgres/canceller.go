@@ -24,8 +24,8 @@ type canceller struct {
 	conn *pgconn.PgConn
 	stop chan struct{}
 	all  sync.WaitGroup
-	// doubtful says that a cancel request may be on its way still, to hit a later statement.
-	doubtful bool
+	// indeterminate says that a cancel request may be on its way still, to hit a later statement.
+	indeterminate bool
 }
 
 var _ ctxwatch.Handler = (*canceller)(nil)
@@ -57,7 +57,7 @@ func (c *canceller) insist(stop <-chan struct{}, deadline time.Time) {
 		// It returns when the server hangs up, which it does after it has signalled the
 		// backend: no statement that is sent then can be hit.
 		if err := c.conn.CancelRequest(ctx); err != nil || ctx.Err() != nil {
-			c.doubtful = true
+			c.indeterminate = true
 		}
 		select {
 		case <-again.C:

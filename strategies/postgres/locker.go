@@ -59,24 +59,24 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, opening)
-	opened, faults := make([]*session, l.config.Callers), make([]error, l.config.Callers)
+	opened, problems := make([]*session, l.config.Callers), make([]error, l.config.Callers)
 	for n := range opened {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			opened[n], faults[n] = l.take(ctx)
+			opened[n], problems[n] = l.take(ctx)
 		})
 	}
 	all.Wait()
-	var fault error // one says it; a thousand would not say more
+	var problem error // one says it; a thousand would not say more
 	for n, s := range opened {
 		if s != nil {
 			l.put(s)
-		} else if fault == nil {
-			fault = fmt.Errorf("postgres: %w", faults[n])
+		} else if problem == nil {
+			problem = fmt.Errorf("postgres: %w", problems[n])
 		}
 	}
-	return fault
+	return problem
 }
 
 // Acquire waits at the server until the lock is held or ctx ends.

@@ -256,12 +256,12 @@ func TestACrashOfTheServer(t *testing.T) {
 				tokens[name] = fenced.FencingToken()
 			}
 		}
-		blow, err := faults.Prepare(t.Context(), workloads.Fault{Name: workloads.Kill, Data: workloads.DataKeep}, store.Scene{})
+		action, err := faults.Prepare(t.Context(), workloads.Fault{Name: workloads.Kill, Data: workloads.DataKeep}, store.RunMarks{})
 		if err == nil {
-			err = blow.Hit(t.Context())
+			err = action.Hit(t.Context())
 		}
 		if err == nil {
-			err = blow.End(t.Context())
+			err = action.End(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)

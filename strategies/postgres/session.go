@@ -86,7 +86,7 @@ func (l *Locker) connect(ctx context.Context) (*session, error) {
 
 // usable says whether a session can be kept.
 func (s *session) usable() bool {
-	return !s.conn.IsClosed() && !s.altered && !s.canceller.doubtful
+	return !s.conn.IsClosed() && !s.altered && !s.canceller.indeterminate
 }
 
 // raw is the connection as it was dialled.

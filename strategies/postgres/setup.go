@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // literal quotes a text for SQL.
@@ -40,23 +42,46 @@ func (l *Locker) setUp(ctx context.Context) error {
 		return fmt.Errorf("look for %s: %w", qualified, err)
 	}
 	if !there {
-		err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-			// IF NOT EXISTS fails when two make it at the same time.
-			all := []string{fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", number("lockbench:setup:"+qualified))}
-			if schema != "" {
-				all = append(all, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
-			}
-			for _, sql := range append(all, "CREATE "+fmt.Sprintf(definition, qualified)) {
-				if _, err := tx.Exec(ctx, sql); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err := whileRaced(func() error { return l.create(ctx, s, schema, qualified, definition) })
 		if err != nil {
 			return fmt.Errorf("make %s: %w", qualified, err)
 		}
 	}
 	l.ready.Store(true)
 	return nil
+}
+
+// create makes it, and the schema.
+func (l *Locker) create(ctx context.Context, s *session, schema, qualified, definition string) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		all := []string{fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", number("lockbench:setup:"+qualified))}
+		if schema != "" {
+			all = append(all, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
+		}
+		for _, sql := range append(all, "CREATE "+fmt.Sprintf(definition, qualified)) {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// whileRaced makes something again when somebody else was making it at the same time, against
+// which IF NOT EXISTS does not help: the second time it is there. The lock above keeps those
+// who make the same apart, but a schema is made for several things.
+func whileRaced(create func() error) error {
+	const attempts = 10 // each fails only if yet another one came at the same time
+	for attempt := 1; ; attempt++ {
+		err := create()
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || attempt == attempts {
+			return err
+		}
+		switch pg.Code {
+		case "23505", "42P06", "42P07": // unique violation of a catalogue, duplicate schema, duplicate table
+		default:
+			return err
+		}
+	}
 }

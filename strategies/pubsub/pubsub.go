@@ -45,6 +45,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
+		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getLock"}},
 		Connections: strategies.Connections{PerInstance: 1},
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights:      redisson.LockRights(),
@@ -59,6 +60,7 @@ type Options struct {
 	// has a connection for each slot on which it waits, and keeps up to 64 idle ones. On
 	// older clusters, or with off, PUBLISH goes to every node. All processes need the same.
 	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
+	Blind    bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
 	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
@@ -68,9 +70,13 @@ func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.Shard
 // Validate refuses what sharded cannot be.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// Refine claims the watchdog when it runs, and counts the pipeline's connection.
+// Refine claims the watchdog when it runs, says what blind loses, and counts the pipeline's connection.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
+	info.Caveat = ""
+	if o.Blind {
+		info.Caveat = "a release between the first try and the subscription wakes nobody: the waiter sleeps until the TTL is over"
+	}
 	return pipeline.Refine(info, o.Pipeline)
 }
 
@@ -86,7 +92,7 @@ type Locker struct {
 }
 
 // New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// not talk to Redis yet. Its error joins every error of the options. The client stays the
 // caller's, to be closed after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
@@ -110,7 +116,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: %w", errors.Join(err, line.Close()))
 	}
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, herald, options.Watchdog), hangUp}, nil
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, line, herald, redisson.Ways{Renew: options.Watchdog, Blind: options.Blind}), hangUp}, nil
 }
 
 // Close ends the subscriptions, the watchdog and the pipeline. Leases can still be

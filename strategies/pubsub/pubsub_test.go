@@ -17,12 +17,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 )
+
+func init() { strategies.RegisterStrategy(pubsub.Strategy()) }
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "pubsub", "pubsub:watchdog=false", "pubsub:pipeline=true")
@@ -244,6 +245,34 @@ func TestTriesAgainAfterSubscribing(t *testing.T) {
 	}
 	if want := []string{"evalsha", "subscribe", "evalsha"}; !slices.Equal(got, want) {
 		t.Errorf("a waiter began with %q, want %q", got, want)
+	}
+}
+
+// Blind waiters leave that try out, to show what it is for.
+func TestBlindWaitersDoNotTryAgain(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	config := trial.Config(t, server)
+	config.TTL = time.Minute
+	options := pubsub.Defaults()
+	options.Blind = true
+	locker, err := pubsub.Open(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locker.Close() }()
+	p := process{locker, config.Probe, config.Nodes[0].Client}
+	lease := acquire(t, p, "key")
+	leases := make(chan strategies.Lease, 1)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { leases <- acquire(t, p, "key") })
+	const channel = "redisson_lock__channel:{trial:key}"
+	trial.Eventually(t, "it has subscribed", func() bool { return outside.PubSubNumSub(t.Context(), channel).Val()[channel] == 1 })
+	release(t, lease)
+	release(t, next(t, leases))
+	waiting.Wait()
+	if n := config.Probe.Counts().Attempts; n != 3 { // the holder's, the waiter's first, and the one that it was woken for
+		t.Errorf("%d tries, want 3", n)
 	}
 }
 

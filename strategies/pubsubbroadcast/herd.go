@@ -103,12 +103,12 @@ func (h *herd) put(s *redisson.Subscriber, sharded bool) {
 func (h *herd) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var faults []error
+	var problems []error
 	for _, s := range append(h.free[false], h.free[true]...) {
-		faults = append(faults, s.Close())
+		problems = append(problems, s.Close())
 	}
 	clear(h.free)
-	return errors.Join(append(faults, h.client.Close())...)
+	return errors.Join(append(problems, h.client.Close())...)
 }
 
 // head is one of the herd.

@@ -70,5 +70,5 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
 	herd, herald := newHerd(config.Nodes[0], config.Callers), redisson.NewHerald(config.Nodes[0].Client, options.Sharded)
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, herd, herald, options.Watchdog)}, nil
+	return &Locker{redisson.NewLock(config, redisson.RLock{}, herd, herald, redisson.Ways{Renew: options.Watchdog})}, nil
 }

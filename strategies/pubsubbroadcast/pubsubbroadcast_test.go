@@ -9,10 +9,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
 )
+
+func init() { strategies.RegisterStrategy(pubsubbroadcast.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "pubsub-broadcast") }
 

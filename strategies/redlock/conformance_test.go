@@ -3,9 +3,12 @@ package redlock_test
 import (
 	"testing"
 
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/redlock"
 )
+
+func init() { strategies.RegisterStrategy(redlock.Strategy()) }
 
 // The node timeout is far longer than the default: on a busy machine no node answers
 // within 50 ms, and to give up then is what the lock is for.

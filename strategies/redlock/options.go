@@ -22,7 +22,8 @@ const (
 // Options of the lock.
 type Options struct {
 	Mode        string        `opt:"mode" help:"how a round asks the nodes: parallel or sequential"`
-	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node; at most a quarter of the TTL is used"`
+	NodeTimeout time.Duration `opt:"node-timeout" help:"longest wait for one node; at most node-share of the TTL is used"`
+	NodeShare   float64       `opt:"node-share" help:"largest share of the TTL that one node may cost, 1 for all of it"`
 	MinDelay    time.Duration `opt:"min-delay" help:"shortest random sleep between two rounds"`
 	MaxDelay    time.Duration `opt:"max-delay" help:"longest random sleep between two rounds"`
 	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick) or only when the acquire ends (none)"`
@@ -37,6 +38,7 @@ func Defaults() Options {
 	return Options{
 		Mode:        Parallel,
 		NodeTimeout: 50 * time.Millisecond,
+		NodeShare:   0.25,
 		MinDelay:    50 * time.Millisecond,
 		MaxDelay:    250 * time.Millisecond,
 		Release:     Quick,
@@ -45,23 +47,24 @@ func Defaults() Options {
 	}
 }
 
-// Validate returns every fault, joined.
+// Validate returns every error, joined.
 func (o Options) Validate() error {
-	var faults []error
+	var problems []error
 	fault := func(is bool, format string, args ...any) {
 		if is {
-			faults = append(faults, fmt.Errorf(format, args...))
+			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
 	fault(o.Mode != Parallel && o.Mode != Sequential, "no mode %q (there are: %s, %s)", o.Mode, Parallel, Sequential)
 	fault(o.Release != Quick && o.Release != Never, "no release %q (there are: %s, %s)", o.Release, Quick, Never)
 	fault(o.NodeTimeout < time.Millisecond, "node-timeout must be at least 1ms, not %v", o.NodeTimeout)
+	fault(!(o.NodeShare > 0 && o.NodeShare <= 1), "node-share must be a share above 0 and up to 1, not %v", o.NodeShare)
 	fault(o.MinDelay < 0, "min-delay must not be negative, not %v", o.MinDelay)
 	fault(o.MaxDelay < o.MinDelay, "max-delay %v is smaller than min-delay %v", o.MaxDelay, o.MinDelay)
 	fault(!(o.Drift >= 0 && o.Drift < 1), "drift must be a share from 0 to below 1, not %v", o.Drift)
 	fault(o.MinValidity < 0, "min-validity must not be negative, not %v", o.MinValidity)
 	fault(o.GiveUp < 1, "give-up must be at least 1 round, not %d", o.GiveUp)
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // suits says what is wrong with these options for leases of that TTL.
@@ -73,7 +76,9 @@ func (o Options) suits(ttl time.Duration) error {
 }
 
 // timeout is what one node may cost of a lease with that TTL.
-func (o Options) timeout(ttl time.Duration) time.Duration { return min(o.NodeTimeout, ttl/4) }
+func (o Options) timeout(ttl time.Duration) time.Duration {
+	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
+}
 
 // Validity is how long a lease may be relied on that was asked for elapsed ago,
 // counted from before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).

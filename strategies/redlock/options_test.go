@@ -41,13 +41,13 @@ func TestDefaultsAreValid(t *testing.T) {
 }
 
 func TestEveryBadOptionIsNamed(t *testing.T) {
-	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms,release=late,drift=1,min-validity=-1s,give-up=0")
+	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms,release=late,drift=1,min-validity=-1s,give-up=0,node-share=2")
 	if err == nil {
 		t.Fatal("all were accepted")
 	}
 	for _, want := range []string{
 		`no mode "both"`, `no release "late"`, "node-timeout must be at least 1ms", "min-delay must not be negative",
-		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1",
+		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1", "node-share must be a share",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)

@@ -50,11 +50,12 @@ const fewest = 3
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Name:     "redlock",
-		Summary:  "SET NX PX on a majority of independent nodes",
-		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
-		Capacity: 1,
-		Nodes:    fewest,
+		Name:      "redlock",
+		Summary:   "SET NX PX on a majority of independent nodes",
+		Claims:    strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity:  1,
+		Nodes:     fewest,
+		Libraries: []strategies.Library{{Language: "Go", Package: "github.com/go-redsync/redsync/v4", Call: "Redsync.NewMutex"}},
 
 		NoCluster: "it needs nodes that are independent of one another",
 		Limits:    []strategies.Limit{strategies.ByRedisClock()},
@@ -90,7 +91,7 @@ type Locker struct {
 }
 
 // New makes a lock for a service, on three independent Redis nodes or more, with
-// Defaults. It does not talk to them yet. Its error joins every fault of the options. The
+// Defaults. It does not talk to them yet. Its error joins every error of the options. The
 // clients stay the caller's, to be closed after the Locker.
 func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(clients, Defaults(), options...)
@@ -150,7 +151,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 }
 
 // AcquireFor is Acquire for a lease of ttl, of which more than min-validity must remain
-// after drift. The node timeout is at most a quarter of it.
+// after drift. The node timeout is at most NodeShare of it.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // claim is one round's: a token that no other round uses, so that a late answer
@@ -68,7 +68,7 @@ func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 // back.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	got, err := n.client.SetNX(ctx, c.name, c.token, c.ttl).Result()
-	if doubt.MayHaveRun(err) {
+	if indeterminate.MayHaveRun(err) {
 		l.undo(n, c)
 	}
 	return got, err

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -85,8 +85,8 @@ func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic,
 	case err == nil:
 		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), e.look), nil
 	}
-	if doubt.MayHaveRun(err) {
-		settle, done := doubt.Settle(ctx)
+	if indeterminate.MayHaveRun(err) {
+		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		// Nothing more can be done about a failure here: the permit runs out.
 		_ = held.Release(settle)
@@ -115,7 +115,7 @@ func (held *expirablePermit) Release(ctx context.Context) error {
 	released, err := releaseExpirableScript.Run(ctx, held.client, held.keys(),
 		held.topic.Channel, held.id, time.Now().UnixMilli(), held.topic.Command()).Bool()
 	if err != nil {
-		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	if !released {
 		return strategies.ErrNotHeld
@@ -129,7 +129,7 @@ func (held *expirablePermit) Extend(ctx context.Context, ttl time.Duration) erro
 	ms, until := deadline(now, ttl)
 	extended, err := extendExpirableScript.Run(ctx, held.client, held.keys()[1:], held.id, now.UnixMilli(), ms).Bool()
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	if !extended {
 		return strategies.ErrNotHeld

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -70,7 +70,7 @@ func (p *plain) ask(ctx context.Context, name string, topic redisson.Topic) (boo
 		case answered <- answer{taken, err}:
 		case <-ctx.Done():
 			if taken {
-				settle, done := doubt.Settle(ctx)
+				settle, done := indeterminate.Settle(ctx)
 				defer done()
 				// Nothing more can be done about a failure here.
 				_ = releaseScript.Run(settle, p.client, []string{name}, topic.Channel, topic.Command()).Err()
@@ -105,8 +105,8 @@ func (held *plainPermit) Release(ctx context.Context) error {
 		held.topic.Channel, held.topic.Command()).Bool()
 	if err != nil {
 		// When it may have been carried out, a permit too few is the lesser evil.
-		held.released.Store(doubt.MayHaveRun(err))
-		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+		held.released.Store(indeterminate.MayHaveRun(err))
+		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	if !there {
 		return strategies.ErrNotHeld

@@ -37,7 +37,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 	"github.com/lockbench/lockbench/strategies/lock"
@@ -50,6 +50,7 @@ func Strategy() strategies.Strategy {
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
+		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getSemaphore"}},
 		Persistent:  []string{"{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 	}), Defaults(), Open)
@@ -85,6 +86,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	commands := []string{"get", "set", "incrby", "decr"}
 	if o.Expirable {
+		info.Libraries = nil
 		commands = append(commands, "zadd", "zrange", "zrem", "zremrangebyscore", "zscore")
 	} else {
 		commands = append(commands, "exists")
@@ -127,7 +129,7 @@ type Locker struct {
 
 // New makes a semaphore of so many permits for a service, on one Redis or Redis Cluster.
 // A permit runs out after its TTL (Expirable). It does not talk to Redis yet. Its error
-// joins every fault of the options. The client stays the caller's, to be closed after the
+// joins every error of the options. The client stays the caller's, to be closed after the
 // Locker.
 func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
@@ -177,10 +179,8 @@ func wakes(free string) int {
 // Prepare loads the scripts, opens the subscription connection and sets the
 // semaphores up.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
-	for _, script := range l.permits.scripts() {
-		if err := script.Load(ctx, l.client).Err(); err != nil {
-			return fmt.Errorf("load a script: %w", err)
-		}
+	if err := goredis.Load(ctx, l.client, l.permits.scripts()...); err != nil {
+		return err
 	}
 	if err := l.herald.Open(ctx, l.line); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	name := l.config.Key(key)
 	held, err := l.acquire(ctx, name, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+		return nil, fmt.Errorf("acquire %q: %w", name, indeterminate.Because(ctx, err))
 	}
 	return held, nil
 }
@@ -245,7 +245,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("acquire %q: %w", name, doubt.Because(ctx, err))
+		return nil, fmt.Errorf("acquire %q: %w", name, indeterminate.Because(ctx, err))
 	case held == nil:
 		return nil, strategies.ErrHeld
 	}

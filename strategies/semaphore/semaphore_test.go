@@ -13,11 +13,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
+
+func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
 // With one permit it is a lock, and must pass for one.
 func TestConformance(t *testing.T) {

@@ -28,7 +28,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
@@ -118,13 +118,13 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	case err == nil:
 		return nil, strategies.ErrHeld
 	}
-	if doubt.MayHaveRun(err) {
-		settle, done := doubt.Settle(ctx)
+	if indeterminate.MayHaveRun(err) {
+		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		// When this fails too the lock is blocked for ever: there is no TTL.
 		_ = held.Release(settle)
 	}
-	return nil, fmt.Errorf("setnx %q: %w", held.name, doubt.Because(ctx, err))
+	return nil, fmt.Errorf("setnx %q: %w", held.name, indeterminate.Because(ctx, err))
 }
 
 // Close refuses further calls; leases can still be released.
@@ -149,11 +149,11 @@ func (held *lease) Release(ctx context.Context) error {
 	case errors.Is(err, redis.Nil), err == nil && token != held.token:
 		return strategies.ErrNotHeld
 	case err != nil:
-		return fmt.Errorf("look whose %q is: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("look whose %q is: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	deleted, err := client.Del(ctx, held.name).Result()
 	if err != nil {
-		return fmt.Errorf("delete %q: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("delete %q: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	if deleted == 0 {
 		return strategies.ErrNotHeld

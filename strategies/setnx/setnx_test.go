@@ -13,12 +13,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/setnx"
 )
+
+func init() { strategies.RegisterStrategy(setnx.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "setnx") }
 

@@ -2,8 +2,8 @@
 // is here to be measured, not to be used.
 //
 // An uncontended acquire is a SETNX and then a PEXPIRE, two round trips; a release
-// is one EVALSHA that does a GET and a DEL, or one DEL with check=false. A waiter
-// pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
+// is one EVALSHA that does a GET and a DEL, one DEL with check=false, or a GET and then a
+// DEL with check=get. A waiter pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
 // woken: after a release the lock lies idle until some waiter's sleep ends, and
 // the one that happens to try first gets it, so a waiter may starve.
 //
@@ -13,7 +13,8 @@
 // What breaks it: a crash between SETNX and PEXPIRE, after which the key has no
 // TTL and blocks the lock for ever, and so does a connection lost in between when
 // the clean-up fails too; a holder that works on past ValidUntil, which with
-// check=false also deletes the next holder's lock; a failover to a replica that
+// check=false also deletes the next holder's lock, and with check=get does so where the
+// lease runs out between the GET and the DEL; a failover to a replica that
 // had not seen the SETNX.
 package setnxexpire
 
@@ -30,7 +31,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
@@ -55,29 +56,40 @@ var (
 	releaseScript = redis.NewScript(releaseSource)
 )
 
+// How a release looks whose the lock is.
+const (
+	Atomic   = "true"  // by a script that compares and deletes
+	Separate = "get"   // by a GET, and then a DEL
+	Never    = "false" // not at all
+)
+
 // Options choose how waiters poll and whether a release looks whose the lock is.
 type Options struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
-	Check bool          `opt:"check" help:"delete the lock only if it is still one's own; false: whosever it is"`
+	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whosever it is (false)"`
 }
 
 // Defaults are a delay of 10 ms and a checked release, so that the two commands of
 // an acquire are all that is wrong.
-func Defaults() Options { return Options{Delay: 10 * time.Millisecond, Check: true} }
+func Defaults() Options { return Options{Delay: 10 * time.Millisecond, Check: Atomic} }
 
-// Validate refuses a delay that is not positive.
+// Validate returns every error, joined.
 func (o Options) Validate() error {
+	var problems []error
 	if o.Delay <= 0 {
-		return fmt.Errorf("delay must be positive, not %v", o.Delay)
+		problems = append(problems, fmt.Errorf("delay must be positive, not %v", o.Delay))
 	}
-	return nil
+	if o.Check != Atomic && o.Check != Separate && o.Check != Never {
+		problems = append(problems, fmt.Errorf("check is %s, %s or %s, not %q", Atomic, Separate, Never, o.Check))
+	}
+	return errors.Join(problems...)
 }
 
-// Refine claims exclusion for a checked release only.
+// Refine claims exclusion for a release only that compares and deletes in one step.
 func (o Options) Refine(info strategies.Info) strategies.Info {
-	info.Claims.Exclusion = o.Check
+	info.Claims.Exclusion = o.Check == Atomic
 	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
-	if !o.Check {
+	if o.Check != Atomic {
 		info.Caveat += "; a late release deletes somebody else's lock"
 	}
 	return info
@@ -104,10 +116,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 
 // Prepare loads the release script.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if err := releaseScript.Load(ctx, l.client).Err(); err != nil {
-		return fmt.Errorf("load the release script: %w", err)
-	}
-	return nil
+	return goredis.Load(ctx, l.client, releaseScript)
 }
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
@@ -181,10 +190,10 @@ func (l *Locker) try(ctx context.Context, key string) (*lease, error) {
 	case err == nil:
 		return nil, strategies.ErrHeld
 	}
-	if doubt.MayHaveRun(err) {
+	if indeterminate.MayHaveRun(err) {
 		held.abandon(ctx)
 	}
-	return nil, fmt.Errorf("setnx %q: %w", held.name, doubt.Because(ctx, err))
+	return nil, fmt.Errorf("setnx %q: %w", held.name, indeterminate.Because(ctx, err))
 }
 
 // lease is a key that holds the owner's token.
@@ -202,7 +211,7 @@ func (held *lease) limit(ctx context.Context) error {
 	switch {
 	case err != nil:
 		held.abandon(ctx)
-		return fmt.Errorf("limit %q: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("limit %q: %w", held.name, indeterminate.Because(ctx, err))
 	case !limited:
 		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.name, strategies.ErrNotHeld)
 	}
@@ -212,7 +221,7 @@ func (held *lease) limit(ctx context.Context) error {
 // abandon gives back what an acquire that failed may hold. When it fails too the
 // lock is blocked for ever.
 func (held *lease) abandon(ctx context.Context) {
-	settle, done := doubt.Settle(ctx)
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	_ = releaseScript.Run(settle, held.locker.client, []string{held.name}, held.token).Err()
 }
@@ -224,13 +233,23 @@ func (held *lease) ValidUntil() time.Time { return held.until }
 func (held *lease) Release(ctx context.Context) error {
 	var freed int64
 	var err error
-	if held.locker.options.Check {
-		freed, err = releaseScript.Run(ctx, held.locker.client, []string{held.name}, held.token).Int64()
-	} else {
-		freed, err = held.locker.client.Del(ctx, held.name).Result()
+	client := held.locker.client
+	switch held.locker.options.Check {
+	case Atomic:
+		freed, err = releaseScript.Run(ctx, client, []string{held.name}, held.token).Int64()
+	case Separate:
+		var found string
+		if found, err = client.Get(ctx, held.name).Result(); errors.Is(err, redis.Nil) || err == nil && found != held.token {
+			return strategies.ErrNotHeld
+		}
+		if err == nil { // by now it may be somebody else's
+			freed, err = client.Del(ctx, held.name).Result()
+		}
+	default:
+		freed, err = client.Del(ctx, held.name).Result()
 	}
 	if err != nil {
-		return fmt.Errorf("release %q: %w", held.name, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 	}
 	if freed == 0 {
 		return strategies.ErrNotHeld

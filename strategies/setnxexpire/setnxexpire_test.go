@@ -13,12 +13,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/setnxexpire"
 )
+
+func init() { strategies.RegisterStrategy(setnxexpire.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "setnx-expire") }
 
@@ -40,7 +41,9 @@ func open(t testing.TB, config goredis.Config, change ...func(*setnxexpire.Optio
 	return locker
 }
 
-func unchecked(o *setnxexpire.Options) { o.Check = false }
+func unchecked(o *setnxexpire.Options) { o.Check = setnxexpire.Never }
+
+func separately(o *setnxexpire.Options) { o.Check = setnxexpire.Separate }
 
 func acquire(t testing.TB, locker *setnxexpire.Locker) strategies.Lease {
 	t.Helper()
@@ -60,6 +63,7 @@ func TestUncontendedCommands(t *testing.T) {
 	}{
 		"checked":   {func(*setnxexpire.Options) {}, map[string]int{"evalsha": 1, "get": 1, "del": 1}},
 		"unchecked": {unchecked, map[string]int{"del": 1}},
+		"separate":  {separately, map[string]int{"get": 1, "del": 1}},
 	} {
 		locker := open(t, trial.Config(t, server), test.change)
 		var lease strategies.Lease
@@ -224,7 +228,7 @@ func TestUncheckedLateReleaseDeletesSomebodyElsesLock(t *testing.T) {
 }
 
 func TestClaimsFollowTheOptions(t *testing.T) {
-	for name, exclusion := range map[string]bool{"setnx-expire": true, "setnx-expire:check=false": false} {
+	for name, exclusion := range map[string]bool{"setnx-expire": true, "setnx-expire:check=get": false, "setnx-expire:check=false": false} {
 		info := trial.Variant(t, name).Info()
 		if info.Claims.Exclusion != exclusion || info.Claims.Recovery || info.Caveat == "" {
 			t.Errorf("%s claims %v, caveat %q", name, info.Claims, info.Caveat)
@@ -233,5 +237,57 @@ func TestClaimsFollowTheOptions(t *testing.T) {
 	_, err := strategies.NewVariant("setnx-expire", map[string]string{"delay": "-1ms"})
 	if err == nil || !strings.Contains(err.Error(), "delay") {
 		t.Errorf("a negative delay was met with %v", err)
+	}
+}
+
+// What is looked at by one command may be somebody else's at the next.
+func TestReleaseInTwoCommandsDeletesSomebodyElsesLock(t *testing.T) {
+	server := redistest.Start(t)
+	config := trial.Config(t, server)
+	outside := server.Client(t)
+	late := acquire(t, open(t, config, separately))
+	config.Nodes[0].Client.AddHook(between{before: "del", do: func(ctx context.Context) {
+		outside.Set(ctx, "trial:key", "another", time.Minute)
+	}})
+	if err := late.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := outside.Exists(t.Context(), "trial:key").Val(); n != 0 {
+		t.Error("the other's lock is still there: it was looked at and deleted in one step")
+	}
+}
+
+// Who finds that it is another's leaves it alone.
+func TestReleaseInTwoCommandsLooks(t *testing.T) {
+	server := redistest.Start(t)
+	late := acquire(t, open(t, trial.Config(t, server), separately))
+	outside := server.Client(t)
+	outside.Set(t.Context(), "trial:key", "another", time.Minute)
+	if err := late.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("release of another's lock: %v", err)
+	}
+	if n := outside.Exists(t.Context(), "trial:key").Val(); n != 1 {
+		t.Error("another's lock was deleted")
+	}
+}
+
+// between does something before a command is sent.
+type between struct {
+	before string
+	do     func(context.Context)
+}
+
+func (b between) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b between) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b between) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == b.before {
+			b.do(ctx)
+		}
+		return next(ctx, cmd)
 	}
 }

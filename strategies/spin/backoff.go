@@ -21,21 +21,24 @@ const (
 	FullJitter   = "full-jitter"  // random between 0 and min(cap, base × 2ⁿ)
 	EqualJitter  = "equal-jitter" // half of min(cap, base × 2ⁿ), plus random between 0 and the other half
 	Decorrelated = "decorrelated" // min(cap, random between base and 3 × the sleep before), from base on
+	AddedJitter  = "added-jitter" // min(cap, base × 2ⁿ), plus random between 0 and half of that
 	Redisson     = "redisson"     // base, then min(cap, 2 × the sleep before + 0…n−1 ms)
 )
 
-var backoffs = [...]string{None, Fixed, Exponential, FullJitter, EqualJitter, Decorrelated, Redisson}
+var backoffs = [...]string{None, Fixed, Exponential, FullJitter, EqualJitter, Decorrelated, AddedJitter, Redisson}
 
 // Options choose how waiters poll, and what makes the lock count as held.
 type Options struct {
-	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, equal-jitter, decorrelated or redisson"`
+	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, equal-jitter, decorrelated, added-jitter or redisson"`
 	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
-	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow"`
+	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow, before what added-jitter adds"`
+	Tries   int           `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: as many as it takes"`
 
 	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock that too few
 	// replicas have is given back. A failover may still choose another replica.
 	WaitReplicas int           `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
 	WaitTimeout  time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
+	WaitAnyway   bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
 
 	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 
@@ -52,34 +55,40 @@ func Defaults() Options {
 	}
 }
 
-// Validate returns every fault, joined.
+// Validate returns every error, joined.
 func (o Options) Validate() error {
-	var faults []error
+	var problems []error
 	if !slices.Contains(backoffs[:], o.Backoff) {
-		faults = append(faults, fmt.Errorf("no backoff %q (there are: %s)", o.Backoff, strings.Join(backoffs[:], ", ")))
+		problems = append(problems, fmt.Errorf("no backoff %q (there are: %s)", o.Backoff, strings.Join(backoffs[:], ", ")))
 	}
 	if o.Base <= 0 {
-		faults = append(faults, fmt.Errorf("base must be positive, not %v", o.Base))
+		problems = append(problems, fmt.Errorf("base must be positive, not %v", o.Base))
 	}
 	if o.Cap <= 0 {
-		faults = append(faults, fmt.Errorf("cap must be positive, not %v", o.Cap))
+		problems = append(problems, fmt.Errorf("cap must be positive, not %v", o.Cap))
 	}
 	if o.Cap > 0 && o.Cap < o.Base && o.grows() {
-		faults = append(faults, fmt.Errorf("cap %v is smaller than base %v", o.Cap, o.Base))
+		problems = append(problems, fmt.Errorf("cap %v is smaller than base %v", o.Cap, o.Base))
+	}
+	if o.Tries < 0 {
+		problems = append(problems, fmt.Errorf("tries must not be negative, not %d", o.Tries))
+	}
+	if o.WaitAnyway && o.WaitReplicas == 0 {
+		problems = append(problems, errors.New("wait-anyway needs wait-replicas"))
 	}
 	if o.WaitReplicas < 0 {
-		faults = append(faults, fmt.Errorf("wait-replicas must not be negative, not %d", o.WaitReplicas))
+		problems = append(problems, fmt.Errorf("wait-replicas must not be negative, not %d", o.WaitReplicas))
 	}
 	if o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond { // WAIT takes milliseconds, and 0 for ever
-		faults = append(faults, fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout))
+		problems = append(problems, fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout))
 	}
 	if o.WaitReplicas > 0 && o.Pipeline {
-		faults = append(faults, errors.New("wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"))
+		problems = append(problems, errors.New("wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"))
 	}
 	if o.Release != "" && o.Release != Script && o.Release != Native {
-		faults = append(faults, fmt.Errorf("no release %q (there are: %s, %s)", o.Release, Script, Native))
+		problems = append(problems, fmt.Errorf("no release %q (there are: %s, %s)", o.Release, Script, Native))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // grows says whether the sleep depends on the attempts before, and cap on it.
@@ -116,6 +125,9 @@ func (b *backoff) next() time.Duration {
 		b.last = half + b.between(0, half)
 	case Decorrelated:
 		b.last = min(b.Cap, b.between(b.Base, 3*max(b.last, b.Base)))
+	case AddedJitter:
+		ceiling := b.ceiling(n)
+		b.last = ceiling + b.between(0, ceiling/2)
 	case Redisson:
 		switch {
 		case n == 0:

@@ -27,6 +27,8 @@ func TestSleeps(t *testing.T) {
 		{spin.EqualJitter, most, []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 20 * ms, 20 * ms}},
 		{spin.Decorrelated, least, []time.Duration{2 * ms, 2 * ms, 2 * ms}},
 		{spin.Decorrelated, most, []time.Duration{6 * ms, 18 * ms, 20 * ms, 20 * ms}},
+		{spin.AddedJitter, least, []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 20 * ms, 20 * ms}},
+		{spin.AddedJitter, most, []time.Duration{3 * ms, 6 * ms, 12 * ms, 24 * ms, 30 * ms, 30 * ms}},
 		{spin.Redisson, least, []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 20 * ms, 20 * ms}},
 		{spin.Redisson, most, []time.Duration{2 * ms, 4 * ms, 9 * ms, 20 * ms, 20 * ms}},
 	} {
@@ -68,6 +70,7 @@ func TestOptionsAreRefusedWithEveryFault(t *testing.T) {
 		{spin.Defaults(), nil},
 		{spin.Options{Backoff: spin.Fixed, Base: time.Second, Cap: time.Millisecond}, nil}, // cap means nothing
 		{spin.Options{Backoff: "linear", Base: -1, Cap: 0}, []string{`"linear"`, "base", "cap"}},
+		{spin.Options{Backoff: spin.None, Base: 1, Cap: 1, Tries: -1, WaitAnyway: true}, []string{"tries", "wait-anyway"}},
 		{spin.Options{Backoff: spin.Exponential, Base: time.Second, Cap: time.Millisecond}, []string{"cap 1ms is smaller than base 1s"}},
 	} {
 		err := test.options.Validate()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
@@ -35,7 +35,7 @@ func (l *Locker) commands(ctx context.Context) (token.Commands, error) {
 	}
 	found, err := token.FindNative(ctx, l.client, l.config.Key("native"), l.owners.Next())
 	if err != nil {
-		return found, fmt.Errorf("spin: release=%s: %w", Native, doubt.Because(ctx, err))
+		return found, fmt.Errorf("spin: release=%s: %w", Native, indeterminate.Because(ctx, err))
 	}
 	l.native.Store(&found)
 	return found, nil

@@ -8,7 +8,7 @@ import (
 )
 
 // set takes the key if it is free. With wait-replicas it is only taken if so many
-// replicas have it in time.
+// replicas have it in time, or with wait-anyway also if not.
 func (l *Locker) set(ctx context.Context, a acquisition) (bool, error) {
 	held := a.lease
 	if l.options.WaitReplicas == 0 {
@@ -28,7 +28,7 @@ func (l *Locker) set(ctx context.Context, a acquisition) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("wait for replicas: %w", err)
 	}
-	if !taken.Val() || reached >= l.options.WaitReplicas {
+	if !taken.Val() || reached >= l.options.WaitReplicas || l.options.WaitAnyway {
 		return taken.Val(), nil
 	}
 	if _, err := held.Free(ctx); err != nil {

@@ -42,6 +42,11 @@ func TestWaitReplicas(t *testing.T) {
 	if n := nodes[0].Client.Exists(t.Context(), "trial:key").Val(); n != 0 {
 		t.Error("the lock was not given back")
 	}
+	anyway := spin.Defaults()
+	anyway.WaitReplicas, anyway.WaitTimeout, anyway.WaitAnyway = 2, 20*time.Millisecond, true
+	if err := cycle(open(t, goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}, anyway)); err != nil {
+		t.Errorf("with one of two replicas there, two asked for and used anyway: %v", err)
+	}
 	top.Resume(2)
 	if err := cycle(with(2)); err != nil {
 		t.Errorf("with both replicas there again: %v", err)

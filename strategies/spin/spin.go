@@ -9,7 +9,8 @@
 // TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
 //
 // What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
-// not seen the SET, a gap that WaitReplicas narrows and does not close. With a client that
+// not seen the SET, a gap that WaitReplicas narrows and does not close, and WaitAnyway leaves
+// open. With a client that
 // retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
 // finds the caller's own token and waits for it to expire.
 //
@@ -23,7 +24,7 @@
 // An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside) or one native
 // command: one round trip each. A waiter pays one SET for each try. Nobody is woken: after a
 // release the lock lies idle until some waiter's sleep ends, and the one that happens to try
-// first gets it.
+// first gets it. With tries=N an acquire that has failed N times ends with ErrHeld.
 package spin
 
 import (
@@ -40,7 +41,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
@@ -64,8 +65,12 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Refine has the rights fit the commands, and counts the pipeline's connection.
+// Refine has the rights fit the commands, counts the pipeline's connection, and names the
+// library that polls as steadily.
 func (o Options) Refine(info strategies.Info) strategies.Info {
+	if o.Backoff == Fixed && o.WaitReplicas == 0 && o.Release != Native {
+		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
+	}
 	info.Rights = o.releases(info.Rights)
 	if o.WaitReplicas > 0 {
 		info.Rights.Commands = append(slices.Clone(info.Rights.Commands), "wait")
@@ -87,7 +92,7 @@ type Locker struct {
 }
 
 // New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every fault of the options. The client stays the
+// not talk to Redis yet. Its error joins every error of the options. The client stays the
 // caller's, to be closed after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
@@ -197,7 +202,10 @@ func (l *Locker) begin(ctx context.Context, key string, ttl time.Duration) (acqu
 // wait polls until the lock is the caller's.
 func (l *Locker) wait(ctx context.Context, a acquisition) error {
 	sleep := l.options.Sleeps(rand.Int64N)
-	for {
+	for failed := 1; ; failed++ {
+		if failed == l.options.Tries {
+			return fmt.Errorf("poll %q: %w after %d tries", a.lease.Name, strategies.ErrHeld, failed)
+		}
 		d := sleep()
 		if d > 0 {
 			l.sleepers.Sleep(ctx.Done(), d)
@@ -233,8 +241,8 @@ func (l *Locker) try(ctx context.Context, a acquisition) (bool, error) {
 	if err == nil {
 		return got, nil
 	}
-	if doubt.MayHaveRun(err) {
+	if indeterminate.MayHaveRun(err) {
 		held.GiveBack(ctx)
 	}
-	return false, fmt.Errorf("set %q: %w", held.Name, doubt.Because(ctx, err))
+	return false, fmt.Errorf("set %q: %w", held.Name, indeterminate.Because(ctx, err))
 }

@@ -2,6 +2,7 @@ package spin_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -12,12 +13,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
+
+func init() { strategies.RegisterStrategy(spin.Strategy()) }
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "spin", "spin:backoff=none", "spin:backoff=redisson", "spin:pipeline=true")
@@ -139,4 +141,19 @@ func BenchmarkSpin(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestTriesEndAnAcquire(t *testing.T) {
+	server := redistest.Start(t)
+	config := trial.Config(t, server)
+	options := spin.Defaults()
+	options.Tries, options.Cap = 3, time.Millisecond
+	_ = acquire(t, open(t, config, spin.Defaults()))
+	before := config.Probe.Counts().Attempts
+	if _, err := open(t, config, options).Acquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("after three tries: %v", err)
+	}
+	if n := config.Probe.Counts().Attempts - before; n != 3 {
+		t.Errorf("it made %d tries", n)
+	}
 }

@@ -39,7 +39,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,8 +46,9 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -97,22 +97,17 @@ type Locker struct {
 // Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
 func Open(config goredis.Config, _ Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
-		return nil, fmt.Errorf("stream: %w", err)
-	}
-	node := config.Nodes[0]
-	if o := node.Options; o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
-		return nil, errors.New("stream: " + noCluster)
+	node, err := goredis.Server(config, "stream", noCluster)
+	if err != nil {
+		return nil, err
 	}
 	return &Locker{config: config, client: node.Client, owners: owner.New(), reader: newReader(node)}, nil
 }
 
 // Prepare loads the scripts and opens the reader's connection.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	for _, script := range []*redis.Script{acquireScript, releaseScript} {
-		if err := script.Load(ctx, l.client).Err(); err != nil {
-			return fmt.Errorf("load a script: %w", err)
-		}
+	if err := goredis.Load(ctx, l.client, acquireScript, releaseScript); err != nil {
+		return err
 	}
 	if err := l.reader.connect(ctx); err != nil {
 		return fmt.Errorf("open the reader's connection: %w", err)
@@ -162,16 +157,19 @@ func (l *Locker) Close() error {
 	return l.reader.close()
 }
 
-func (l *Locker) begin(key string) (*lease, error) {
+func (l *Locker) begin(key string) (*token.Announced, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	return &lease{locker: l, keys: keysOf(l.config.Key(key)), token: l.owners.Next()}, nil
+	return &token.Announced{
+		Client: l.client, Keys: token.AnnouncedKeys(l.config.Key(key), "wakeups"), Token: l.owners.Next(),
+		Script: releaseScript, Argument: 0,
+	}, nil
 }
 
 // wait parks until the lock is the caller's.
-func (l *Locker) wait(ctx context.Context, held *lease, found finding) error {
-	w := l.reader.join(held.keys[2], found.last)
+func (l *Locker) wait(ctx context.Context, held *token.Announced, found finding) error {
+	w := l.reader.join(held.Keys[2], found.last)
 	timer := time.NewTimer(found.left)
 	defer timer.Stop()
 	for {
@@ -185,7 +183,7 @@ func (l *Locker) wait(ctx context.Context, held *lease, found finding) error {
 		if woken.err != nil {
 			l.reader.leave(w, false)
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.keys[0], woken.err)
+			return fmt.Errorf("wait for %q: %w", held.Keys[0], woken.err)
 		}
 		found, err := l.try(ctx, held, "again")
 		l.config.Probe.Wake(found.taken)
@@ -212,10 +210,10 @@ type finding struct {
 }
 
 // try makes one attempt. After an error the lock is not held and nothing is left.
-func (l *Locker) try(ctx context.Context, held *lease, mode string) (finding, error) {
+func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (finding, error) {
 	l.config.Probe.Attempt()
-	held.until.Set(time.Now().Add(l.config.TTL))
-	reply, err := acquireScript.Run(ctx, l.client, held.keys, held.token, l.config.TTL.Milliseconds(), mode).Slice()
+	held.Until.Set(time.Now().Add(l.config.TTL))
+	reply, err := acquireScript.Run(ctx, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds(), mode).Slice()
 	if err == nil {
 		found := l.understand(reply)
 		if !found.taken || time.Now().Before(held.ValidUntil()) {
@@ -227,10 +225,10 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (finding, er
 			return l.try(ctx, held, "first")
 		}
 	}
-	if errors.Is(err, validity.ErrLate) || doubt.MayHaveRun(err) || mode == "again" {
+	if errors.Is(err, validity.ErrLate) || indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return finding{}, fmt.Errorf("acquire %q: %w", held.keys[0], doubt.Because(ctx, err))
+	return finding{}, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
 }
 
 // understand reads a reply of the acquire script.
@@ -253,17 +251,8 @@ func (l *Locker) understand(reply []any) finding {
 
 // abandon removes every trace of a caller who gives up. When it fails nothing more
 // can be done: all traces expire.
-func (l *Locker) abandon(ctx context.Context, held *lease) {
-	settle, done := doubt.Settle(ctx)
+func (l *Locker) abandon(ctx context.Context, held *token.Announced) {
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
-	_ = releaseScript.Run(settle, l.client, held.keys, held.token, 1).Err()
-}
-
-// keysOf are lock, waiters and wake-ups, all of one hash slot.
-func keysOf(name string) []string {
-	tagged := name
-	if !strings.Contains(name, "{") {
-		tagged = "{" + name + "}"
-	}
-	return []string{name, tagged + ":waiters", tagged + ":wakeups"}
+	_ = releaseScript.Run(settle, l.client, held.Keys, held.Token, 1).Err()
 }

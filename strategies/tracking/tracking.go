@@ -32,7 +32,6 @@ package tracking
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -41,7 +40,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -83,12 +82,9 @@ type Locker struct {
 // Open returns a Locker on the first node, which must not be a cluster. It does not
 // talk to Redis yet.
 func Open(config goredis.Config, _ Options) (*Locker, error) {
-	if err := config.Validate(1); err != nil {
-		return nil, fmt.Errorf("tracking: %w", err)
-	}
-	node := config.Nodes[0]
-	if o := node.Options; o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
-		return nil, errors.New("tracking: " + noCluster)
+	node, err := goredis.Server(config, "tracking", noCluster)
+	if err != nil {
+		return nil, err
 	}
 	return &Locker{config: config, client: node.Client, owners: owner.New(), tracker: newTracker(node, config.TTL)}, nil
 }
@@ -191,8 +187,8 @@ func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
 	if err == nil {
 		return taken, nil
 	}
-	if doubt.MayHaveRun(err) {
+	if indeterminate.MayHaveRun(err) {
 		held.GiveBack(ctx)
 	}
-	return false, fmt.Errorf("set %q: %w", held.Name, doubt.Because(ctx, err))
+	return false, fmt.Errorf("set %q: %w", held.Name, indeterminate.Because(ctx, err))
 }

@@ -16,12 +16,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/tracking"
 )
+
+func init() { strategies.RegisterStrategy(tracking.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "tracking") }
 

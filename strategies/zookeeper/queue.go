@@ -141,10 +141,10 @@ func (p place) create(ctx context.Context, guid string) (string, error) {
 			if errors.Is(err, zk.ErrNoNode) {
 				return "", fmt.Errorf("the root %q is not there: %w", p.lock[:strings.LastIndexByte(p.lock, '/')], err)
 			}
-			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, gozk.ErrDoubt) {
+			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, gozk.ErrIndeterminate) {
 				return "", over(err)
 			}
-		case errors.Is(err, gozk.ErrDoubt):
+		case errors.Is(err, gozk.ErrIndeterminate):
 			name, err := p.find(ctx, guid)
 			if name != "" || err != nil {
 				return name, err
@@ -287,7 +287,7 @@ func (p place) remove(life context.Context) (there bool, err error) {
 	asked := false
 	_, err = again(life, func() (struct{}, error) {
 		err := p.session.Delete(life, p.path())
-		if errors.Is(err, gozk.ErrDoubt) {
+		if errors.Is(err, gozk.ErrIndeterminate) {
 			asked = true // and may have been heard
 		}
 		return struct{}{}, err
@@ -301,11 +301,11 @@ func (p place) remove(life context.Context) (there bool, err error) {
 	return false, err
 }
 
-// again asks until there is an answer: the library holds questions back until it is connected.
+// again repeats a request until it is answered: the library delays each until it is connected.
 func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
 		answer, err := ask()
-		if !errors.Is(err, gozk.ErrDoubt) || ctx.Err() != nil {
+		if !errors.Is(err, gozk.ErrIndeterminate) || ctx.Err() != nil {
 			return answer, err
 		}
 	}

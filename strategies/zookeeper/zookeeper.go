@@ -60,7 +60,9 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
 		Capacity:    1,
 		Store:       "zookeeper",
+		Session:     true,
 		Nodes:       1,
+		Libraries:   []strategies.Library{{Language: "Java", Package: "org.apache.curator:curator-recipes", Call: "InterProcessMutex"}},
 		Persistent:  []string{"{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 	}, Options{}, Open)

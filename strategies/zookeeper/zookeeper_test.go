@@ -152,12 +152,12 @@ func TestTokensGrowOverARestart(t *testing.T) {
 			release(t, lease, nil)
 		}
 		held := acquire(t, l, "other")
-		blow, err := s.Faults(nil).Prepare(t.Context(), kill, store.Scene{})
+		action, err := s.Faults(nil).Prepare(t.Context(), kill, store.RunMarks{})
 		if err == nil {
-			err = blow.Hit(t.Context())
+			err = action.Hit(t.Context())
 		}
 		if err == nil {
-			err = blow.End(t.Context())
+			err = action.End(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func Names() []string {
 }
 
 // Open reads the preset of that name, or else the file. Its error names every
-// fault with file and line.
+// error with file and line.
 func Open(name string) (*workloads.File, error) {
 	if slices.Contains(Names(), name) {
 		preset := name + ".yaml"

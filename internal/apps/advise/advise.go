@@ -39,15 +39,23 @@ func (q Question) advise(m measured) *Document {
 		second, _ = choose(q.criteria(), rest)
 		a.RunnerUp = q.lock(second, fit)
 	}
+	alternative := q.somebodyElses(fit, chosen)
+	if a.Choice != nil {
+		a.Headline = q.headline(chosen, alternative)
+		a.Assumes = q.assumes(chosen)
+	}
 	if instead := q.instead(m, chosen, field); instead != nil {
 		if a.Choice != nil {
 			a.RunnerUp = a.Choice
 			second = contender{}
 		}
 		a.Choice = instead
+		a.Headline = q.without(instead.Name, alternative)
+		a.Assumes = nil
 		a.Before = slices.DeleteFunc(a.Before, func(s Sentence) bool { return s.Text == instead.Reasons[0].Text })
 	}
-	a.Cautions = m.cautions()
+	a.Cautions = append(append(q.repeated(m), q.tooShort()...), m.cautions()...)
+	a.Repeated = m.Repeated
 	for _, c := range field {
 		a.Measured = append(a.Measured, q.row(c, chosen, second))
 	}
@@ -55,7 +63,7 @@ func (q Question) advise(m measured) *Document {
 }
 
 // chosen is the lock to take by the matrix; false if none may be.
-func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
+func (q Question) chosen(locks []*results.Report) (strategies.Variant, bool) {
 	candidates, _ := q.candidates()
 	fit := q.eligible(contenders(locks, candidates))
 	if len(fit) == 0 {
@@ -66,12 +74,9 @@ func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
 }
 
 // contenders are the candidates that were measured.
-func contenders(r *results.Report, candidates []strategies.Variant) []contender {
-	if r == nil {
-		return nil
-	}
+func contenders(reports []*results.Report, candidates []strategies.Variant) []contender {
 	var field []contender
-	for _, s := range results.Summarise([]*results.Report{r}) {
+	for _, s := range results.Summarise(reports) {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
 		if at >= 0 {
 			field = append(field, contender{Summary: s, info: candidates[at].Info(), order: at})
@@ -98,7 +103,7 @@ func (q Question) unfit(c contender) string {
 		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
 	case violations.Value == nil || violations.Value.Value > 0:
 		return "violations of what a lock is to keep: " + number
-	case c.Suspect:
+	case c.Invalid:
 		return fmt.Sprintf("0 of its %d runs can be trusted: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
 	case failures.Value != nil && failures.Value.Value > 0:
 		return "errors: " + errors
@@ -178,13 +183,16 @@ func (q Question) row(c, chosen, second contender) Row {
 func (m measured) cautions() []Sentence {
 	var all []Sentence
 	for _, r := range []struct {
-		of string
-		*results.Report
-	}{{"", m.Locks}, {"Of holders that pause, ", m.Paused}, {"Of one command instead of a lock, ", m.Update}, {"Of one acquisition for all waiters, ", m.Shared}} {
-		if r.Report == nil {
-			continue
-		}
-		for _, s := range sentences(r.Summaries(), findings.Cautions) {
+		of      string
+		reports []*results.Report
+	}{
+		{"", m.Locks},
+		{"Of holders that pause, ", []*results.Report{m.Paused}},
+		{"Of one command instead of a lock, ", []*results.Report{m.Update}},
+		{"Of one acquisition for all waiters, ", []*results.Report{m.Shared}},
+	} {
+		known := slices.DeleteFunc(slices.Clone(r.reports), func(r *results.Report) bool { return r == nil })
+		for _, s := range sentences(results.Summarise(known), findings.Cautions) {
 			s.Text = r.of + s.Text
 			all = append(all, s)
 		}

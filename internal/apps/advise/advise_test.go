@@ -61,6 +61,9 @@ func reported(rounds int, point string, all ...lock) *results.Report {
 	return r
 }
 
+// one is a matrix of which nothing was repeated.
+func one(r *results.Report) []*results.Report { return []*results.Report{r} }
+
 // joined puts the runs of two points into one report.
 func joined(a, b *results.Report) *results.Report {
 	a.Points = []workloads.Point{{Label: alone}, {Label: shared, Workload: workloads.Spec{Coalesce: true}}}
@@ -80,15 +83,18 @@ func TestChoices(t *testing.T) {
 		choice, runnerUp string
 	}{
 		{"what serves more", nil, []lock{{"spin", 100, 10, false, 50, nil}, {"pubsub", 200, 10, false, 50, nil}, {"handoff", 150, 10, false, 50, nil}}, "pubsub", "handoff"},
-		{"a little more is equal, and the shorter waits decide", nil, []lock{{"spin", 105, 100, false, 50, nil}, {"handoff", 100, 20, false, 90, nil}}, "handoff", "spin"},
+		{"a little more counts for nothing, and the shorter waits decide", nil, []lock{{"spin", 105, 100, false, 50, nil}, {"handoff", 100, 20, false, 90, nil}}, "handoff", "spin"},
 		{"starving waiters wait longer, how long is not known", nil, []lock{{"spin", 105, 100, true, 50, nil}, {"handoff", 100, 20, false, 90, nil}}, "handoff", "spin"},
 		{"what Redis pays decides last", nil, []lock{{"spin", 100, 20, false, 90, nil}, {"pubsub", 100, 20, false, 40, nil}}, "pubsub", "spin"},
-		{"all equal: fewer demands", nil, []lock{{"pubsub", 100, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}, {"spin", 100, 20, false, 50, nil}}, "spin", "pubsub"},
-		{"all equal, and demands too: more claims", nil, []lock{{"cohort", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "handoff", "cohort"},
+		{"not told apart: fewer demands", func(q *Question) { q.Named = variants("pubsub,blpop,spin") }, []lock{{"pubsub", 100, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}, {"spin", 100, 20, false, 50, nil}}, "spin", "pubsub"},
+		{"and demands neither: the simpler", nil, []lock{{"cohort", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "handoff", "cohort"},
+		{"claims do not count", nil, []lock{{"pubsub", 100, 20, false, 50, nil}, {"redsync:tuned=true", 100, 20, false, 50, nil}}, "redsync:tuned=true", "pubsub"},
+		{"our own come last, whatever others ask for", func(q *Question) { q.Named = variants("handoff,blpop") }, []lock{{"handoff", 100, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}}, "blpop", "handoff"},
+		{"unless they are better", func(q *Question) { q.Named = variants("handoff,blpop") }, []lock{{"handoff", 120, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}}, "handoff", "blpop"},
 		{"a lock that broke its claim is not taken", nil, []lock{{"spin", far, 1, false, 1, broken}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
 		{"nor one that nobody can trust", nil, []lock{{"spin", far, 1, false, 1, func(r *results.Run) { r.Invalid = []string{"books"} }}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
 		{"nor one with errors", nil, []lock{{"spin", far, 1, false, 1, func(r *results.Run) { r.Errors = []results.ErrorCount{{Error: "x", Count: 1}} }}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
-		{"what too few rounds tell is equal", nil, []lock{{"spin", 100, 20, false, 50, nil}, {"pubsub", 200, 20, false, 50, func(r *results.Run) {
+		{"what too few rounds tell counts for nothing", nil, []lock{{"spin", 100, 20, false, 50, nil}, {"pubsub", 200, 20, false, 50, func(r *results.Run) {
 			if r.Round > 4 {
 				r.Invalid = []string{"books"}
 			}
@@ -103,7 +109,7 @@ func TestChoices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := asked(test.question).advise(measured{Locks: reported(6, "", test.locks...)})
+			a := asked(test.question).advise(measured{Locks: one(reported(6, "", test.locks...))})
 			sound(t, a)
 			if got := named(a.Choice); got != test.choice {
 				t.Errorf("it recommends %q, want %q", got, test.choice)
@@ -135,7 +141,14 @@ func named(c *Choice) string {
 // sound holds the advice against what every advice must be.
 func sound(t *testing.T, a *Document) {
 	t.Helper()
-	all := slices.Concat(a.Before, a.Cautions)
+	all := slices.Concat(a.Before, a.Cautions, a.Assumes)
+	if (a.Headline == nil) != (a.Choice == nil) || a.Headline != nil && (a.Headline.Name != a.Choice.Name || a.Headline.RightIf == "") {
+		t.Errorf("the headline of %q is %+v", named(a.Choice), a.Headline)
+	}
+	var page strings.Builder
+	if err := WriteTable(&page, a, false); err != nil || strings.Contains(page.String(), "equal") {
+		t.Errorf("%v, or it calls something equal:\n%s", err, page.String())
+	}
 	for _, c := range []*Choice{a.Choice, a.RunnerUp} {
 		if c == nil {
 			continue
@@ -177,7 +190,7 @@ func sound(t *testing.T, a *Document) {
 func TestWhatComesBeforeALock(t *testing.T) {
 	t.Parallel()
 	m := measured{
-		Locks:  reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"gated:spin", 100, 20, false, 10, nil}),
+		Locks:  one(reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"gated:spin", 100, 20, false, 10, nil})),
 		Update: reported(6, "", lock{"atomic", 5000, 1, false, 1, nil}, lock{"gated:spin", 400, 1, false, 1, nil}),
 		Shared: joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 400, 1, false, 1, nil})),
 	}
@@ -201,10 +214,10 @@ func TestWhatComesBeforeALock(t *testing.T) {
 		{"sharing brings nothing", nil, func(m *measured) {
 			m.Shared = joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 101, 1, false, 1, nil}))
 		}, nil, []string{"share one"}, "gated:spin"},
-		{"always held", nil, func(m *measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, full}) }, []string{"held 97.0 % of the time"}, nil, "spin"},
-		{"hardly contended", nil, func(m *measured) { m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, rare}) }, []string{"somebody waited at 6 of 600 releases"}, nil, "spin"},
+		{"always held", nil, func(m *measured) { m.Locks = one(reported(6, "", lock{"spin", 100, 20, false, 50, full})) }, []string{"held 97.0 % of the time"}, nil, "spin"},
+		{"hardly contended", nil, func(m *measured) { m.Locks = one(reported(6, "", lock{"spin", 100, 20, false, 50, rare})) }, []string{"somebody waited at 6 of 600 releases"}, nil, "spin"},
 		{"correctness", func(q *Question) { q.For = Correctness }, func(m *measured) {
-			m.Locks = reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"handoff", 100, 20, false, 50, nil})
+			m.Locks = one(reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"handoff", 100, 20, false, 50, nil}))
 			m.Shared = nil
 			m.Paused = reported(2, "", lock{"spin", 100, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(3)) }}, lock{"handoff", 100, 1, false, 1, nil})
 		}, []string{"None of these claims to survive the failover", "updates lost: 6 under spin", "0 under handoff"}, nil, "handoff"},
@@ -241,12 +254,12 @@ func TestWhatComesBeforeALock(t *testing.T) {
 func TestCautions(t *testing.T) {
 	t.Parallel()
 	a := asked(nil).advise(measured{
-		Locks: reported(6, "", lock{"spin", 10, 20, false, 50, func(r *results.Run) {
+		Locks: one(reported(6, "", lock{"spin", 10, 20, false, 50, func(r *results.Run) {
 			r.Labels = []string{"busy machine"}
 			if r.Round == 1 {
 				r.Invalid = []string{"books"}
 			}
-		}}),
+		}})),
 		Update: reported(1, "", lock{"atomic", 1000, 20, false, 50, func(r *results.Run) { r.Labels = []string{"steal 9.0%", "redis-bound"} }}),
 	})
 	sound(t, a)
@@ -255,6 +268,7 @@ func TestCautions(t *testing.T) {
 		got = append(got, s.Text)
 	}
 	want := []string{
+		"Rounds in which every run can be trusted: 5 of 6. Ask again on a quieter machine.",
 		"spin: 1 of its 6 runs cannot be trusted and are left out: books.",
 		"spin: busy machine (busy with something other than lockbench and Redis: measure on a quieter one).",
 		"spin: 10 handoffs in a run, and a p99 of less than 100 is their maximum: a longer --duration has more.",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench"
@@ -37,7 +38,7 @@ func pretend(plan lockbench.Plan) *results.Report {
 func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 	t.Parallel()
 	for purpose, want := range map[Purpose][]string{
-		Efficiency:  {"spin,gated:spin,pubsub,blpop,handoff,cohort", "atomic,handoff", "handoff"},
+		Efficiency:  {"spin,redsync:tuned=true,gated:spin,pubsub,handoff,cohort", "atomic,handoff", "handoff"},
 		Correctness: {"spin,fenced,gated:fenced,handoff,cohort", "spin,handoff", "atomic,handoff"},
 	} {
 		var plans []string
@@ -47,8 +48,8 @@ func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 			}
 			plans = append(plans, names(plan.Strategies))
 			return pretend(plan), errors.New("of a strategy that was left out")
-		}, Redis: lockbench.StoreOptions{Address: "auto"}}
-		q := asked(func(q *Question) { q.For = purpose })
+		}}
+		q := asked(func(q *Question) { q.For, q.Coalesce = purpose, true })
 		a, err := b.Answer(t.Context(), q)
 		if err != nil || !slices.Equal(plans, want) || named(a.Choice) != "handoff" {
 			t.Errorf("%v: it measured %q and recommends %q", err, plans, named(a.Choice))
@@ -56,6 +57,27 @@ func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 		sound(t, a)
 		if len(a.Commands) < len(plans) || len(q.Plans()) != len(plans) {
 			t.Errorf("it names %q", a.Commands)
+		}
+	}
+}
+
+// TestSharingIsTriedOnlyWhereItIsAskedFor: neither measured nor said without.
+func TestSharingIsTriedOnlyWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, wanted := range []bool{false, true} {
+		tried := false
+		b := Bench{Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
+			for _, point := range plan.Sweep {
+				tried = tried || point.Workload.Coalesce
+			}
+			if plan.Workload.Coalesce {
+				t.Error("the locks are measured with sharing")
+			}
+			return pretend(plan), nil
+		}}
+		a, err := b.Answer(t.Context(), asked(func(q *Question) { q.Coalesce = wanted }))
+		if err != nil || tried != wanted || strings.Contains(strings.Join(a.Commands, "\n"), "--coalesce") != wanted {
+			t.Errorf("%v: asked for %v, it was tried: %v, %q", err, wanted, tried, a.Commands)
 		}
 	}
 }

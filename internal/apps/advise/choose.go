@@ -3,6 +3,7 @@ package advise
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -52,29 +53,51 @@ func (c criterion) metric() results.Metric {
 // relation is how one contender's figure compares with another's.
 type relation int
 
-// Equal is what cannot be told apart, unknown what cannot be compared; neither keeps
-// anybody from being chosen.
+// Unknown is what cannot be compared; notApart is a ratio whose interval holds 1, or of
+// too few rounds. What is slightly better or worse is so for certain, and by too little to
+// count. None of them keeps anybody from being chosen.
 const (
 	unknown relation = iota
-	equal
+	notApart
 	better
+	slightlyBetter
+	slightlyWorse
 	worse
 )
+
+// relations are all of them as a sentence about a contender says them, the others after.
+var relations = []struct {
+	relation relation
+	title    string
+}{
+	{better, "better than"}, {slightlyBetter, "slightly better than"}, {notApart, "not told apart from"},
+	{slightlyWorse, "slightly worse than"}, {worse, "worse than"}, {unknown, "not to be compared with"},
+}
 
 // compare says how a stands to b. The ratio is how many times better it is: of what a
 // has, where more is better, and of what b has where less is.
 func (c criterion) compare(a, b contender) (relation, *results.Ratio) {
 	r := c.advantage(a, b)
-	if c.clear(r) {
-		return better, r
-	}
-	if back := c.advantage(b, a); c.clear(back) {
-		return worse, r
-	}
 	if r == nil {
 		return unknown, nil
 	}
-	return equal, r
+	return c.relate(r), r
+}
+
+// relate says what a ratio tells, by its own interval: the one of the ratio the other way
+// round need not be its inverse, for it takes the narrowest of those that hold the median.
+func (c criterion) relate(r *results.Ratio) relation {
+	switch enough := r.Interval || r.Rounds >= c.rounds; {
+	case enough && r.Low > 1 && !r.AtMost && r.Median >= matters:
+		return better
+	case enough && r.Low > 1 && !r.AtMost:
+		return slightlyBetter
+	case enough && r.High < 1 && !r.AtLeast && r.Median <= 1/matters:
+		return worse
+	case enough && r.High < 1 && !r.AtLeast:
+		return slightlyWorse
+	}
+	return notApart
 }
 
 func (c criterion) advantage(a, b contender) *results.Ratio {
@@ -84,59 +107,52 @@ func (c criterion) advantage(a, b contender) *results.Ratio {
 	return a.Against(b.Summary, c.metric())
 }
 
-// clear says whether a ratio is one that counts.
-func (c criterion) clear(r *results.Ratio) bool {
-	return r != nil && !r.AtMost && (r.Interval || r.Rounds >= c.rounds) && r.Low > 1 && r.Median >= matters
-}
-
-// best is the contender with the best figure; false if nobody's is known.
-func (c criterion) best(field []contender) (contender, bool) {
-	known := slices.DeleteFunc(slices.Clone(field), func(x contender) bool { return x.Figure(c.metric()) == nil })
-	if len(known) == 0 {
-		return contender{}, false
-	}
-	return slices.MinFunc(known, func(a, b contender) int {
-		x, y := a.Figure(c.metric()), b.Figure(c.metric())
-		if !c.lower {
-			return cmp.Compare(y.Value, x.Value)
-		}
-		if x.AtLeast != y.AtLeast { // what is at least that long is not the shortest
-			if y.AtLeast {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(x.Value, y.Value)
-	}), true
-}
-
-// choose is the one contender to take: criterion by criterion those stay that are
-// equal to the best, and of those left the one that asks for least and claims most.
-// It also tells who was left at the end; the field is not empty.
+// choose is the one contender to take: criterion by criterion those stay that no other is
+// better than, and of those left the one that asks for least. It also tells who was left at
+// the end; the field is not empty.
 func choose(criteria []criterion, field []contender) (contender, []contender) {
 	for _, c := range criteria {
-		top, known := c.best(field)
-		if !known {
-			continue
-		}
-		field = slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
-			r, _ := c.compare(top, x)
-			return r == better
+		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
+			return slices.ContainsFunc(field, func(other contender) bool {
+				r, _ := c.compare(other, x)
+				return r == better
+			})
 		})
+		if len(stay) > 0 { // else each has another before it
+			field = stay
+		}
 	}
 	return slices.MinFunc(field, simpler), field
 }
 
-// simpler orders by what a lock asks for, fewer nodes and connections first, then by
-// how much it claims, then as they were named.
+// simpler orders by what a lock asks for, fewer nodes and connections first, then as the
+// short list has them. The locks of this module that no other library has stand last: who
+// writes the advice does not win a tie.
 func simpler(a, b contender) int {
 	return cmp.Or(
 		cmp.Compare(a.info.Nodes, b.info.Nodes),
+		compareBool(own(a.info.Name), own(b.info.Name)),
 		cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
 		cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
-		cmp.Compare(len(b.info.Claims.List()), len(a.info.Claims.List())),
+		cmp.Compare(listed(a.Name), listed(b.Name)),
 		cmp.Compare(a.order, b.order),
 	)
+}
+
+// own says whether a lock is one that only this module has, by its strategy's name.
+func own(name string) bool {
+	return slices.Contains([]string{"handoff", "cohort"}, name[strings.LastIndex(name, ":")+1:])
+}
+
+// compareBool puts false first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // without is the field but for one of it.

@@ -19,10 +19,15 @@ type Document struct {
 	document.Head
 	Workload workloads.Spec `json:"workload"`
 	Rounds   int            `json:"rounds"`
+	Repeated int            `json:"repeated,omitempty"` // rounds beside these, because others could not be trusted
 	For      Purpose        `json:"for"`
+
+	Headline *Headline `json:"headline,omitempty"` // the answer in short; nil without a choice
 
 	Choice   *Choice `json:"choice"` // nil if nothing that was measured may be recommended
 	RunnerUp *Choice `json:"runner_up,omitempty"`
+	// Assumes is what the choice takes for granted, where correctness is asked for.
+	Assumes []Sentence `json:"assumes,omitempty"`
 	// Before is what to think of before a lock, or to put before it.
 	Before   []Sentence        `json:"before,omitempty"`
 	Cautions []Sentence        `json:"cautions,omitempty"`

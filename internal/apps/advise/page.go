@@ -32,14 +32,22 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	p.Entry("machine", d.Environment.Describe())
 	switch {
 	case d.Choice != nil:
-		d.Choice.write(p, "Choice")
+		p.Section("Choice", d.Choice.Name+": "+d.Choice.Summary)
+		if d.Headline != nil {
+			for _, line := range d.Headline.lines() {
+				p.Point(line[0], line[1])
+			}
+		}
+		points(p, d.Choice.Reasons)
 	case d.Interrupted:
 		p.Section("Choice", "none: it was interrupted")
 	default:
 		p.Section("Choice", "none: nothing that was measured may be recommended")
 	}
+	section(p, "Only if", d.Assumes)
 	if d.RunnerUp != nil {
-		d.RunnerUp.write(p, "Runner-up")
+		p.Section("Runner-up", d.RunnerUp.Name+": "+d.RunnerUp.Summary)
+		points(p, d.RunnerUp.Reasons)
 	}
 	section(p, "Before a lock", d.Before)
 	section(p, "Caution", d.Cautions)
@@ -62,11 +70,6 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 		return fmt.Errorf("write advice: %w", err)
 	}
 	return nil
-}
-
-func (c *Choice) write(p *layout.Page, title string) {
-	p.Section(title, c.Name+": "+c.Summary)
-	points(p, c.Reasons)
 }
 
 func section(p *layout.Page, title string, all []Sentence) {
@@ -110,7 +113,7 @@ func (d *Document) measured(p *layout.Page) error {
 	if d.Rounds >= 6 {
 		how = "95 % interval"
 	}
-	p.Remark("", fmt.Sprintf("Ratios say how many times as good it is, as the median (%s) over %s in pairs; equal is what is less than 1.1 times, whose interval holds 1, or what too few rounds tell.", how, words.Count(d.Rounds, "round")))
+	p.Remark("", fmt.Sprintf("Ratios say how many times as good it is, as the median (%s) over %s in pairs. By less than 1.1 times is slightly, and counts for nothing; not told apart are those whose interval holds 1, or with too few rounds.", how, words.Count(d.Rounds, "round")))
 	return nil
 }
 

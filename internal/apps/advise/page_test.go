@@ -9,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -34,6 +35,11 @@ func advised() *Document {
 		},
 		Workload: w,
 		Rounds:   6, For: Efficiency,
+		Headline: &Headline{
+			Name: "handoff", Language: "Go", Packages: []string{"github.com/lockbench/lockbench/strategies/handoff"}, RightIf: "two holders are a nuisance",
+			Alternative: &Alternative{Name: "gated:spin", Library: strategies.Library{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}, Measured: true, Mutex: true},
+		},
+		Assumes: []Sentence{{Text: "It claims exclusion, FIFO of a Redis that stays.", Evidence: []findings.Evidence{claims}}},
 		Choice: &Choice{Name: "handoff", Summary: "hands it on", Reasons: []Sentence{
 			{Text: "Waits are 20.0 ms; better than spin ≥ 60.0 ms, and this is a sentence that is long enough for a second line of what is as wide as a terminal.", Evidence: []findings.Evidence{wait}},
 			{Text: "It claims exclusion, FIFO.", Evidence: []findings.Evidence{claims}},
@@ -46,13 +52,14 @@ func advised() *Document {
 			{Name: "spin", Claims: []string{"exclusion"}, Verdict: "held", Out: "waits: ≥ 60.0 ms", Figures: []document.Figure{figure("served_per_s", results.PerSecond, 790), {Metric: "wait_per_client_p90", Unit: results.Nanoseconds}}},
 		},
 		LeftOut:  []results.LeftOut{{Strategy: "setnx", Why: "unsafe: it blocks for ever"}},
-		Commands: []string{"lockbench --strategy handoff,spin --clients 500 --instances 10 --hold 1ms --duration 500ms --warmup 200ms --runs 6 --no-floors"},
+		Commands: []string{"lockbench --strategy handoff,spin --clients 500 --instances 10 --hold 1ms --duration 500ms --warmup 200ms --runs 6 --no-baselines"},
 	}
 }
 
 func TestAdviceIsWritten(t *testing.T) {
 	t.Parallel()
 	none := advised()
+	none.Headline, none.Assumes = nil, nil
 	none.Choice, none.RunnerUp, none.Before, none.Measured, none.Interrupted, none.Rounds = nil, nil, nil, nil, true, 3
 	for file, write := range map[string]func(*bytes.Buffer) error{
 		"advice.txt":      func(b *bytes.Buffer) error { return WriteTable(b, advised(), false) },

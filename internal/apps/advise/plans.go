@@ -2,8 +2,6 @@ package advise
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench"
@@ -14,15 +12,17 @@ import (
 
 // measured are the reports that advice is made of; nil is what was not measured.
 type measured struct {
-	Locks  *results.Report // the candidates under the contention asked about
-	Update *results.Report // a value in Redis raised by one command, and under the chosen lock
-	Shared *results.Report // the chosen lock, alone and with waiters of an instance sharing it
-	Paused *results.Report // holders that pause for longer than the TTL
+	Locks  []*results.Report // the candidates under the contention asked about, and what was repeated of it
+	Update *results.Report   // a value in Redis raised by one command, and under the chosen lock
+	Shared *results.Report   // the chosen lock, alone and with waiters of an instance sharing it
+	Paused *results.Report   // holders that pause for longer than the TTL
+
+	Repeated int // rounds of Locks, because others could not be trusted
 }
 
 // reports are those there are.
 func (m measured) reports() []*results.Report {
-	return slices.DeleteFunc([]*results.Report{m.Locks, m.Update, m.Shared, m.Paused}, func(r *results.Report) bool { return r == nil })
+	return slices.DeleteFunc(append(slices.Clone(m.Locks), m.Update, m.Shared, m.Paused), func(r *results.Report) bool { return r == nil })
 }
 
 // The points of the experiment with sharing.
@@ -34,7 +34,7 @@ const (
 // locks is the plan of the matrix.
 func (q Question) locks() lockbench.Plan {
 	candidates, _ := q.candidates()
-	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds}
+	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
 }
 
 // update puts the lock around a read and a write of a value in Redis, as fast as
@@ -46,13 +46,18 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 	}
 	w := q.Workload
 	w.Work, w.Hold, w.Think, w.Rate, w.Timeout = workloads.WorkCounter, workloads.Dist{}, workloads.Dist{}, 0, nil
-	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: q.Rounds}, true
+	window, warmup := fair(w)
+	w.Duration, w.Warmup = min(w.Duration, workloads.Duration(window)), min(w.Warmup, workloads.Duration(warmup))
+	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: min(q.Rounds, fewRounds), Redis: q.Redis}, true
 }
 
-// share has waiters of an instance share an acquisition, where there can be several
-// and it is about work to be saved.
+// fewRounds are enough for what differs by far.
+const fewRounds = 3
+
+// share has waiters of an instance share an acquisition, where they want the same result,
+// there can be several, and it is about work to be saved.
 func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
-	if q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
+	if !q.Coalesce || q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
 		return lockbench.Plan{}, false
 	}
 	together := q.Workload
@@ -61,7 +66,8 @@ func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
 		Strategies: []strategies.Variant{lock},
 		Workload:   q.Workload,
 		Sweep:      []workloads.Point{{Label: alone, Workload: q.Workload}, {Label: shared, Workload: together}},
-		Rounds:     min(q.Rounds, 3),
+		Rounds:     min(q.Rounds, fewRounds),
+		Redis:      q.Redis,
 	}, true
 }
 
@@ -92,7 +98,7 @@ func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
 		return lockbench.Plan{}, false
 	}
 	w.Faults = []workloads.Fault{fault}
-	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds)}, true
+	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds), Redis: q.Redis}, true
 }
 
 // Plans are those that will be carried out, as far as it is known before any figure
@@ -123,19 +129,4 @@ func (q Question) Expected() time.Duration {
 		total += plan.Expected()
 	}
 	return total
-}
-
-// Commands are the command lines that carry a plan out again, one for each of its
-// points.
-func Commands(p lockbench.Plan) []string {
-	points := p.Sweep
-	if len(points) == 0 {
-		points = []workloads.Point{{Workload: p.Workload}}
-	}
-	var all []string
-	for _, point := range points {
-		words := append([]string{"lockbench", "--strategy", names(p.Strategies)}, workloads.Arguments([]workloads.Point{point})...)
-		all = append(all, strings.Join(append(words, "--runs", strconv.Itoa(p.Rounds), "--no-floors"), " "))
-	}
-	return all
 }

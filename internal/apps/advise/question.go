@@ -4,11 +4,16 @@
 package advise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -22,27 +27,34 @@ type Question struct {
 	Workload workloads.Spec
 	Rounds   int                  // of each run
 	Named    []strategies.Variant // to compare; nil is the short list
+	Redis    lockbench.StoreOptions
+	// Coalesce says that waiters of an instance want the same result, so that one
+	// acquisition for all of them is tried too. The locks are measured without.
+	Coalesce bool
+
+	sized  bool          // the windows are as long as time allows, see Sized
+	needed time.Duration // the window that time does not allow; 0 if it does
 }
 
-// Validate returns every fault at once, joined.
+// Validate returns every error at once, joined.
 func (q Question) Validate() error {
-	var faults []error
+	var problems []error
 	if q.For != Efficiency && q.For != Correctness {
-		faults = append(faults, fmt.Errorf("--for must be %s or %s, not %q", Efficiency, Correctness, q.For))
+		problems = append(problems, fmt.Errorf("--for must be %s or %s, not %q", Efficiency, Correctness, q.For))
 	}
-	faults = append(faults, q.Workload.Validate(), q.Workload.Load())
+	problems = append(problems, q.Workload.Validate(), q.Workload.Load())
 	if q.Rounds < 1 {
-		faults = append(faults, fmt.Errorf("--runs must be at least 1, not %d", q.Rounds))
+		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", q.Rounds))
 	}
 	if candidates, out := q.candidates(); len(candidates) == 0 {
 		for _, left := range out {
 			if slices.ContainsFunc(q.Named, func(v strategies.Variant) bool { return v.Name() == left.Strategy }) {
-				faults = append(faults, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
+				problems = append(problems, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
 			}
 		}
-		faults = append(faults, errors.New("--strategy: there is no lock to compare"))
+		problems = append(problems, errors.New("--strategy: there is no lock to compare"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // crowded says whether clients of one instance wait for each other.
@@ -65,17 +77,45 @@ var (
 )
 
 // shortlist is what is measured unless something else is named: one strategy of each
-// kind, the simplest first. Those without tokens show what tokens cost.
+// kind, the simplest first, and for each purpose one at least that is somebody else's
+// library, set up as well as it can be. Those without tokens show what tokens cost.
 var shortlist = []entry{
 	{"local", efficient, oneInstance},
 	{"spin", either, always},
+	{"redsync:tuned=true", efficient, always},
 	{"gated:spin", efficient, Question.crowded},
 	{"pubsub", efficient, always},
-	{"blpop", efficient, always},
 	{"fenced", correct, always},
 	{"gated:fenced", correct, Question.crowded},
+	{"redlock", either, Question.quorum},
 	{"handoff", either, always},
 	{"cohort", either, Question.crowded},
+}
+
+// listed is the place of a lock on the short list; those that are not on it come after.
+func listed(name string) int {
+	at := slices.IndexFunc(shortlist, func(e entry) bool { return e.name == name })
+	if at < 0 {
+		return len(shortlist)
+	}
+	return at
+}
+
+// quorum says whether a majority of independent nodes can be asked.
+func (q Question) quorum() bool {
+	count, nodes := strings.CutPrefix(q.Redis.Topology, "nodes:")
+	n, err := strconv.Atoi(count)
+	return nodes && err == nil && n >= 3
+}
+
+// misplaced is why a strategy cannot run on the servers that are asked for, as far as it is
+// known without a look at them; "" if it can.
+func (q Question) misplaced(info strategies.Info) string {
+	kind, err := store.Lookup(store.Redis)
+	if err != nil {
+		return ""
+	}
+	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
 // candidates are the strategies to measure, and why the others are not.
@@ -83,7 +123,7 @@ func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 	var chosen []strategies.Variant
 	var out []results.LeftOut
 	for _, v := range q.wanted() {
-		if why := q.unsafe(v.Info()); why != "" {
+		if why := cmp.Or(q.unsafe(v.Info()), q.misplaced(v.Info())); why != "" {
 			out = append(out, results.LeftOut{Strategy: v.Name(), Why: why})
 			continue
 		}
@@ -99,6 +139,8 @@ func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 		why := q.unsafe(s.Info)
 		if s.Info.Store != "" {
 			why = "it locks in " + s.Info.Store + ", and the question is of Redis"
+		} else if why == "" {
+			why = q.misplaced(s.Info)
 		}
 		if why == "" {
 			why = covered(s.Info, chosen)
@@ -118,8 +160,8 @@ func (q Question) wanted() []strategies.Variant {
 		if !slices.Contains(e.purposes, q.For) || !e.when(q) {
 			continue
 		}
-		if v, err := strategies.NewVariant(e.name, nil); err == nil {
-			all = append(all, v)
+		if some, err := strategies.ParseVariants(e.name); err == nil {
+			all = append(all, some...)
 		}
 	}
 	return all

@@ -62,10 +62,7 @@ func (c criterion) sentence(of contender, field []contender) (Sentence, bool) {
 		parts[r] = append(parts[r], entry)
 	}
 	s.Text = fmt.Sprintf("%s: %s", capital(c.what), value)
-	for _, group := range []struct {
-		relation relation
-		title    string
-	}{{better, "better than"}, {equal, "equal to"}, {worse, "worse than"}, {unknown, "not to be compared with"}} {
+	for _, group := range relations {
 		if list := parts[group.relation]; len(list) > 0 {
 			s.Text += "; " + group.title + " " + strings.Join(list, "; ")
 		}
@@ -83,7 +80,7 @@ func tie(of contender, left []contender) Sentence {
 		s.Evidence = append(s.Evidence, findings.Evidence{Strategy: c.Name, Claims: c.info.Claims.List()})
 		parts = append(parts, fmt.Sprintf("%s (%s; %s)", c.Name, demands(c), c.info.Claims))
 	}
-	s.Text = fmt.Sprintf("Figures do not tell these apart, so what asks for less goes first, then what claims more: %s.", strings.Join(parts, ", "))
+	s.Text = fmt.Sprintf("Figures do not tell these apart, so what asks for less goes first, then the simpler, and last what only lockbench has: %s.", strings.Join(parts, ", "))
 	return s
 }
 
@@ -137,7 +134,10 @@ func (q Question) beaten(c, by contender) string {
 			return fmt.Sprintf("%s: %s; %s is %s times as good", criterion.what, value, by.Name, ratio)
 		}
 	}
-	return fmt.Sprintf("no figure tells it from %s, which goes first for what it asks and claims: %s", by.Name, by.info.Claims)
+	if simpler(by, c) > 0 { // another than the choice was better than it
+		return fmt.Sprintf("by no figure clearly worse than %s; another that was measured is clearly better", by.Name)
+	}
+	return fmt.Sprintf("no figure tells it clearly from %s, which asks for less or is simpler: %s", by.Name, demands(by))
 }
 
 // leases are those granted in all the runs' windows.

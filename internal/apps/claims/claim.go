@@ -24,6 +24,8 @@ type Claim struct {
 	Runs   []Run
 	Rounds int // of each run; values of one round are compared with each other
 	expect []expectation
+	// CounterRuns are carried out for the counter-cases alone, see Counter.
+	CounterRuns []Run
 	// Qualified says how the claim is to be understood if some of it holds and some
 	// does not.
 	Qualified string
@@ -49,6 +51,7 @@ type expectation struct {
 	Is       results.Limit  // the claim holds; with By its text may be "", then it is only reported
 	Opposite *results.Limit // it is contradicted; nil is wherever it does not hold
 	Total    bool           // the sum of all rounds counts, not each of them
+	counter  *counterCase   // nil for none
 	By       string         // "interval" or "median" of the rounds; "" is each of them
 	line     int
 }
@@ -63,7 +66,7 @@ func (c Claim) Name() string {
 
 // Words are a run's arguments: the line, with what the experiment adds.
 func (c Claim) Words(r Run) []string {
-	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-floors")
+	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-baselines")
 }
 
 // Command is a run as somebody would carry it out in a shell.

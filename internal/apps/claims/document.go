@@ -44,9 +44,9 @@ type RunResult struct {
 
 // Shown is what a run came to beside what was expected of it.
 type Shown struct {
-	Runs    int `json:"runs"`     // of its strategies
-	LeftOut int `json:"left_out"` // of these: they cannot be trusted, and no figure is from them
-	Hurried int `json:"hurried"`  // in which the machine and not the lock set the pace, as their labels tell
+	Runs         int `json:"runs"`     // of its strategies
+	LeftOut      int `json:"left_out"` // of these: they cannot be trusted, and no figure is from them
+	MachineBound int `json:"hurried"`  // in which the machine and not the lock set the pace, as their labels tell
 	// Strategies are the medians of their rounds.
 	Strategies []ShownStrategy `json:"strategies"`
 }

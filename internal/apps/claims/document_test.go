@@ -28,7 +28,7 @@ func tested() *Document {
 		Claims: []Result{
 			{
 				Name: "1", Says: "A crashed holder blocks the lock for ever", Verdict: Confirmed,
-				Runs: []RunResult{{Name: "crash", Command: "lockbench --strategy setnx --fault holder-crash --runs 3 --no-floors"}},
+				Runs: []RunResult{{Name: "crash", Command: "lockbench --strategy setnx --fault holder-crash --runs 3 --no-baselines"}},
 				Figures: []FigureResult{{
 					What: "crash → next lease", Figure: "crash.recovery", Unit: results.Nanoseconds, Is: ">= 2s", Opposite: "<= 1s", Outcome: Held,
 					Values: []*results.Figure{{Value: 3e9, AtLeast: true}, {Value: 4e9, AtLeast: true}, {Value: 2.5e9}},
@@ -56,7 +56,7 @@ func tested() *Document {
 				Name: "peers", Says: "Mine is the fastest", About: "The others stand at their defaults.", Verdict: Qualified,
 				Runs: []RunResult{{
 					Name: "all", Command: "lockbench --strategy mine,a,b  # 20 processes in one --session, merged",
-					Shown: &Shown{Runs: 24, LeftOut: 2, Hurried: 1, Strategies: []ShownStrategy{
+					Shown: &Shown{Runs: 24, LeftOut: 2, MachineBound: 1, Strategies: []ShownStrategy{
 						{Name: "mine", Figures: []document.Figure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 812}}, {Metric: "gap", Unit: results.Nanoseconds}}},
 						{Name: "a", Figures: []document.Figure{{Metric: "acq_per_s", Unit: results.PerSecond, Value: &results.Figure{Value: 640}}, {Metric: "gap", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e5, AtLeast: true}}}},
 					}},

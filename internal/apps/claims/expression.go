@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -31,7 +31,7 @@ type operand struct {
 	metric results.Metric
 }
 
-// parseExpression reads one and names every fault.
+// parseExpression reads one and names every error.
 func parseExpression(text string) (expression, error) {
 	e := expression{Text: strings.TrimSpace(text)}
 	parts := []string{e.Text}
@@ -45,17 +45,17 @@ func parseExpression(text string) (expression, error) {
 	if len(parts) > 2 || len(parts) == 2 && strings.Contains(parts[1], " - ") {
 		return e, fmt.Errorf("%q has more than two figures", e.Text)
 	}
-	var faults []error
+	var problems []error
 	for _, part := range parts {
 		o, err := parseOperand(strings.TrimSpace(part))
 		if err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			continue
 		}
 		e.operands = append(e.operands, o)
 	}
-	if len(faults) > 0 {
-		return e, errors.Join(faults...)
+	if len(problems) > 0 {
+		return e, errors.Join(problems...)
 	}
 	e.unit = e.operands[0].metric.Unit
 	if len(parts) == 2 {
@@ -113,7 +113,7 @@ func parseFigure(text string) (operand, error) {
 		for _, m := range results.Metrics() {
 			names = append(names, m.Name)
 		}
-		return operand{}, fmt.Errorf("%q: no metric %q%s", text, text[at+1:], nearest.Question("%q", text[at+1:], names))
+		return operand{}, fmt.Errorf("%q: no metric %q%s", text, text[at+1:], suggest.Question("%q", text[at+1:], names))
 	}
 	o.metric = metric
 	return o, nil

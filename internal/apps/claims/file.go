@@ -8,12 +8,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockbench/lockbench/internal/nearest"
+	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Parse reads a claim's file and names every fault in it, each with file and
+// Parse reads a claim's file and names every error in it, each with file and
 // line. Whether its command lines can be carried out is for Check to say.
 func Parse(name string, text []byte) (Claim, error) {
 	p := &parser{claim: Claim{File: name, Rounds: 3}}
@@ -25,17 +25,17 @@ func Parse(name string, text []byte) (Claim, error) {
 		return p.claim, fmt.Errorf("%s:1: it is to be lines of the form \"says: …\"", name)
 	}
 	p.top(document.Content[0])
-	return p.claim, errors.Join(p.faults...)
+	return p.claim, errors.Join(p.problems...)
 }
 
 type parser struct {
 	claim    Claim
 	expected bool // something, be it wrong
-	faults   []error
+	problems []error
 }
 
-func (p *parser) fault(line int, format string, args ...any) {
-	p.faults = append(p.faults, fmt.Errorf("%s:%d: %w", p.claim.File, max(line, 1), fmt.Errorf(format, args...)))
+func (p *parser) problem(line int, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Errorf("%s:%d: %w", p.claim.File, max(line, 1), fmt.Errorf(format, args...)))
 }
 
 // lines goes through a mapping, each key once and one of the known ones.
@@ -50,9 +50,9 @@ func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
 		reader, known := take[key.Value]
 		switch {
 		case !known:
-			p.fault(key.Line, "there is no %q in a claim%s", key.Value, nearest.Question("%q", key.Value, names))
+			p.problem(key.Line, "there is no %q in a claim%s", key.Value, suggest.Question("%q", key.Value, names))
 		case seen[key.Value]:
-			p.fault(key.Line, "%s is there twice", key.Value)
+			p.problem(key.Line, "%s is there twice", key.Value)
 		default:
 			seen[key.Value] = true
 			reader(value)
@@ -64,7 +64,7 @@ func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
 func (p *parser) word(into *string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-			p.fault(n.Line, "there is to be a text")
+			p.problem(n.Line, "there is to be a text")
 			return
 		}
 		*into = strings.Join(strings.Fields(n.Value), " ")
@@ -74,9 +74,9 @@ func (p *parser) word(into *string) func(*yaml.Node) {
 func (p *parser) whole(into *int) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if err := workloads.ParseWhole(n.Value, into); err != nil {
-			p.fault(n.Line, "%w", err)
+			p.problem(n.Line, "%w", err)
 		} else if *into < 1 {
-			p.fault(n.Line, "it is to be at least 1, not %d", *into)
+			p.problem(n.Line, "it is to be at least 1, not %d", *into)
 		}
 	}
 }
@@ -84,65 +84,81 @@ func (p *parser) whole(into *int) func(*yaml.Node) {
 func (p *parser) top(n *yaml.Node) {
 	c := &p.claim
 	p.lines(n, map[string]func(*yaml.Node){
-		"number":    p.whole(&c.Number),
-		"says":      p.word(&c.Says),
-		"rounds":    p.whole(&c.Rounds),
-		"runs":      p.runs,
-		"expect":    p.expectations,
-		"qualified": p.word(&c.Qualified),
-		"tests":     p.tests,
-		"about":     p.word(&c.About),
-		"shows":     p.shows,
+		"number":       p.whole(&c.Number),
+		"says":         p.word(&c.Says),
+		"rounds":       p.whole(&c.Rounds),
+		"runs":         p.runs(&c.Runs),
+		"counter-runs": p.runs(&c.CounterRuns),
+		"expect":       p.expectations,
+		"qualified":    p.word(&c.Qualified),
+		"tests":        p.tests,
+		"about":        p.word(&c.About),
+		"shows":        p.shows,
 	})
 	if c.Says == "" {
-		p.fault(n.Line, "it does not say what is claimed (says)")
+		p.problem(n.Line, "it does not say what is claimed (says)")
 	}
 	if len(c.Runs) == 0 {
-		p.fault(n.Line, "it has no runs")
+		p.problem(n.Line, "it has no runs")
 	}
 	if !p.expected {
-		p.fault(n.Line, "it expects nothing (expect)")
+		p.problem(n.Line, "it expects nothing (expect)")
 	}
 	for _, e := range c.expect {
-		for _, o := range e.Figure.operands {
-			if !c.has(o.run) {
-				p.fault(e.line, "%s: there is no run %q", e.Figure.Text, o.run)
-			}
+		p.known(c.Runs, e.Figure, e.line)
+		if e.counter != nil {
+			p.known(c.all(), e.counter.Figure, e.counter.line)
 		}
 	}
 }
 
-// has says whether the claim has a run of that name.
-func (c Claim) has(run string) bool {
-	return slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Name == run })
+// known has a figure be of these runs.
+func (p *parser) known(runs []Run, figure expression, line int) {
+	for _, o := range figure.operands {
+		if !slices.ContainsFunc(runs, func(r Run) bool { return r.Name == o.run }) {
+			p.problem(line, "%s: there is no run %q", figure.Text, o.run)
+		}
+	}
 }
 
-func (p *parser) runs(n *yaml.Node) {
+// all are the claim's runs and those of its counter-cases.
+func (c Claim) all() []Run { return slices.Concat(c.Runs, c.CounterRuns) }
+
+// has says whether the claim has a run of that name.
+func (c Claim) has(run string) bool {
+	return slices.ContainsFunc(c.all(), func(r Run) bool { return r.Name == run })
+}
+
+func (p *parser) runs(into *[]Run) func(*yaml.Node) {
+	return func(n *yaml.Node) { p.readRuns(n, into) }
+}
+
+func (p *parser) readRuns(n *yaml.Node, into *[]Run) {
 	if n.Kind != yaml.MappingNode {
-		p.fault(n.Line, "runs are lines of the form \"name: --strategy spin --clients 10\"")
+		p.problem(n.Line, "runs are lines of the form \"name: --strategy spin --clients 10\"")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		run := Run{Name: n.Content[i].Value, line: n.Content[i+1].Line}
 		if p.claim.has(run.Name) {
-			p.fault(n.Content[i].Line, "there are two runs %q", run.Name)
+			p.problem(n.Content[i].Line, "there are two runs %q", run.Name)
 			continue
 		}
 		if strings.ContainsAny(run.Name, "[]. ") {
-			p.fault(n.Content[i].Line, "a run's name %q is to have no brackets, dots and blanks", run.Name)
+			p.problem(n.Content[i].Line, "a run's name %q is to have no brackets, dots and blanks", run.Name)
 		}
 		p.run(n.Content[i+1], &run)
 		if strings.ContainsAny(run.Line, `'"\`) {
-			p.fault(run.line, "a command line here needs no quotes")
+			p.problem(run.line, "a command line here needs no quotes")
 		}
 		for _, word := range strings.Fields(run.Line) {
 			flag, _, _ := strings.Cut(word, "=")
 			switch flag {
-			case "--runs", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u", "--session", "--start-at":
-				p.fault(run.line, "%s is not for the claim to say", flag)
+			case "--runs", "--no-baselines", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u", "--session", "--start-at":
+				p.problem(run.line, "%s is not for the claim to say", flag)
 			}
 		}
-		p.claim.Runs = append(p.claim.Runs, run)
+		*into = append(*into, run)
 	}
 }
 
@@ -154,10 +170,10 @@ func (p *parser) run(n *yaml.Node, into *Run) {
 	}
 	p.lines(n, map[string]func(*yaml.Node){"line": p.word(&into.Line), "generators": p.whole(&into.Generators)})
 	if into.Line == "" {
-		p.fault(n.Line, "run %s has no line", into.Name)
+		p.problem(n.Line, "run %s has no line", into.Name)
 	}
 	if into.Generators == 1 {
-		p.fault(n.Line, "generators are at least 2")
+		p.problem(n.Line, "generators are at least 2")
 	}
 }
 
@@ -166,17 +182,17 @@ func (p *parser) shows(n *yaml.Node) {
 	for _, item := range p.items(n, "shows is a list of metrics") {
 		metric, known := results.FindMetric(item.Value)
 		if !known {
-			p.fault(item.Line, "no metric %q", item.Value)
+			p.problem(item.Line, "no metric %q", item.Value)
 			continue
 		}
 		p.claim.Shows = append(p.claim.Shows, metric)
 	}
 }
 
-// items are a list's; what is none is a fault.
+// items are a list's; what is none is an error.
 func (p *parser) items(n *yaml.Node, wanted string) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
-		p.fault(n.Line, "%s", wanted)
+		p.problem(n.Line, "%s", wanted)
 		return nil
 	}
 	return n.Content
@@ -194,7 +210,7 @@ func (p *parser) expectations(n *yaml.Node) {
 	for _, item := range p.items(n, "expect is a list of figures") {
 		p.expected = true
 		if item.Kind != yaml.MappingNode {
-			p.fault(item.Line, "an expectation is lines of what, figure, is and opposite")
+			p.problem(item.Line, "an expectation is lines of what, figure, is and opposite")
 			continue
 		}
 		p.expectation(item)
@@ -206,36 +222,41 @@ func (p *parser) expectation(n *yaml.Node) {
 	var figure, is, opposite, total, by string
 	p.lines(n, map[string]func(*yaml.Node){
 		"what": p.word(&e.What), "figure": p.word(&figure), "is": p.word(&is), "opposite": p.word(&opposite), "total": p.word(&total),
-		"by": p.word(&by),
+		"by": p.word(&by), "counter": p.counter(&e),
 	})
 	if e.What == "" || figure == "" || is == "" && by == "" {
-		p.fault(n.Line, "an expectation needs what, figure and is")
+		p.problem(n.Line, "an expectation needs what, figure and is")
 		return
 	}
 	e.Total = total == "true"
 	if total != "" && total != "true" && total != "false" {
-		p.fault(n.Line, "total is true or false, not %q", total)
+		p.problem(n.Line, "total is true or false, not %q", total)
 	}
 	var err error
 	if e.Figure, err = parseExpression(figure); err != nil {
-		p.fault(n.Line, "figure: %w", err)
+		p.problem(n.Line, "figure: %w", err)
 		return
 	}
 	if is != "" {
 		if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
-			p.fault(n.Line, "is: %w", err)
+			p.problem(n.Line, "is: %w", err)
 		}
 	}
 	if opposite != "" {
 		limit, err := results.ParseLimit(opposite, e.Figure.unit)
 		if err != nil {
-			p.fault(n.Line, "opposite: %w", err)
+			p.problem(n.Line, "opposite: %w", err)
 		}
 		e.Opposite = &limit
 	}
 	if e.By = by; by != "" {
 		if err := e.wrongBy(); err != nil {
-			p.fault(n.Line, "%w", err)
+			p.problem(n.Line, "%w", err)
+		}
+	}
+	for _, err := range []error{e.unreachable(), e.wrongCounter()} {
+		if err != nil {
+			p.problem(n.Line, "%w", err)
 		}
 	}
 	p.claim.expect = append(p.claim.expect, e)

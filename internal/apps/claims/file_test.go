@@ -32,7 +32,7 @@ func TestAClaimIsRead(t *testing.T) {
 	if c.Name() != "7" || c.Says != "Locks are slow" || c.Rounds != 2 || c.Qualified != "they are not" || !slices.Equal(c.Tests, []string{"strategies/spin"}) {
 		t.Errorf("%+v", c)
 	}
-	if words := strings.Join(c.Words(c.Runs[0]), " "); words != "--strategy spin --clients 2 --runs 2 --no-floors" {
+	if words := strings.Join(c.Words(c.Runs[0]), " "); words != "--strategy spin --clients 2 --runs 2 --no-baselines" {
 		t.Error(words)
 	}
 	if e := c.expect[0]; e.Figure.Text != "one.acq_per_s" || e.Is.Text != "<= 10" || e.Opposite.Text != ">= 100" || e.Total {
@@ -157,7 +157,7 @@ func TestARunOfSeveralProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := c.Runs[0]; r.Generators != 20 || c.Command(r) != "lockbench --strategy spin --clients 2 --runs 2 --no-floors  # 20 processes in one --session, merged" {
+	if r := c.Runs[0]; r.Generators != 20 || c.Command(r) != "lockbench --strategy spin --clients 2 --runs 2 --no-baselines  # 20 processes in one --session, merged" {
 		t.Errorf("%+v: %s", r, c.Command(r))
 	}
 	for wrong, want := range map[string]string{

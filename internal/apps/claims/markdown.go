@@ -84,8 +84,8 @@ func writeShown(p *layout.Page, run RunResult) {
 	if s.LeftOut > 0 {
 		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
 	}
-	if s.Hurried > 0 {
-		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.Hurried)
+	if s.MachineBound > 0 {
+		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.MachineBound)
 	}
 	fmt.Fprint(p, "\n\n|  |")
 	for _, f := range s.Strategies[0].Figures {

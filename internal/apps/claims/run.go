@@ -22,9 +22,9 @@ type Bench struct {
 	Redis lockbench.StoreOptions
 	// Run measures a plan; lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
-	// Together has so many processes carry a command line out on one Redis at the same
+	// Generators has so many processes carry a command line out on one Redis at the same
 	// time, and merges their reports.
-	Together func(ctx context.Context, words []string, processes int, redis lockbench.StoreOptions) (*results.Report, error)
+	Generators func(ctx context.Context, words []string, processes int, redis lockbench.StoreOptions) (*results.Report, error)
 	// Say tells what is being done; may be nil.
 	Say func(format string, args ...any)
 
@@ -38,10 +38,10 @@ type measured struct {
 	err    error
 }
 
-// Check names every fault in the claims' command lines, and in what is expected
+// Check names every error in the claims' command lines, and in what is expected
 // of them, with file and line.
 func (b *Bench) Check(all []Claim) error {
-	var faults []error
+	var problems []error
 	for _, c := range all {
 		for _, run := range c.Runs {
 			plan, err := b.Plan(c.Words(run))
@@ -50,7 +50,7 @@ func (b *Bench) Check(all []Claim) error {
 			}
 			if err != nil {
 				for line := range strings.Lines(err.Error()) {
-					faults = append(faults, fmt.Errorf("%s:%d: %s: %s", c.File, run.line, run.Name, strings.TrimSpace(line)))
+					problems = append(problems, fmt.Errorf("%s:%d: %s: %s", c.File, run.line, run.Name, strings.TrimSpace(line)))
 				}
 				continue
 			}
@@ -61,14 +61,14 @@ func (b *Bench) Check(all []Claim) error {
 					}
 					for _, title := range o.titles {
 						if _, err := o.titled(title, plan.Titles()); err != nil {
-							faults = append(faults, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
+							problems = append(problems, fmt.Errorf("%s:%d: %s: %w", c.File, e.line, e.Figure.Text, err))
 						}
 					}
 				}
 			}
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // shareable names what several processes cannot carry out together.
@@ -175,7 +175,7 @@ func (b *Bench) once(ctx context.Context, words []string, generators int) *measu
 	if err == nil {
 		plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
 		if generators > 0 {
-			m.report, err = b.Together(ctx, words, generators, plan.Redis)
+			m.report, err = b.Generators(ctx, words, generators, plan.Redis)
 		} else {
 			m.report, err = b.Run(ctx, plan)
 		}

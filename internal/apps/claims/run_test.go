@@ -76,7 +76,7 @@ func TestClaimsShareTheirRuns(t *testing.T) {
 		t.Fatalf("%+v", document)
 	}
 	for _, c := range document.Claims {
-		if c.Verdict != Confirmed || c.Runs[0].Command != "lockbench --strategy spin,pubsub --runs 2 --no-floors" {
+		if c.Verdict != Confirmed || c.Runs[0].Command != "lockbench --strategy spin,pubsub --runs 2 --no-baselines" {
 			t.Errorf("%+v", c)
 		}
 		if values := c.Figures[0].Values; len(values) != 2 || values[0].Value != 1.5 || values[1].Value != 1.5 {

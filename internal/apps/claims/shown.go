@@ -13,15 +13,15 @@ func (c Claim) shown(m *measured) *Shown {
 		if !run.Complete() {
 			s.LeftOut++
 		}
-		if run.Hurried() {
-			s.Hurried++
+		if run.MachineBound() {
+			s.MachineBound++
 		}
 	}
 	for _, summary := range m.report.Summaries() {
 		one := ShownStrategy{Name: summary.Title()}
 		for _, metric := range c.Shows {
 			f := document.Figure{Metric: metric.Name, Unit: metric.Unit}
-			if !summary.Suspect {
+			if !summary.Invalid {
 				f.Value = summary.Figure(metric)
 			}
 			one.Figures = append(one.Figures, f)

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns every fault of the address that can be told without a look at the
+// Validate returns every error of the address that can be told without a look at the
 // server, joined.
 func Validate(redis lockbench.StoreOptions) error {
 	switch {
@@ -26,7 +26,11 @@ func Validate(redis lockbench.StoreOptions) error {
 	case (servers.Options{Address: redis.Address}).Started():
 		return errors.New("--redis must be the address of a server: one that lockbench starts itself is well")
 	}
-	return redis.Validate()
+	kind, err := kindAt(redis.Address)
+	if err != nil {
+		return err
+	}
+	return kind.Validate(store.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile})
 }
 
 // Run looks at the server at an address, and at this machine, in a few seconds: whether a
@@ -42,6 +46,9 @@ func Run(ctx context.Context, redis lockbench.StoreOptions) (*Document, error) {
 
 func examine(ctx context.Context, redis lockbench.StoreOptions, d *Document) error {
 	id := store.NewRunID()
+	if name, _ := store.At(redis.Address); name != store.Redis { // which tells more
+		return examineAny(ctx, name, redis, d)
+	}
 	server, err := servers.Open(ctx, servers.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile, RunID: id})
 	if err != nil {
 		d.Symptoms = append(d.Symptoms, unreached(err), machine(ctx))

@@ -29,9 +29,9 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	w := workload(8, 4, s.Effort.Window)
 	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a constant
 	s.say("audit: a lock that lets in two")
-	lock, seen := newDoubling(true), sightings{}
+	lock, seen := newDoubling(true), observations{}
 	for seen.windows < mostWindows && seen.long() < enough {
-		if err := s.look(ctx, lock, w, &seen); err != nil {
+		if err := s.observe(ctx, lock, w, &seen); err != nil {
 			return err
 		}
 	}
@@ -57,20 +57,20 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	if err != nil {
 		return err
 	}
-	c.want(run.Safety.Overlaps+run.Safety.Late == 0, "honest lock: found by the audit", float64(run.Safety.Overlaps+run.Safety.Late), results.Number, "0")
+	c.want(run.Safety.Overlaps+run.Safety.ExpiredOverlaps == 0, "honest lock: found by the audit", float64(run.Safety.Overlaps+run.Safety.ExpiredOverlaps), results.Number, "0")
 	c.inform("honest lock: acquisitions", float64(len(honest.all)), results.Number)
 	return nil
 }
 
-// sightings are what a rigged lock's windows have shown.
-type sightings struct {
+// observations are what a rigged lock's windows have shown.
+type observations struct {
 	overlaps           []time.Duration // by the clients' own instants
 	audited, auditedNS int64           // overlaps found by the audit
 	windows, broken    int             // and those in which the claim was found so
 }
 
-// look runs a lock for a window.
-func (s *session) look(ctx context.Context, lock *doubling, w workloads.Spec, seen *sightings) error {
+// observe runs a lock for a window.
+func (s *session) observe(ctx context.Context, lock *doubling, w workloads.Spec, seen *observations) error {
 	observed := &records{}
 	run, err := s.watched(ctx, lock.strategy(), w, observed)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *session) look(ctx context.Context, lock *doubling, w workloads.Spec, se
 }
 
 // long is how many overlaps the audit must have found.
-func (seen *sightings) long() (n int64) {
+func (seen *observations) long() (n int64) {
 	for _, o := range seen.overlaps {
 		if o >= longEnough {
 			n++
@@ -96,7 +96,7 @@ func (seen *sightings) long() (n int64) {
 	return n
 }
 
-func (seen *sightings) total() (sum time.Duration) {
+func (seen *observations) total() (sum time.Duration) {
 	for _, o := range seen.overlaps {
 		sum += o
 	}

@@ -41,8 +41,8 @@ func (s *session) fairRound(ctx context.Context, c *Check) error {
 	noted := func(r *results.Run) float64 {
 		return truth(slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, "window too short for one fair round") }))
 	}
-	c.inform("short: turns", float64(short.Speed.Served), results.Number)
-	c.inform("short: clients without a turn", math.Max(0, float64(line-short.Speed.Served)), results.Number)
+	c.inform("short: acquisitions", float64(short.Speed.Served), results.Number)
+	c.inform("short: clients without an acquisition", math.Max(0, float64(line-short.Speed.Served)), results.Number)
 	c.want(short.Fairness.Starved == nil, "short: starving is told of", truth(short.Fairness.Starved != nil), results.Number, "0")
 	c.want(noted(short) == 1, "short: the window is called too short", noted(short), results.Number, "1")
 	c.want(told(long.Fairness.Starved) == 1, "long: starved clients", told(long.Fairness.Starved), results.Number, "1")

@@ -30,19 +30,15 @@ func TestMain(m *testing.M) {
 }
 
 // quick is enough to see a fault.
-func quick(check string) Effort {
-	e := Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond, Reference: 2000, Neighbour: time.Second}
-	if check == "starvation" { // needs 20 turns a client
-		e.Window = 1500 * time.Millisecond
-	}
-	return e
+func quick() Effort {
+	return Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond, Reference: 2000, Neighbour: time.Second}
 }
 
 // only carries one check out, on a server of its own unless there is one.
 func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
 	t.Helper()
 	found, err := Run(t.Context(), Options{
-		Redis: lockbench.StoreOptions{Address: address}, Only: []string{name}, Effort: quick(name), Change: change,
+		Redis: lockbench.StoreOptions{Address: address}, Only: []string{name}, Effort: quick(), Change: change,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,32 +68,20 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 		name  string
 		fault func(engine.Job) engine.Job
 		found string // in the name of a figure that fails
-		calm  bool   // an honest harness passes on a busy machine too
+		calm  bool   // an honest harness is not found at fault on a busy machine either
 	}{
 		{"omission", func(j engine.Job) engine.Job { // it waits for the server before it asks again
 			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, workloads.Dist{}
 			return j
 		}, "p99", false},
-		{"starvation", func(j engine.Job) engine.Job { // it does not see who starves
-			j.Strategy = queueWith(false)
-			return j
-		}, "starved clients", false},
-		{"fairround", func(j engine.Job) engine.Job { // it does not see who starves
-			j.Strategy = queueWith(false)
-			return j
-		}, "long: starved clients", false},
 		{"neighbour", func(j engine.Job) engine.Job { // it takes all that anybody burns for Redis's
 			j.Target = greedy{j.Target, time.Now()}
 			return j
-		}, "beside them: foreign CPU", true},
+		}, "beside them: other CPU", true},
 		{"lateness", func(j engine.Job) engine.Job { // its clients are busy when a start is due
 			j.Workload.Clients, j.Workload.Hold = 1, workloads.Fixed(2*time.Millisecond)
 			return j
 		}, "p50 of the waits", true},
-		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
-			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
-			return j
-		}, "per client: p50", false},
 		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
 			j.Workload.Hold = workloads.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
 			return j
@@ -114,11 +98,6 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := only(t, test.name, servers.Quickest(), test.fault)
-			// Where the fault hides stalls, those of the machine itself may be so many that they show.
-			for try := 1; try < 3 && !test.calm && len(failed(c)) == 0; try++ {
-				t.Logf("it is %s on a machine that may be too restless, once more: %+v", c.Verdict, c.Measured)
-				c = only(t, test.name, servers.Quickest(), test.fault)
-			}
 			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
 				t.Errorf("with a fault it is %s: %q failed, %q, want %q among them", c.Verdict, failed(c), c.Why, test.found)
 			}
@@ -145,24 +124,6 @@ func (g greedy) Read(ctx context.Context) (results.Reading, error) {
 		*r.CPU += time.Since(g.since).Seconds() * float64(runtime.NumCPU())
 	}
 	return r, err
-}
-
-// A lock that starves nobody must not be said to, however short the window is; the figure
-// of starving is then not known, and a check that finds it known fails.
-func TestTheCheckOfFairRoundsNeedsAShortWindow(t *testing.T) {
-	t.Parallel()
-	c := only(t, "fairround", servers.Quickest(), func(j engine.Job) engine.Job {
-		if j.Workload.Hold.Mean() == lineHold {
-			j.Workload.Clients, j.Workload.Instances = 1, 1 // who has a turn in any window
-		}
-		return j
-	})
-	if got := strings.Join(failed(c), ", "); !strings.Contains(got, "short: starving is told of") || !strings.Contains(got, "short: the window is called too short") {
-		t.Errorf("%s: %q failed", c.Verdict, got)
-	}
-	if c := only(t, "fairround", servers.Quickest(), nil); c.Verdict != Pass {
-		t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
-	}
 }
 
 // stranger sends commands that the run knows nothing of.
@@ -224,7 +185,7 @@ func TestAnInterruptLeavesTheRestOut(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := Run(ctx, Options{
-		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick("outside"),
+		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick(),
 		Progress: func(what string) {
 			if strings.HasPrefix(what, "outside") {
 				cancel()

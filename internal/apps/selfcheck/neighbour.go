@@ -45,7 +45,7 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 	if err != nil || trouble != nil {
 		return errors.Join(err, trouble)
 	}
-	seen, quiet := beside.Generator.Foreign, alone.Generator.Foreign
+	seen, quiet := beside.Generator.OtherCPU, alone.Generator.OtherCPU
 	if seen == nil || quiet == nil {
 		c.unsure("this system does not say what its processes use")
 		return nil
@@ -57,11 +57,11 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 		c.unsure("the processes that were to burn CPU came to %.1f %% of all cores only", used)
 		return nil
 	}
-	c.want(*seen >= used/2, "beside them: foreign CPU", *seen, results.Percent, "at least half of what they burned")
-	c.want(foreign(beside) == (*seen > labelled), "beside them: labelled so", truth(foreign(beside)), results.Number, "%v", truth(*seen > labelled))
+	c.want(*seen >= used/2, "beside them: other CPU", *seen, results.Percent, "at least half of what they burned")
+	c.want(labels(beside) == (*seen > labelled), "beside them: labelled so", truth(labels(beside)), results.Number, "%v", truth(*seen > labelled))
 	// Others may be at it without our doing.
-	c.hope(*quiet <= labelled, "alone: foreign CPU", *quiet, results.Percent, "at most %v %%", labelled)
-	c.want(foreign(alone) == (*quiet > labelled), "alone: labelled so", truth(foreign(alone)), results.Number, "%v", truth(*quiet > labelled))
+	c.hope(*quiet <= labelled, "alone: other CPU", *quiet, results.Percent, "at most %v %%", labelled)
+	c.want(labels(alone) == (*quiet > labelled), "alone: labelled so", truth(labels(alone)), results.Number, "%v", truth(*quiet > labelled))
 	return nil
 }
 
@@ -70,8 +70,8 @@ const (
 	labelled   = 10.0 // percent of all cores, from which on a run is
 )
 
-func foreign(r *results.Run) bool {
-	return slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, results.ForeignCPU) })
+func labels(r *results.Run) bool {
+	return slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, results.OtherCPU) })
 }
 
 // burners are shells that do nothing, as fast as they can.

@@ -59,7 +59,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 
 	want := c.want
 	if len(s.server.Owned()) == 0 {
-		c.inform("bytes received from others", value(whole.Foreign), results.Percent)
+		c.inform("bytes received from others", value(whole.OtherTraffic), results.Percent)
 		want = c.hope
 	}
 	var seen, told, apart float64

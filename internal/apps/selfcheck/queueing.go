@@ -76,8 +76,8 @@ func (s *session) queue(ctx context.Context, c *Check, v strategies.Variant, off
 			service = p.service()
 			brackets = append(brackets, seen.brackets...)
 			worst = max(worst, reported(run, seen))
-			if !run.Books.Balanced {
-				c.unsure("%s at %v: the books do not balance", name, load)
+			if !run.TimeAccounting.Balanced {
+				c.unsure("%s at %v: the time accounts do not balance", name, load)
 			}
 		}
 		if p.customers < s.Effort.Customers-1 { // the last may fall on the window's end

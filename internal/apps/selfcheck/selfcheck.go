@@ -82,15 +82,15 @@ func Names() []string {
 	return names
 }
 
-// Validate returns every fault that can be told beforehand, joined.
+// Validate returns every error that can be told beforehand, joined.
 func (o Options) Validate() error {
-	faults := []error{o.Redis.Validate()}
+	problems := []error{o.Redis.Validate()}
 	for _, name := range o.Only {
 		if !slices.Contains(Names(), name) {
-			faults = append(faults, fmt.Errorf("--only: no check %q, there are %s", name, strings.Join(Names(), ", ")))
+			problems = append(problems, fmt.Errorf("--only: no check %q, there are %s", name, strings.Join(Names(), ", ")))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // session is a selfcheck under way.

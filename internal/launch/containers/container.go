@@ -99,10 +99,19 @@ func containerRequest(of launch.Container, port int) (testcontainers.ContainerRe
 		Image:  of.Image,
 		Labels: map[string]string{ownerLabel: note},
 		Cmd:    of.Command("127.0.0.1", port, false),
+		Env:    of.Env, Entrypoint: of.Entrypoint,
+		ConfigModifier: func(config *container.Config) { config.User = cmp.Or(of.User, config.User) },
 	}
+	inside := port
 	if of.Network != onHost {
-		request.ExposedPorts = []string{strconv.Itoa(of.Inside) + "/tcp"}
-		request.Cmd = of.Command("0.0.0.0", of.Inside, true)
+		inside = of.Inside
+		request.ExposedPorts = []string{strconv.Itoa(inside) + "/tcp"}
+		request.Cmd = of.Command("0.0.0.0", inside, true)
+	}
+	if of.Files != nil {
+		for file, text := range of.Files(inside) {
+			request.Files = append(request.Files, testcontainers.ContainerFile{Reader: strings.NewReader(text), ContainerFilePath: file, FileMode: 0o644})
+		}
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
 		host.CpusetCpus = cpuList(of.CPUs)

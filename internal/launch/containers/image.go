@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"time"
 
@@ -56,7 +58,8 @@ func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(strin
 	if buildErr != nil {
 		return "", errors.Join(pullErr, fmt.Errorf("make an image of the machine's own server: %w", buildErr))
 	}
-	logf("%v; using the machine's own server in a container", pullErr)
+	logf("%v", pullErr)
+	logf("building an image out of this machine's %s", image.Package)
 	if err := d.build(ctx, build); err != nil {
 		return "", errors.Join(pullErr, err)
 	}
@@ -104,12 +107,29 @@ func (d *docker) pull(ctx context.Context, image string, patience time.Duration,
 	return nil
 }
 
-// build has the engine build an image.
+// buildTimeout bounds a build on the slowest of machines: a Java is 300 MB.
+const buildTimeout = 3 * time.Minute
+
+// build has the engine build an image. What it is built of waits in a file, for it may be
+// large.
 func (d *docker) build(ctx context.Context, image *offlineImage) error {
 	defer d.close()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
-	_, err := d.provider.BuildImage(ctx, &testcontainers.ContainerRequest{FromDockerfile: image.dockerfile()})
+	archive, err := os.CreateTemp("", "lockbench-image-*.tar")
+	if err != nil {
+		return fmt.Errorf("build %s: %w", image.name, err)
+	}
+	defer os.Remove(archive.Name())
+	defer archive.Close()
+	if err = image.archive(archive); err == nil {
+		_, err = archive.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		_, err = d.provider.BuildImage(ctx, &testcontainers.ContainerRequest{FromDockerfile: testcontainers.FromDockerfile{
+			ContextArchive: archive, Repo: image.repo, Tag: image.tag, KeepImage: true,
+		}})
+	}
 	if err != nil {
 		return fmt.Errorf("build %s: %w", image.name, err)
 	}

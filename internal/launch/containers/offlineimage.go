@@ -2,7 +2,6 @@ package containers
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,12 +11,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/testcontainers/testcontainers-go"
 
 	"github.com/lockbench/lockbench/internal/launch"
 )
@@ -25,92 +23,121 @@ import (
 // offlineImage is an image made from scratch of the machine's own programs and the
 // libraries they need, so that a container can be had without a registry.
 type offlineImage struct {
-	name      string // its tag follows from the contents: a new server makes a new image
+	name      string // its tag follows from the parts: a new server makes a new image
 	repo, tag string
-	context   []byte // of the build, as a tar
+	parts     launch.Parts
 }
 
-const offlineDockerfile = "FROM scratch\nCOPY root/ /\n"
-
-// newOfflineImage collects the parts.
+// newOfflineImage collects the parts. Files are told apart by their sizes and ages, so that
+// a start does not have to read them.
 func newOfflineImage(ctx context.Context, image launch.Image) (*offlineImage, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNoBuild
 	}
-	programs, err := image.Programs()
+	parts, err := image.Parts()
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{}
-	var order []string
-	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		program := programs[name]
-		if start, err := beginning(program); err != nil || start == "#!" {
-			return nil, errors.Join(err, fmt.Errorf("%s is a script, not a program that could be put into an image", program))
+	parts.Files = maps.Clone(parts.Files)
+	for _, place := range slices.Sorted(maps.Keys(parts.Files)) {
+		file := parts.Files[place]
+		start, err := beginning(file)
+		switch {
+		case err != nil:
+			return nil, err
+		case strings.HasPrefix(start, "#!") && strings.HasPrefix(place, "usr/bin/"):
+			return nil, fmt.Errorf("%s is a script, not a program that could be put into an image", file)
+		case start != "\x7fELF":
+			continue
 		}
-		files["usr/bin/"+name] = program
-		order = append(order, "usr/bin/"+name)
-	}
-	for _, program := range slices.Clone(order) {
-		libraries, err := librariesOf(ctx, files[program])
+		libraries, err := librariesOf(ctx, file, parts.Files)
 		if err != nil {
 			return nil, err
 		}
 		for _, library := range libraries {
-			name := strings.TrimPrefix(library, "/")
-			if _, known := files[name]; !known {
-				order = append(order, name)
-			}
-			files[name] = library
+			parts.Files[strings.TrimPrefix(library, "/")] = library
 		}
 	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	add := func(name string, mode int64, contents []byte) error {
-		header := &tar.Header{Name: name, Mode: mode, Size: int64(len(contents))}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err := w.Write(contents)
-		return err
-	}
-	if err := add("Dockerfile", 0o644, []byte(offlineDockerfile)); err != nil {
-		return nil, err
-	}
-	for _, name := range order {
-		contents, err := os.ReadFile(files[name])
+	sum := sha256.New()
+	for _, place := range slices.Sorted(maps.Keys(parts.Files)) {
+		about, err := os.Stat(parts.Files[place])
 		if err != nil {
 			return nil, fmt.Errorf("collect the parts of an image: %w", err)
 		}
-		if err := add("root/"+name, 0o755, contents); err != nil {
-			return nil, err
+		fmt.Fprintln(sum, place, about.Size(), about.ModTime().UnixNano())
+	}
+	fmt.Fprintln(sum, dockerfile(parts), parts.Open)
+	for _, place := range slices.Sorted(maps.Keys(parts.Texts)) {
+		fmt.Fprintf(sum, "%s %q\n", place, parts.Texts[place])
+	}
+	tag := "local-" + hex.EncodeToString(sum.Sum(nil)[:6])
+	return &offlineImage{name: image.Repository + ":" + tag, repo: image.Repository, tag: tag, parts: parts}, nil
+}
+
+// dockerfile is how the parts become an image.
+func dockerfile(parts launch.Parts) string {
+	return strings.Join(append([]string{"FROM scratch", "COPY root/ /"}, parts.Lines...), "\n") + "\n"
+}
+
+// archive writes what the engine builds the image of, as a tar.
+func (i *offlineImage) archive(to io.Writer) error {
+	w := tar.NewWriter(to)
+	for _, dir := range i.parts.Open {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "root/" + dir + "/", Mode: 0o1777}); err != nil {
+			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
+	texts := map[string]string{"Dockerfile": dockerfile(i.parts)}
+	for place, text := range i.parts.Texts {
+		texts["root/"+place] = text
 	}
-	sum := sha256.Sum256(archive.Bytes())
-	tag := "local-" + hex.EncodeToString(sum[:6])
-	return &offlineImage{name: image.Repository + ":" + tag, repo: image.Repository, tag: tag, context: archive.Bytes()}, nil
+	for _, place := range slices.Sorted(maps.Keys(texts)) {
+		if err := w.WriteHeader(&tar.Header{Name: place, Mode: 0o644, Size: int64(len(texts[place]))}); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, texts[place]); err != nil {
+			return err
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(i.parts.Files)) {
+		if err := add(w, "root/"+place, i.parts.Files[place]); err != nil {
+			return fmt.Errorf("collect the parts of an image: %w", err)
+		}
+	}
+	return w.Close()
 }
 
-func (i *offlineImage) dockerfile() testcontainers.FromDockerfile {
-	return testcontainers.FromDockerfile{
-		ContextArchive: bytes.NewReader(i.context),
-		Repo:           i.repo, Tag: i.tag, KeepImage: true,
+// add writes a file of this machine.
+func add(w *tar.Writer, place, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
 	}
+	defer f.Close()
+	about, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Name: place, Mode: 0o755, Size: about.Size()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
 }
 
-// beginning are the first two bytes of a file.
+// beginning are the first bytes of a file, up to four.
 func beginning(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", fmt.Errorf("look at the server's program: %w", err)
 	}
 	defer f.Close()
-	var start [2]byte
-	_, err = io.ReadFull(f, start[:])
-	return string(start[:]), err
+	var start [4]byte
+	n, err := io.ReadFull(f, start[:])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return string(start[:n]), err
 }
 
 // librariesOf asks ldd which shared libraries a binary loads, the loader itself
@@ -118,7 +145,10 @@ func beginning(file string) (string, error) {
 //
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f…)
 //	/lib64/ld-linux-x86-64.so.2 (0x00007f…)
-func librariesOf(ctx context.Context, binary string) ([]string, error) {
+//
+// A library that it does not find is among the parts, where a program knows itself where its
+// libraries are, as Java does.
+func librariesOf(ctx context.Context, binary string, parts map[string]string) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "ldd", binary).CombinedOutput()
 	if err != nil {
 		if strings.Contains(string(output), "not a dynamic executable") || strings.Contains(string(output), "Not a valid dynamic program") {
@@ -129,6 +159,10 @@ func librariesOf(ctx context.Context, binary string) ([]string, error) {
 	var libraries []string
 	for line := range strings.Lines(string(output)) {
 		if strings.Contains(line, "not found") {
+			name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if among(parts, name) {
+				continue
+			}
 			return nil, fmt.Errorf("a library of %s is missing: %s", binary, strings.TrimSpace(line))
 		}
 		for field := range strings.FieldsSeq(line) {
@@ -138,4 +172,14 @@ func librariesOf(ctx context.Context, binary string) ([]string, error) {
 		}
 	}
 	return libraries, nil
+}
+
+// among says whether one of the parts has that name.
+func among(parts map[string]string, name string) bool {
+	for place := range parts {
+		if path.Base(place) == name {
+			return true
+		}
+	}
+	return false
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // errAddress never repeats what was given, of which a part may be a password.
-var errAddress = errors.New("the address of etcd must be auto, process, or etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
+var errAddress = errors.New("the address of etcd must be auto, container, process, or etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
 
 // address is where a user's etcd is, and who we are there.
 type address struct {

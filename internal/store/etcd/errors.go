@@ -80,7 +80,13 @@ func (s *Server) because(ctx context.Context, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if why := s.secondLook(ctx); why != "" {
+	stranger := make(chan error, 1)
+	go func() { stranger <- store.Stranger(ctx, s.to.endpoints[0], Name) }() // it is waited for
+	why := s.secondLook(ctx)
+	if other := <-stranger; other != nil {
+		return other
+	}
+	if why != "" {
 		return fmt.Errorf("%w: etcd at %s: %s", store.ErrUnreachable, where, why)
 	}
 	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
@@ -89,7 +95,7 @@ func (s *Server) because(ctx context.Context, err error) error {
 // knock looks whether anything listens at one of the addresses, and is whom it should be. A
 // client of etcd goes on trying, and does not tell why in vain.
 func (s *Server) knock(ctx context.Context) error {
-	var faults []error
+	var problems []error
 	for _, endpoint := range s.to.endpoints {
 		conn, err := plain.DialContext(ctx, "tcp", endpoint)
 		if err == nil && s.to.tls != nil {
@@ -101,9 +107,9 @@ func (s *Server) knock(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // greet has a handshake.
@@ -120,17 +126,42 @@ func (s *Server) secondLook(ctx context.Context) string {
 	switch {
 	case s.to.tls == nil && encrypted:
 		return "it speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
-	case speaksRedis(ctx, endpoint):
-		return "this is a Redis: give the address of an etcd"
 	case s.to.tls != nil && !encrypted:
 		return "it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
-	case s.client == nil:
-		return ""
 	}
-	if status, err := s.client.Status(ctx, endpoint); err == nil && status.Leader == 0 {
+	if s.leaderless(ctx) {
 		return "it has no leader: most of its members are not there, and without them it answers nothing"
 	}
 	return ""
+}
+
+// leaderless says whether a member that answers has no leader. It comes as nobody, whom etcd
+// tells that too: who has a password is let in with the consent of most members only.
+func (s *Server) leaderless(ctx context.Context) bool {
+	nobody := s.to
+	nobody.user, nobody.password = "", ""
+	client, err := dial(clientConfig(nobody), nil)
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan bool, len(nobody.endpoints))
+	for _, endpoint := range nobody.endpoints {
+		go func() { // ends with ctx; all are waited for
+			status, err := client.Status(ctx, endpoint)
+			answers <- err == nil && status.Leader == 0
+		}()
+	}
+	without := false
+	for range nobody.endpoints {
+		if <-answers {
+			without = true
+			cancel()
+		}
+	}
+	return without
 }
 
 // speaksTLS says whether something answers a TLS handshake, with whatever certificate.
@@ -144,20 +175,4 @@ func speaksTLS(ctx context.Context, addr string) bool {
 	}
 	_ = conn.Close()
 	return true
-}
-
-// speaksRedis says whether something answers a PING as Redis does.
-func speaksRedis(ctx context.Context, addr string) bool {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
-	answer := make([]byte, 7)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	n, err := conn.Read(answer)
-	return err == nil && (strings.HasPrefix(string(answer[:n]), "+PONG") || strings.HasPrefix(string(answer[:n]), "-"))
 }

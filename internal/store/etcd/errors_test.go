@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockbench/lockbench/internal/store"
+	_ "github.com/lockbench/lockbench/internal/store/redis" // to be told apart
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -51,9 +52,21 @@ func TestNothingThere(t *testing.T) {
 	refusedWith(t, store.Options{Address: "etcd://" + addr}, "nothing listens there")
 }
 
+// Without most of its members an etcd answers nothing, whichever of them is asked first, and
+// lets nobody in.
+func TestNoLeader(t *testing.T) {
+	etcd := etcdtest.Start(t, 3)
+	etcd.Pause(1)
+	etcd.Pause(2)
+	t.Cleanup(func() { etcd.Resume(1); etcd.Resume(2) })
+	for _, at := range []string{etcd.Endpoints[0], etcd.Endpoints[1] + "," + etcd.Endpoints[0], "me:secret@" + etcd.Endpoints[0]} {
+		refusedWith(t, store.Options{Address: "etcd://" + at}, "it has no leader")
+	}
+}
+
 func TestARedisThere(t *testing.T) {
 	t.Parallel()
-	refusedWith(t, store.Options{Address: "etcd://" + redistest.Start(t).Addr}, "this is a Redis")
+	refusedWith(t, store.Options{Address: "etcd://" + redistest.Start(t).Addr}, "there is a Redis, and no etcd")
 }
 
 // silent accepts and says nothing, as what speaks another protocol may.
@@ -170,7 +183,6 @@ func TestValidate(t *testing.T) {
 	for want, o := range map[string]store.Options{
 		"--topology":         {Topology: "nodes:3"},
 		"etcd:1 or etcd:3":   {Topology: "etcd:2"},
-		"only Redis":         {Address: "container"},
 		"--pin":              {Pin: true},
 		"address of etcd":    {Address: "etcd://user:secret@host"},
 		"the address":        {Address: "http://host:2379"},

@@ -26,41 +26,33 @@ type Store struct{}
 // Schemes are those of its addresses.
 func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
 
-// Validate returns every fault of the options, see store.Store.
+// Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
-	var faults []error
+	var problems []error
 	if _, err := members(o.Topology); err != nil {
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
 	if o.Pin {
-		faults = append(faults, errors.New("--pin cannot be had with etcd so far"))
-	}
-	if o.Image != "" {
-		faults = append(faults, errNoContainers)
+		problems = append(problems, errors.New("--pin cannot be had with etcd so far"))
 	}
 	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		faults = append(faults, fmt.Errorf("--durability: %w", err))
+		problems = append(problems, fmt.Errorf("--durability: %w", err))
 	}
 	switch {
-	case o.Address == "container":
-		faults = append(faults, errNoContainers)
 	case !o.Started():
 		if _, err := parseAddress(o); err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 		}
 		if o.Durability != "" {
-			faults = append(faults, errors.New("--durability needs an etcd that lockbench starts itself: it does not change the settings of yours"))
+			problems = append(problems, errors.New("--durability needs an etcd that lockbench starts itself: it does not change the settings of yours"))
 		}
 	case o.CAFile != "":
-		faults = append(faults, errCAFile)
+		problems = append(problems, errCAFile)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
-var (
-	errNoContainers = fmt.Errorf("%w: only Redis is started in containers so far: lockbench starts etcd as a process", store.ErrConfig)
-	errCAFile       = errors.New("--ca-file is for etcds:// addresses")
-)
+var errCAFile = errors.New("--ca-file is for etcds:// addresses")
 
 // members reads a topology; "" is 0, not said.
 func members(topology string) (int, error) {
@@ -117,7 +109,6 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	launch.Sweep(ctx)
 	s := newServer(runID)
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
@@ -129,14 +120,11 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 	asked, _ := members(o.Topology)
 	s.description = results.Redis{Name: Name}
 	if o.Started() {
-		if err := s.start(ctx, max(asked, 1), o.Durability); err != nil {
+		if err := s.start(ctx, max(asked, 1), o); err != nil {
 			return err
 		}
-		s.description.Source, s.description.Network, s.description.Why = "process", "loopback", "no address was given"
-		if o.Address == "process" {
-			s.description.Why = "a local process was asked for"
-		}
 	} else {
+		launch.Sweep(ctx)
 		to, err := parseAddress(o)
 		if err != nil {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)

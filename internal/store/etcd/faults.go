@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/workloads"
@@ -57,16 +56,16 @@ func (i *injector) Detour(instance int) store.Through { return i.network.Detour(
 func (i *injector) Close() { i.network.Close() }
 
 // Prepare does what precedes a fault, see store.Faults.
-func (i *injector) Prepare(ctx context.Context, f workloads.Fault, _ store.Scene) (store.Blow, error) {
+func (i *injector) Prepare(ctx context.Context, f workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	if f.Kind().Place == workloads.OnNetwork {
 		return i.network.Prepare(f)
 	}
 	if err := i.server.impossible(f); err != nil {
-		return store.Blow{}, fmt.Errorf("%s %w", f.Name, err)
+		return store.Action{}, fmt.Errorf("%s %w", f.Name, err)
 	}
 	hit, err := i.victims(ctx, f)
 	if err != nil {
-		return store.Blow{}, fmt.Errorf("%s: %w", f.Name, err)
+		return store.Action{}, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	b := blow{i.server, hit}
 	switch f.Name {
@@ -80,10 +79,10 @@ func (i *injector) Prepare(ctx context.Context, f workloads.Fault, _ store.Scene
 			func(ctx context.Context, m *member) error { return m.own.Pause(ctx) },
 			func(ctx context.Context, m *member) error { return m.own.Resume(ctx) }, false), nil
 	}
-	return store.Blow{}, fmt.Errorf("there is no fault %s of etcd", f.Name)
+	return store.Action{}, fmt.Errorf("there is no fault %s of etcd", f.Name)
 }
 
-// victims are the members that are hit; the first place is that of the leader.
+// targets are the members that are hit; the first place is that of the leader.
 func (i *injector) victims(ctx context.Context, f workloads.Fault) ([]*member, error) {
 	leader, err := i.server.leader(ctx, nil)
 	if err != nil {
@@ -125,23 +124,23 @@ func (s *Server) leader(ctx context.Context, away []*member) (*member, error) {
 	}
 }
 
-// blow hits members.
+// action hits members.
 type blow struct {
 	server *Server
 	hit    []*member
 }
 
 // of makes a fault. Where enough members are left it has come about when they have a leader.
-func (b blow) of(hit, end func(context.Context, *member) error, loses bool) store.Blow {
+func (b blow) of(hit, end func(context.Context, *member) error, loses bool) store.Action {
 	outage := store.Throughout
 	if 2*(len(b.server.members)-len(b.hit)) > len(b.server.members) {
 		outage = store.Briefly
 	}
-	return store.Blow{
+	return store.Action{
 		Hit: func(ctx context.Context) error {
 			err := b.each(ctx, hit)
 			if err == nil && outage == store.Briefly {
-				ctx, cancel := context.WithTimeout(ctx, startTimeout)
+				ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 				defer cancel()
 				_, err = b.server.leader(ctx, b.hit)
 			}
@@ -169,16 +168,14 @@ func (b blow) each(ctx context.Context, do func(context.Context, *member) error)
 
 // kill ends a member of ours.
 func (m *member) kill(ctx context.Context) error {
-	m.ledger.ending(m.own.CPU())
+	m.counters.ending(m.own.CPU())
 	return m.own.Kill(ctx)
 }
 
 // again starts it with its data, or without.
 func (m *member) again(ctx context.Context, lose bool) error {
 	if lose {
-		if err := os.RemoveAll(filepath.Join(m.own.Dir(), dataDir)); err != nil {
-			return err
-		}
+		return m.own.Anew(ctx)
 	}
 	return m.own.Again(ctx)
 }

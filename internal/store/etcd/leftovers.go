@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -114,6 +115,14 @@ var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 func (s *Server) sweepKeys(ctx context.Context) error {
 	look, cancel := context.WithTimeout(ctx, sweepBudget)
 	defer cancel()
+	if err := s.sweepAll(ctx, look); err != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// sweepAll looks for keys with one context, and removes them with the other.
+func (s *Server) sweepAll(ctx, look context.Context) error {
 	byRun := map[string][]string{}
 	err := s.scan(look, func(key string) {
 		if match := runKey.FindStringSubmatch(key); match != nil {
@@ -121,21 +130,37 @@ func (s *Server) sweepKeys(ctx context.Context) error {
 		}
 	})
 	if err != nil || len(byRun) == 0 {
-		return ctx.Err()
+		return err
 	}
 	// Asked after the scan: a run that begins in between has no keys in it yet.
 	names, err := s.Connected(ctx, "lockbench:")
 	if err != nil {
-		return ctx.Err()
+		return err
 	}
 	for _, name := range names {
 		run, _, _ := strings.Cut(strings.TrimPrefix(name, "lockbench:"), ":")
 		delete(byRun, run)
 	}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
-		if s.Remove(ctx, byRun[run]) != nil {
-			return ctx.Err()
+		if err := s.Remove(ctx, byRun[run]); err != nil {
+			return err
 		}
+		s.swept.Removed += len(byRun[run])
+		s.swept.Runs = append(s.swept.Runs, run)
 	}
 	return nil
+}
+
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+	opened, err := k.Open(ctx, runID, o)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	s := opened.(*Server)
+	if err := s.sweepAll(ctx, ctx); err != nil {
+		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.description.Address, err))
+	}
+	s.swept.Kind = "keys"
+	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
 }

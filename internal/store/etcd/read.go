@@ -32,20 +32,20 @@ type counted struct {
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var all sync.WaitGroup
-	faults := make([]error, len(s.members))
+	problems := make([]error, len(s.members))
 	for i, m := range s.members {
 		all.Go(func() {
 			got, err := s.metrics(ctx, m)
 			if err == nil {
-				m.ledger.enter(got)
+				m.counters.enter(got)
 			}
-			faults[i] = err
+			problems[i] = err
 		})
 	}
 	all.Wait()
 	answered := 0
-	for _, fault := range faults {
-		if fault == nil {
+	for _, problem := range problems {
+		if problem == nil {
 			answered++
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Server) sum(reading *results.Reading) {
 	cpu, commands := 0.0, map[string]int64{}
 	known, timed := true, true
 	for _, m := range s.members {
-		got, ok := m.ledger.read()
+		got, ok := m.counters.read()
 		known = known && ok
 		for command, calls := range got.commands {
 			commands[command] += calls
@@ -81,7 +81,7 @@ func (s *Server) sum(reading *results.Reading) {
 		reading.Memory += got.memory
 		one := got.cpu
 		if m.own != nil {
-			one = m.ledger.own(m.own.CPU())
+			one = m.counters.own(m.own.CPU())
 		}
 		if timed = timed && one != nil; timed {
 			cpu += *one

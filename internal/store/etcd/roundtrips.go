@@ -13,7 +13,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	var times store.RoundTrips
 	connected, err := s.Connect(ctx, name, 1, nil)
 	if err != nil {
-		return times, fmt.Errorf("connect for the floors: %w", err)
+		return times, fmt.Errorf("connect for the baselines: %w", err)
 	}
 	defer func() { _ = connected.Close() }()
 	client := connected.(*instance).client

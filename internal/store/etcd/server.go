@@ -33,7 +33,8 @@ type Server struct {
 
 	client   *clientv3.Client // of all members, to look on
 	observed observed
-	present  *presence // nil where lockbench started etcd
+	swept    store.Swept // of a user's, before the run
+	present  *presence   // nil where lockbench started etcd
 	http     *http.Client
 
 	mu      sync.Mutex
@@ -43,10 +44,10 @@ type Server struct {
 // member is one server of it.
 type member struct {
 	endpoint string
-	own      *launch.Process  // nil for a user's
+	own      launch.Started   // nil for a user's
 	client   *clientv3.Client // of it alone, to look on
 	id       uint64
-	ledger   ledger
+	counters restartCounters
 }
 
 func newServer(runID string) *Server { return &Server{runID: runID} }
@@ -113,7 +114,9 @@ func observerName(runID string) string { return "lockbench:" + runID + ":observe
 
 // observer makes a client whose commands and bytes are counted as our own looking on.
 func (s *Server) observer(to address) (*clientv3.Client, error) {
-	return dial(observing(clientConfig(to),
+	config := clientConfig(to)
+	config.DialTimeout = openTimeout // it bounds the log-in, which needs most members
+	return dial(observing(config,
 		grpc.WithChainUnaryInterceptor(s.observed.unary), grpc.WithChainStreamInterceptor(s.observed.stream)), &s.observed.traffic)
 }
 
@@ -128,7 +131,7 @@ func (s *Server) RunIDs() []string {
 	_, _ = s.Read(ctx) // without an answer the last known is told
 	var ids []string
 	for _, m := range s.members {
-		ids = append(ids, fmt.Sprintf("%x@%.2f", m.id, m.ledger.started()))
+		ids = append(ids, fmt.Sprintf("%x@%.2f", m.id, m.counters.started()))
 	}
 	return ids
 }
@@ -143,24 +146,24 @@ func (s *Server) Ping(ctx context.Context) error {
 	for _, m := range s.members {
 		all.Go(func() { answers <- ask(ctx, m.client) })
 	}
-	var faults []error
+	var problems []error
 	for range s.members {
 		err := <-answers
 		if err == nil {
 			cancel()
 			return nil
 		}
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.description.Address, errors.Join(faults...))
+	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.description.Address, errors.Join(problems...))
 }
 
 // Local says whether etcd runs on this machine.
-func (s *Server) Local() bool { return s.description.Network == "loopback" }
+func (s *Server) Local() bool { return s.description.Network != "remote" }
 
 // Settle waits until all members that lockbench started answer.
 func (s *Server) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	if !s.started {
 		return s.Ping(ctx)
@@ -191,7 +194,7 @@ func (s *Server) GeneratorCPUs() []int { return nil }
 // Subscriptions are nil: watches are part of waiting, and end with it.
 func (s *Server) Subscriptions(context.Context) *int64 { return nil }
 
-// Commands are none: what is written to etcd is compressed.
+// Commands returns nil: headers to etcd are compressed, so that no command can be read from them.
 func (s *Server) Commands([]byte) []string { return nil }
 
 // Faults bring those of a workload about.
@@ -199,17 +202,17 @@ func (s *Server) Faults(all []workloads.Fault) store.Injector { return newInject
 
 // Close disconnects, and removes the members that Open started.
 func (s *Server) Close(ctx context.Context) error {
-	var faults []error
+	var problems []error
 	if s.present != nil {
 		s.present.end()
 	}
 	for _, m := range s.members {
 		if m.client != nil {
-			faults = append(faults, closed(m.client))
+			problems = append(problems, closed(m.client))
 		}
 	}
 	if s.client != nil {
-		faults = append(faults, closed(s.client))
+		problems = append(problems, closed(s.client))
 	}
 	if s.http != nil {
 		s.http.CloseIdleConnections()
@@ -222,7 +225,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	all.Wait()
-	return errors.Join(append(faults, stopped...)...)
+	return errors.Join(append(problems, stopped...)...)
 }
 
 // closed closes a client, which says so of its own context.

@@ -17,64 +17,161 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// startTimeout bounds a start on the slowest of machines.
-const startTimeout = 30 * time.Second
-
-// program is the etcd that is started.
+// program is the etcd of this machine.
 func program() (string, error) {
 	name := cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd")
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w: there is no etcd to start: apt-get install etcd-server, or give an address with etcd://host:port (%w)", store.ErrUnreachable, err)
+		return "", fmt.Errorf("there is no etcd to start: apt-get install etcd-server, or give an address with etcd://host:port (%w)", err)
 	}
 	return filepath.Abs(path)
+}
+
+// repository is that of images made of this machine's etcd.
+const repository = "lockbench-etcd"
+
+// image is what containers are made of: LOCKBENCH_ETCD_IMAGE, else etcd's own, else one of
+// this machine's program.
+func image(o store.Options) launch.Image {
+	return launch.Image{
+		Wanted: cmp.Or(o.Image, os.Getenv("LOCKBENCH_ETCD_IMAGE")), Default: "quay.io/coreos/etcd:v3.6.5",
+		Repository: repository, Package: "etcd-server", Parts: func() (launch.Parts, error) {
+			path, err := program()
+			return launch.Parts{Files: map[string]string{"usr/bin/etcd": path}}, err
+		},
+	}
 }
 
 // old are the versions without --unsafe-no-fsync.
 var old = regexp.MustCompile(`etcd Version: 3\.[0-4]\.`)
 
-// losing are the arguments for a durability.
-func losing(ctx context.Context, path string, d store.Durability) ([]string, error) {
+// losing are the arguments for a durability, of this machine's etcd; of other images' it is
+// not known whether they take them.
+func losing(ctx context.Context, d store.Durability, mine bool) ([]string, error) {
 	if d != store.InMemory {
 		return nil, nil
 	}
-	version, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("%w: ask %s for its version: %w", store.ErrUnreachable, path, err)
-	}
-	if old.Match(version) {
-		return nil, fmt.Errorf("%w: --durability memory needs etcd 3.5 or later, which can go on without waiting for the disk; %s is an older one, and LOCKBENCH_ETCD_SERVER may name another",
-			store.ErrConfig, path)
+	if mine {
+		path, err := program()
+		if err != nil {
+			return nil, err
+		}
+		version, err := exec.CommandContext(ctx, path, "--version").Output()
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for its version: %w", path, err)
+		}
+		if old.Match(version) {
+			return nil, fmt.Errorf("%w: --durability memory needs etcd 3.5 or later, which can go on without waiting for the disk; %s is an older one, and LOCKBENCH_ETCD_SERVER may name another",
+				store.ErrConfig, path)
+		}
 	}
 	return []string{"--unsafe-no-fsync"}, nil
 }
 
 // start starts so many members, all at once: none is ready before most are.
-func (s *Server) start(ctx context.Context, n int, d store.Durability) error {
-	path, err := program()
-	if err != nil {
+func (s *Server) start(ctx context.Context, n int, o store.Options) error {
+	way, err := launch.Ways{
+		Asked: o.Address, Image: image(o), Logf: o.Logf,
+		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
+			more, err := losing(ctx, o.Durability, strings.HasPrefix(image, repository+":"))
+			if err != nil {
+				return "", err
+			}
+			network := ""
+			if n > 1 { // they reach each other on this machine's loopback interface
+				network = "host"
+			}
+			err = s.startAll(n, func(m membership) (launch.Started, error) {
+				return launch.InContainer(ctx, engine, launch.Container{
+					Image: image, RunID: s.runID, Network: network, Logf: o.Logf, Inside: inside,
+					Pick: func() (int, error) { return m.port, nil },
+					Command: func(bind string, port int, _ bool) []string {
+						return append([]string{"etcd"}, m.args(fmt.Sprintf("http://%s:%d", bind, port), more)...)
+					},
+					Ready: func(ctx context.Context, c launch.Contained) error { return ready(ctx, c) },
+				}, "etcd")
+			})
+			if err != nil {
+				return "", err
+			}
+			return s.members[0].own.Network(), nil
+		},
+		AsProcesses: func(ctx context.Context) error {
+			path, err := program()
+			if err != nil {
+				return err
+			}
+			more, err := losing(ctx, o.Durability, true)
+			if err != nil {
+				return err
+			}
+			return s.startAll(n, func(m membership) (launch.Started, error) {
+				return started(launch.Start(ctx, launch.Program{
+					Name: "etcd", Path: path,
+					Args: func(p *launch.Process) []string { return m.args("http://"+p.Addr(), more) },
+					Empty: func(_ context.Context, p *launch.Process) error {
+						return os.RemoveAll(filepath.Join(p.Dir(), dataDir))
+					},
+					Ready: func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
+				}, func() (int, error) { return m.port, nil }, s.runID))
+			})
+		},
+	}.Start(ctx)
+	switch {
+	case errors.Is(err, store.ErrConfig):
 		return err
-	}
-	more, err := losing(ctx, path, d)
-	if err != nil {
-		return err
-	}
-	s.description.Durability = string(store.Synced)
-	if len(more) > 0 {
-		s.description.Durability = string(store.InMemory)
-	}
-	for range 5 { // somebody may take one of the ports
-		if err = s.startOnce(ctx, path, n, more); err == nil || !strings.Contains(err.Error(), "address already in use") {
-			break
-		}
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("%w: %w", store.ErrUnreachable, err)
+	}
+	s.description.Source, s.description.Image, s.description.Network, s.description.Why = way.Source, way.Image, way.Network, way.Why
+	s.description.Durability = string(store.Synced)
+	if o.Durability == store.InMemory {
+		s.description.Durability = string(store.InMemory)
 	}
 	return nil
 }
 
-func (s *Server) startOnce(ctx context.Context, path string, n int, more []string) error {
+// started is a process, or none with an error.
+func started(p *launch.Process, err error) (launch.Started, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// inside is the port behind a published one.
+const inside = 2379
+
+// membership is what a member has to know of the others.
+type membership struct {
+	number  int
+	port    int
+	cluster []string // NAME=URL of each
+	token   string
+}
+
+func (m membership) args(listen string, more []string) []string {
+	_, peer, _ := strings.Cut(m.cluster[m.number], "=")
+	return append([]string{
+		"--name", fmt.Sprint("m", m.number), "--data-dir", dataDir, "--logger", "zap", "--log-level", "error",
+		"--listen-client-urls", listen, "--advertise-client-urls", fmt.Sprintf("http://127.0.0.1:%d", m.port),
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--initial-cluster", strings.Join(m.cluster, ","), "--initial-cluster-token", m.token,
+	}, more...)
+}
+
+// startAll starts members on ports that are free; somebody may take one of them meanwhile.
+func (s *Server) startAll(n int, start func(membership) (launch.Started, error)) error {
+	const attempts = 5
+	for attempt := 1; ; attempt++ {
+		err := s.startOnce(n, start)
+		if err == nil || attempt == attempts || !strings.Contains(err.Error(), "address already in use") {
+			return err
+		}
+	}
+}
+
+func (s *Server) startOnce(n int, start func(membership) (launch.Started, error)) error {
 	ports, err := freePorts(2 * n)
 	if err != nil {
 		return err
@@ -83,35 +180,22 @@ func (s *Server) startOnce(ctx context.Context, path string, n int, more []strin
 	for i := range n {
 		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[n+i]))
 	}
-	processes, faults := make([]*launch.Process, n), make([]error, n)
+	own, problems := make([]launch.Started, n), make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() {
-			processes[i], faults[i] = launch.Start(ctx, launch.Program{
-				Name: "etcd", Path: path, Args: func(p *launch.Process) []string {
-					_, peer, _ := strings.Cut(cluster[i], "=")
-					return append([]string{
-						"--name", fmt.Sprint("m", i), "--data-dir", dataDir, "--logger", "zap", "--log-level", "error",
-						"--listen-client-urls", "http://" + p.Addr(), "--advertise-client-urls", "http://" + p.Addr(),
-						"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-						"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", "lockbench-" + s.runID,
-					}, more...)
-				},
-				Ready: ready,
-			}, func() (int, error) { return ports[i], nil }, s.runID)
-		})
+		all.Go(func() { own[i], problems[i] = start(membership{i, ports[i], cluster, "lockbench-" + s.runID}) })
 	}
 	all.Wait()
-	if err := errors.Join(faults...); err != nil {
-		for _, p := range processes {
-			if p != nil {
-				err = errors.Join(err, p.Close(ctx))
+	if err := errors.Join(problems...); err != nil {
+		for _, one := range own {
+			if one != nil {
+				err = errors.Join(err, one.Close(context.Background()))
 			}
 		}
 		return err
 	}
-	for _, p := range processes {
-		s.members = append(s.members, &member{endpoint: p.Addr(), own: p})
+	for _, one := range own {
+		s.members = append(s.members, &member{endpoint: one.Addr(), own: one})
 	}
 	return nil
 }
@@ -136,37 +220,15 @@ func freePorts(n int) ([]int, error) {
 }
 
 // ready waits until a member answers with the others' consent.
-func ready(ctx context.Context, p *launch.Process) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
+func ready(ctx context.Context, p launch.Starting) error {
 	client, err := dial(clientConfig(address{endpoints: []string{p.Addr()}}), nil)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		err := ask(attempt, client)
-		cancel()
-		switch {
-		case err == nil:
-			return nil
-		case p.Ended(ctx):
-			return errors.New(lastLine(p.Log(ctx)))
-		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w (%s)", err, lastLine(p.Log(ctx)))
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// lastLine is what a log says in the end.
-func lastLine(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return cmp.Or(strings.TrimSpace(lines[len(lines)-1]), "it said nothing")
+	return launch.Await(ctx, p, launch.LastLine, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return ask(ctx, client)
+	})
 }

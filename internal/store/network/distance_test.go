@@ -16,11 +16,11 @@ func TestDistance(t *testing.T) {
 	const oneWay, trips = 20 * time.Millisecond, 100
 	server := redistest.Start(t)
 	fault, injector, dial := detour(t, "latency:at=0s,delay=20ms")
-	blow, err := injector.Prepare(fault)
+	action, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := blow.Hit(t.Context()); err != nil {
+	if err := action.Hit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: dial, PoolSize: 1, ReadTimeout: time.Minute})

@@ -42,11 +42,11 @@ func trip(t *testing.T, server *redistest.Server, text string, enough func(short
 		return time.Since(began)
 	}
 	ping() // dials
-	blow, err := injector.Prepare(fault)
+	action, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := blow.Hit(t.Context()); err != nil {
+	if err := action.Hit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	shortest = time.Hour
@@ -54,7 +54,7 @@ func trip(t *testing.T, server *redistest.Server, text string, enough func(short
 		took := ping()
 		shortest, longest = min(shortest, took), max(longest, took)
 	}
-	if err := blow.End(t.Context()); err != nil {
+	if err := action.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return shortest, longest

@@ -114,8 +114,8 @@ func put(proxy *toxiproxy.Proxy, t toxic) error {
 	return nil
 }
 
-// blow puts a toxic on the network and takes it off again.
-func (n *Network) blow(kind string, instances int, attributes map[string]any, outage store.Outage) store.Blow {
+// action puts a toxic on the network and takes it off again.
+func (n *Network) action(kind string, instances int, attributes map[string]any, outage store.Outage) store.Action {
 	n.mu.Lock()
 	n.made++
 	t := toxic{name: fmt.Sprintf("%s %d ", kind, n.made), kind: kind, instances: instances, attributes: attributes}
@@ -123,7 +123,7 @@ func (n *Network) blow(kind string, instances int, attributes map[string]any, ou
 	if instances > 0 {
 		outage = store.NoOutage
 	}
-	return store.Blow{
+	return store.Action{
 		Outage: outage,
 		Hit: func(context.Context) error {
 			n.mu.Lock()
@@ -158,18 +158,18 @@ func (n *Network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 	}
 	all.Wait()
 	close(wrong)
-	var faults []error
+	var problems []error
 	for err := range wrong {
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // halfOpen has every connection that there is go silent, on both sides, as when
 // something on the way has forgotten it; in the end they are closed. New ones work.
-func (n *Network) halfOpen(instances int) store.Blow {
+func (n *Network) halfOpen(instances int) store.Action {
 	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
-	return store.Blow{
+	return store.Action{
 		Hit: func(context.Context) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -200,25 +200,25 @@ func (n *Network) stopRetired() {
 }
 
 // Prepare is a fault of the network, see store.Faults.
-func (n *Network) Prepare(f workloads.Fault) (store.Blow, error) {
+func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
 	case workloads.Latency:
 		if f.Jitter == 0 {
-			return n.blow(distant, f.Instances, map[string]any{"one_way_ns": time.Duration(f.Delay).Nanoseconds()}, store.NoOutage), nil
+			return n.action(distant, f.Instances, map[string]any{"one_way_ns": time.Duration(f.Delay).Nanoseconds()}, store.NoOutage), nil
 		}
-		return n.blow("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
+		return n.action("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
 	case workloads.Bandwidth:
-		return n.blow(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, store.NoOutage), nil
+		return n.action(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, store.NoOutage), nil
 	case workloads.Reset:
-		return n.blow("reset_peer", f.Instances, map[string]any{"timeout": 0}, store.Throughout), nil
+		return n.action("reset_peer", f.Instances, map[string]any{"timeout": 0}, store.Throughout), nil
 	case workloads.Partition:
 		// What is sent meanwhile is not lost but late, as with TCP's retransmissions.
-		return n.blow(held, f.Instances, map[string]any{}, store.Throughout), nil
+		return n.action(held, f.Instances, map[string]any{}, store.Throughout), nil
 	case workloads.HalfOpen:
 		return n.halfOpen(f.Instances), nil
 	}
-	return store.Blow{}, fmt.Errorf("there is no fault %s of the network", f.Name)
+	return store.Action{}, fmt.Errorf("there is no fault %s of the network", f.Name)
 }
 
 // Close ends the proxies with whatever still goes through them.

@@ -31,11 +31,11 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	}
 	gone, patient := subscribe(), subscribe()
 	defer patient.Close()
-	blow, err := injector.Prepare(fault)
+	action, err := injector.Prepare(fault)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := blow.Hit(t.Context()); err != nil {
+	if err := action.Hit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	outside := server.Client(t)
@@ -62,7 +62,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := blow.End(t.Context()); err != nil {
+	if err := action.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > 4*time.Second { // toxiproxy waits for 5 s for each reader

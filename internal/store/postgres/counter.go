@@ -19,6 +19,9 @@ type unguarded struct {
 	name []byte
 }
 
+// raced are the codes of a CREATE IF NOT EXISTS that somebody else was carrying out too.
+var raced = map[string]bool{"23505": true, "42P06": true, "42P07": true}
+
 // table is made when somebody first asks for it.
 func (u unguarded) table(ctx context.Context) (string, error) {
 	s := u.of.server
@@ -31,18 +34,24 @@ func (u unguarded) table(ctx context.Context) (string, error) {
 	if s.counted.Load() {
 		return table, nil
 	}
-	err := pgx.BeginFunc(ctx, u.of.pool, func(tx pgx.Tx) error {
-		for _, sql := range []string{
-			"SELECT pg_advisory_xact_lock(hashtextextended('" + s.schema() + "', 0))", // IF NOT EXISTS fails when two make it at the same time
-			"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema()}.Sanitize(),
-			"CREATE TABLE IF NOT EXISTS " + table + " (name bytea PRIMARY KEY, n bigint NOT NULL, floor bigint NOT NULL)",
-		} {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
+	create := func() error {
+		return pgx.BeginFunc(ctx, u.of.pool, func(tx pgx.Tx) error {
+			for _, sql := range []string{
+				"SELECT pg_advisory_xact_lock(hashtextextended('" + s.schema() + "', 0))", // IF NOT EXISTS fails when two make it at the same time
+				"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema()}.Sanitize(),
+				"CREATE TABLE IF NOT EXISTS " + table + " (name bytea PRIMARY KEY, n bigint NOT NULL, floor bigint NOT NULL)",
+			} {
+				if _, err := tx.Exec(ctx, sql); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
+	err := create()
+	for attempt := 1; raced[code(err)] && attempt < 10; attempt++ { // a lock makes the schema at the same time
+		err = create()
+	}
 	if err != nil {
 		return "", fmt.Errorf("make %s: %w", table, err)
 	}

@@ -1,13 +1,11 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -83,9 +81,13 @@ func (s *server) unreached(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the certificate of %s is not trusted: --ca-file FILE.pem has it trusted, for the host name that it is for", store.ErrConfig, at)
 	case isDial && dial.Op == "dial":
 		return fmt.Errorf("%w: PostgreSQL at %s: %w", store.ErrUnreachable, at, dial.Err)
-	case s.speaksRedis(ctx):
-		return fmt.Errorf("%w: at %s is a Redis, and no PostgreSQL", store.ErrConfig, at)
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	if !strings.HasPrefix(s.config.Host, "/") {
+		if stranger := store.Stranger(ctx, at, "postgres"); stranger != nil {
+			return stranger
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: PostgreSQL at %s does not answer: does a firewall drop it, is the server stopped, or does the port speak another protocol?", store.ErrUnreachable, at)
 	}
 	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up: %w", store.ErrUnreachable, at, innermost(err))
@@ -111,28 +113,4 @@ func innermost(err error) error {
 			return err
 		}
 	}
-}
-
-// probeLimit bounds a second look at a port.
-const probeLimit = time.Second
-
-// speaksRedis says whether something there answers a PING as Redis does.
-func (s *server) speaksRedis(ctx context.Context) bool {
-	if strings.HasPrefix(s.config.Host, "/") {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", shown(s.config))
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	reply, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-"))
 }

@@ -20,32 +20,29 @@ func (injector) Detour(int) store.Through { return nil }
 func (injector) Close() {}
 
 // Prepare does what precedes a fault, see store.Faults.
-func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Scene) (store.Blow, error) {
+func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	own := i.server.own
 	switch {
 	case own == nil:
-		return store.Blow{}, fmt.Errorf("%s: lockbench has not started this PostgreSQL", fault.Name)
+		return store.Action{}, fmt.Errorf("%s: lockbench has not started this PostgreSQL", fault.Name)
 	case fault.Name == workloads.Pause:
-		return store.Blow{Hit: own.Pause, End: own.Resume, Outage: store.Throughout}, nil
+		return store.Action{Hit: own.Pause, End: own.Resume, Outage: store.Throughout}, nil
 	case fault.Name != workloads.Kill:
-		return store.Blow{}, fmt.Errorf("%s: it cannot be had on PostgreSQL", fault.Name)
+		return store.Action{}, fmt.Errorf("%s: it cannot be had on PostgreSQL", fault.Name)
 	}
 	lose := fault.Data != workloads.DataKeep
 	if lose {
 		if err := own.refresh(ctx); err != nil {
-			return store.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+			return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
 		}
 	}
-	return store.Blow{
+	return store.Action{
 		Hit: own.Kill, Outage: store.Throughout, Loses: lose,
 		End: func(ctx context.Context) error {
 			if lose {
-				if err := own.empty(); err != nil {
-					return err
-				}
 				i.server.counted.Store(false)
 			}
-			return own.again(context.WithoutCancel(ctx))
+			return own.again(context.WithoutCancel(ctx), lose)
 		},
 	}, nil
 }

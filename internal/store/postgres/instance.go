@@ -106,7 +106,7 @@ func (i *instance) Pools() store.Pools {
 	return store.Pools{Waits: stat.EmptyAcquireCount(), WaitedNS: stat.EmptyAcquireWaitTime().Nanoseconds(), Timeouts: stat.CanceledAcquireCount()}
 }
 
-// Lacking is not known.
+// Lacking returns nil: nothing tells which rights are missing.
 func (*instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	var times store.RoundTrips
 	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.observed, nil))
 	if err != nil {
-		return times, fmt.Errorf("connect for the floors: %w", s.unreached(ctx, err))
+		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if times.PingP50, times.PingP99, err = s.roundTrip(ctx, conn, "SELECT 1"); err != nil {

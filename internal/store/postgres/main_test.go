@@ -131,7 +131,7 @@ func measured(t *testing.T, s *server, settings map[string]string, change func(*
 
 func clean(t *testing.T, run *results.Run) {
 	t.Helper()
-	if run.Safety.Late > 0 || run.Safety.LostUpdates == nil || *run.Safety.LostUpdates > 0 || run.Safety.FencingRegression > 0 {
+	if run.Safety.ExpiredOverlaps > 0 || run.Safety.LostUpdates == nil || *run.Safety.LostUpdates > 0 || run.Safety.FencingRegression > 0 {
 		t.Errorf("%+v", run.Safety)
 	}
 }
@@ -229,7 +229,7 @@ func TestAUsersServer(t *testing.T) {
 	same(t)
 }
 
-// What is left behind is found, and removed.
+// Leftovers is found, and removed.
 func TestLeftovers(t *testing.T) {
 	s := common(t)
 	name, mark := fmt.Sprintf("lockbench:%s:run7", s.runID), fmt.Sprintf("{%s:7:", s.runID)

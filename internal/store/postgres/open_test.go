@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	_ "github.com/lockbench/lockbench/internal/store/redis" // to be told apart
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/workloads"
@@ -76,14 +78,14 @@ func TestNoPrograms(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, o := range []store.Options{
-		{Address: "container"}, {Topology: "cluster:3"}, {Image: "postgres:15"}, {Durability: "some"}, {CAFile: "x"},
+		{Topology: "cluster:3"}, {Durability: "some"}, {CAFile: "x"},
 		{Address: "postgres://h/x", Pin: true}, {Address: "postgres://h/x", CAFile: "/nowhere"}, {Address: "postgres://h/x", Durability: store.InMemory},
 	} {
 		if err := (Store{}).Validate(o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	for _, o := range []store.Options{{}, {Address: "process", Topology: "single", Durability: store.InMemory}, {Address: "postgresql://h:5/x?sslmode=disable"}} {
+	for _, o := range []store.Options{{}, {Address: "container", Image: "postgres:15"}, {Address: "process", Topology: "single", Durability: store.InMemory}, {Address: "postgresql://h:5/x?sslmode=disable"}} {
 		if err := (Store{}).Validate(o); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -134,14 +136,14 @@ func TestFaults(t *testing.T) {
 		_, after, _ := strings.Cut(string(status), ") ")
 		return after[:min(1, len(after))]
 	}
-	blow := func(fault workloads.Fault) store.Blow {
-		blow, err := s.Faults(nil).Prepare(t.Context(), fault, store.Scene{})
+	action := func(fault workloads.Fault) store.Action {
+		action, err := s.Faults(nil).Prepare(t.Context(), fault, store.RunMarks{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return blow
+		return action
 	}
-	pause := blow(workloads.Fault{Name: workloads.Pause})
+	pause := action(workloads.Fault{Name: workloads.Pause})
 	if err := pause.Hit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,7 @@ func TestFaults(t *testing.T) {
 		data workloads.Data
 		want int64
 	}{{workloads.DataKeep, 7}, {workloads.DataLose, 0}, {workloads.DataLose, 0}} {
-		kill := blow(workloads.Fault{Name: workloads.Kill, Data: test.data})
+		kill := action(workloads.Fault{Name: workloads.Kill, Data: test.data})
 		before := backends(s)
 		if err := kill.Hit(t.Context()); err != nil {
 			t.Fatal(err)
@@ -183,12 +185,12 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	for _, name := range []string{workloads.Failover, workloads.NodeDown, workloads.Partition, workloads.ScriptFlush} {
-		if faults := s.Impossible([]workloads.Fault{{Name: name}}); len(faults) != 1 || !strings.Contains(faults[0].Error(), "--fault "+name) {
-			t.Errorf("%s: %v", name, faults)
+		if problems := s.Impossible([]workloads.Fault{{Name: name}}); len(problems) != 1 || !strings.Contains(problems[0].Error(), "--fault "+name) {
+			t.Errorf("%s: %v", name, problems)
 		}
 	}
-	if faults := (layout{}).Impossible([]workloads.Fault{{Name: workloads.Kill}, {Name: workloads.HolderCrash}}); len(faults) != 1 {
-		t.Errorf("on a user's server: %v", faults)
+	if problems := (layout{}).Impossible([]workloads.Fault{{Name: workloads.Kill}, {Name: workloads.HolderCrash}}); len(problems) != 1 {
+		t.Errorf("on a user's server: %v", problems)
 	}
 }
 
@@ -262,7 +264,7 @@ func TestHelperOpen(t *testing.T) {
 	}
 	dir := ""
 	if own := s.(*server).own; own != nil {
-		dir = own.Dir()
+		dir = own.Started.(*launch.Process).Dir()
 	}
 	fmt.Printf("\nopened %s %s\n", s.Describe().Address, dir)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed

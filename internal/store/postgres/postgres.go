@@ -21,37 +21,50 @@ func init() { store.Register("postgres", Store{}) }
 // Store is PostgreSQL.
 type Store struct{}
 
+// Title is its name.
+func (Store) Title() string { return "PostgreSQL" }
+
+// Speaks says whether a PostgreSQL answers there to the question whether it speaks TLS.
+func (Store) Speaks(ctx context.Context, addr string) bool {
+	const encrypt = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // SSLRequest
+	answer := store.Knock(ctx, addr, encrypt)
+	return answer == "S" || answer == "N"
+}
+
+// Needs are the rights of a user of PostgreSQL's.
+func (Store) Needs(string) []string {
+	return []string{
+		"GRANT CONNECT ON DATABASE bench TO bench",
+		"for mode=row, fence=true and --work counter also GRANT CREATE ON DATABASE bench TO bench",
+		"and a connection for each client that waits or holds: max_connections",
+	}
+}
+
 // Schemes are those of its addresses.
 func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
 
-// Validate returns every fault of the options, see store.Store.
+// Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
-	var faults []error
-	if o.Address == "container" {
-		faults = append(faults, errors.New("only Redis is started in containers so far: give process, or the URL of a PostgreSQL"))
-	}
+	var problems []error
 	if o.Topology != "" && o.Topology != single {
-		faults = append(faults, fmt.Errorf("--topology %s: a PostgreSQL is single", o.Topology))
+		problems = append(problems, fmt.Errorf("--topology %s: a PostgreSQL is single", o.Topology))
 	}
 	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		faults = append(faults, fmt.Errorf("--durability: %w", err))
-	}
-	if o.Image != "" {
-		faults = append(faults, errors.New("--image is for containers, and only Redis is started in them so far"))
+		problems = append(problems, fmt.Errorf("--durability: %w", err))
 	}
 	if !o.Started() {
 		if o.Durability != "" {
-			faults = append(faults, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
+			problems = append(problems, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
 		}
 		if o.Pin {
-			faults = append(faults, errors.New("--pin needs a PostgreSQL that lockbench starts itself: it does not move a server of yours to other CPUs"))
+			problems = append(problems, errors.New("--pin needs a PostgreSQL that lockbench starts itself: it does not move a server of yours to other CPUs"))
 		}
 		_, err := parseAddress(o.Address, o.CAFile)
-		faults = append(faults, err)
+		problems = append(problems, err)
 	} else if o.CAFile != "" {
-		faults = append(faults, errors.New("--ca-file is for the URL of a PostgreSQL of yours"))
+		problems = append(problems, errors.New("--ca-file is for the URL of a PostgreSQL of yours"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // Layout is one server.

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// startTimeout bounds initdb, and a start, on the slowest of machines; each takes 2 s at most usually.
-	startTimeout = 60 * time.Second
 	// maxConnections is enough for 1,000 clients with as many connections in their pools.
 	maxConnections = 2500
 	// superuser of our own server, and database.
@@ -32,7 +30,7 @@ const (
 )
 
 // errNoProgram says what to do about it.
-var errNoProgram = fmt.Errorf("%w: there is no PostgreSQL on this machine: apt-get install postgresql, or name the directory of its programs in LOCKBENCH_POSTGRES_SERVER", store.ErrUnreachable)
+var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get install postgresql, or name the directory of its programs in LOCKBENCH_POSTGRES_SERVER")
 
 // programs are where initdb and postgres are: where LOCKBENCH_POSTGRES_SERVER says, in the
 // place of the newest version's package, or on PATH.
@@ -42,7 +40,7 @@ func programs() (string, error) {
 			named = filepath.Dir(named)
 		}
 		if !hasPrograms(named) {
-			return "", fmt.Errorf("%w: LOCKBENCH_POSTGRES_SERVER names %s, where initdb and postgres are not", store.ErrUnreachable, named)
+			return "", fmt.Errorf("LOCKBENCH_POSTGRES_SERVER names %s, where initdb and postgres are not", named)
 		}
 		return named, nil
 	}
@@ -90,9 +88,9 @@ func unprivileged() string {
 // does leaves much to be vacuumed, and it would fall into a window. As shipped a commit is on
 // the disk before it is confirmed. Advisory locks write nothing, and are the same with any
 // durability.
-func settings(port int, durability store.Durability) []string {
+func settings(bind string, port int, durability store.Durability) []string {
 	all := []string{
-		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
+		"listen_addresses=" + bind, "port=" + strconv.Itoa(port), "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "autovacuum=off",
 		"log_min_messages=fatal", // a client that is gone is no news
 	}
@@ -108,37 +106,71 @@ func settings(port int, durability store.Durability) []string {
 
 // own is a PostgreSQL that lockbench started.
 type own struct {
-	*launch.Process
+	launch.Started
 	bin, password string
+}
+
+// launching is how one is to be started.
+type launching struct {
+	store.Options
+	runID string
+	cpus  []int
 }
 
 // start starts one, on a free port of the loopback interface. Nobody gets in without the
 // password, which is drawn for it: whoever is its superuser can run programs.
-func start(ctx context.Context, runID string, durability store.Durability, cpus []int) (*own, error) {
-	bin, err := programs()
-	if err != nil {
-		return nil, err
-	}
+func start(ctx context.Context, at launching) (*own, launch.Way, error) {
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails, by its documentation
-	o := &own{bin: bin, password: hex.EncodeToString(secret)}
-	o.Process, err = launch.Start(ctx, launch.Program{
-		Name: "postgres", Path: filepath.Join(bin, "postgres"), CPUs: cpus, User: unprivileged(),
-		Args: func(p *launch.Process) []string { return settings(p.Port(), durability) },
+	o := &own{password: hex.EncodeToString(secret)}
+	way, err := launch.Ways{
+		Asked: at.Address, Image: image(at.Options), Logf: at.Logf,
+		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
+			if err := o.contain(ctx, engine, image, at); err != nil {
+				return "", err
+			}
+			return o.Network(), nil
+		},
+		AsProcesses: func(ctx context.Context) error { return o.process(ctx, at) },
+	}.Start(ctx)
+	if err != nil {
+		return nil, way, fmt.Errorf("%w: %w", store.ErrUnreachable, err)
+	}
+	return o, way, nil
+}
+
+// process starts it as a process.
+func (o *own) process(ctx context.Context, at launching) error {
+	bin, err := programs()
+	if err != nil {
+		return err
+	}
+	o.bin = bin
+	p, err := launch.Start(ctx, launch.Program{
+		Name: "postgres", Path: filepath.Join(bin, "postgres"), CPUs: at.cpus, User: unprivileged(),
+		Args: func(p *launch.Process) []string {
+			return settings("127.0.0.1", p.Port(), at.Durability)
+		},
 		Prepare: func(ctx context.Context, p *launch.Process) error {
 			if _, err := os.Stat(filepath.Join(p.Dir(), dataDir)); err == nil { // for another port
 				return nil
 			}
 			return o.initialise(ctx, p, dataDir)
 		},
-		Ready: o.ready,
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
-	}, launch.FreePort, runID)
+		Empty: o.empty,
+		Ready: func(ctx context.Context, p *launch.Process) error { return o.ready(ctx, p) },
+		Taken: taken,
+	}, launch.FreePort, at.runID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrUnreachable, err)
+		return err
 	}
-	return o, nil
+	o.Started = p
+	return nil
 }
+
+// initArgs are those of initdb, wherever it runs. md5 is quickest to log in with; the
+// password never leaves this machine.
+const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
 // initialise makes a directory of data.
 func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) error {
@@ -149,13 +181,11 @@ func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) err
 		return err
 	}
 	defer os.Remove(file)
-	// md5 is quickest to log in with; the password never leaves this machine.
-	cmd, err := p.Command(filepath.Join(o.bin, "initdb"), "-D", dir, "--username="+superuser, "--pwfile="+secret,
-		"--auth=md5", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd, err := p.Command(filepath.Join(o.bin, "initdb"), append(strings.Fields(initArgs), "-D", dir, "--pwfile="+secret)...)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -170,8 +200,8 @@ func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) err
 }
 
 // config is how it is reached.
-func (o *own) config(p *launch.Process) *pgx.ConnConfig {
-	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, o.password, p.Addr(), database))
+func (o *own) config(addr string) *pgx.ConnConfig {
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, o.password, addr, database))
 	if err != nil {
 		panic(err) // there is nothing in it that could be wrong
 	}
@@ -180,52 +210,55 @@ func (o *own) config(p *launch.Process) *pgx.ConnConfig {
 }
 
 // ready waits until it lets us in, who alone know its password.
-func (o *own) ready(ctx context.Context, p *launch.Process) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	for {
-		conn, err := pgx.ConnectConfig(ctx, o.config(p))
-		switch {
-		case err == nil:
-			return conn.Close(ctx)
-		case p.Ended(ctx):
-			return errors.New(lastLine(p.Log(ctx)))
-		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastLine(p.Log(context.WithoutCancel(ctx))))
+func (o *own) ready(ctx context.Context, p launch.Starting) error {
+	return launch.Await(ctx, p, lastLine, func(ctx context.Context) error {
+		conn, err := pgx.ConnectConfig(ctx, o.config(p.Addr()))
+		if err != nil {
+			return err
 		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
+		return conn.Close(ctx)
+	})
 }
 
 // again starts the server that was killed. Backends that it had just forked may have
 // outlived it, and hold the memory that it had shared with them for a moment.
-func (o *own) again(ctx context.Context) error {
-	for end := time.Now().Add(startTimeout); ; time.Sleep(50 * time.Millisecond) {
-		err := o.Again(ctx)
+func (o *own) again(ctx context.Context, lose bool) error {
+	start := o.Again
+	if lose {
+		start = o.Anew
+	}
+	for end := time.Now().Add(launch.StartTimeout); ; time.Sleep(50 * time.Millisecond) {
+		err := start(ctx)
+		start = o.Again
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// refresh makes data as they were at first, beside the server's own.
+// refresh makes data as they were at first beside a process's own, so that it need not be
+// waited for while the server is down. In a container they are made when it starts.
 func (o *own) refresh(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(o.Dir(), freshDir)); err == nil {
+	p, ok := o.Started.(*launch.Process)
+	if !ok {
 		return nil
 	}
-	return o.initialise(ctx, o.Process, freshDir)
+	if _, err := os.Stat(filepath.Join(p.Dir(), freshDir)); err == nil {
+		return nil
+	}
+	return o.initialise(ctx, p, freshDir)
 }
 
 // empty puts fresh data in the place of those of the killed server.
-func (o *own) empty() error {
-	data := filepath.Join(o.Dir(), dataDir)
+func (o *own) empty(ctx context.Context, p *launch.Process) error {
+	if err := o.refresh(ctx); err != nil {
+		return err
+	}
+	data := filepath.Join(p.Dir(), dataDir)
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(o.Dir(), freshDir), data)
+	return os.Rename(filepath.Join(p.Dir(), freshDir), data)
 }
 
 // lastLine is what a log says in the end; what PostgreSQL adds as a hint or a detail is left out.
@@ -236,8 +269,5 @@ func lastLine(log string) string {
 			return strings.TrimSpace(text)
 		}
 	}
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return last
-	}
-	return "it said nothing"
+	return launch.LastLine(log)
 }

@@ -16,13 +16,15 @@ import (
 func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var clients int64
-	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients) },
-		`SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'`)
+	var wal *int64
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients, &wal) }, // a standby adds none
+		`SELECT count(*), CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END
+		FROM pg_stat_activity WHERE backend_type = 'client backend'`)
 	if err != nil {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
 	r := results.Reading{
-		At: began.Add(time.Since(began) / 2), Clients: clients,
+		At: began.Add(time.Since(began) / 2), Clients: clients, WALBytes: wal,
 		Observer: results.ObserverCounts{
 			RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read(),
 		},

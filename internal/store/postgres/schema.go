@@ -2,10 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 const (
@@ -19,36 +23,73 @@ const (
 // schema is where tables and sequences of the session are.
 func (s *server) schema() string { return schemaPrefix + strings.ToLower(s.runID) }
 
+// closing ends the name of a connection that only looks whether the schema can go.
+const closing = ":closing"
+
 // dropSchema removes the session's schema, unless another generator of the session is
-// still there, who will.
+// still there, who will. A connection that has just been closed, as the other generator's may
+// be, is listed for a while: so it looks for up to a second.
 func (s *server) dropSchema(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(s.observerName(), &s.observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.runID+closing, &s.observed, nil))
 	if err != nil {
 		return nil //nolint:nilerr // nobody is there to remove it from; the next session does
 	}
 	defer conn.Close(ctx)
-	var there, others bool
-	err = conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL, EXISTS (SELECT FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND starts_with(lower(application_name), $2))",
-		pgx.Identifier{s.schema()}.Sanitize(), strings.ToLower(prefix+s.runID+":")).Scan(&there, &others)
-	if err == nil && there && !others {
-		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{s.schema()}.Sanitize()+" CASCADE")
+	const patience = time.Second
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		var there, others bool
+		err = conn.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL,
+			EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $2) AND right(application_name, length($3)) <> $3)`,
+			pgx.Identifier{s.schema()}.Sanitize(), strings.ToLower(prefix+s.runID+":"), closing).Scan(&there, &others)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look for the schema %s: %w", s.schema(), err)
+		case !there:
+			return nil
+		case others && time.Since(began) < patience:
+			continue
+		case others:
+			return nil
+		}
+		// Another generator may do the same at the same time: then it is not there any more.
+		if _, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{s.schema()}.Sanitize()+" CASCADE"); err == nil {
+			return nil
+		}
+		if time.Since(began) >= patience {
+			return fmt.Errorf("remove the schema %s: %w", s.schema(), err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("remove the schema %s: %w", s.schema(), err)
-	}
-	return nil
 }
 
 // sweep removes the schemas of sessions that are dead: no connection has their name. What
 // somebody else owns stays.
-func (s *server) sweep(ctx context.Context) {
+func (s *server) sweep(ctx context.Context) error {
 	dead, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace n WHERE starts_with(nspname, $1) AND pg_has_role(nspowner, 'USAGE')
 		AND nspname <> $2 AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $3 || substr(nspname, length($1) + 1) || ':'))
 		AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND NOT starts_with(relname, $4))`, schemaPrefix, s.schema(), prefix, relationPrefix)
-	if err != nil {
-		return
-	}
 	for _, schema := range dead {
-		_, _ = s.exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE") // the next one tries again
+		if _, wrong := s.exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("remove the schema %s: %w", schema, wrong))
+			continue
+		}
+		s.swept.Removed++
+		s.swept.Runs = append(s.swept.Runs, strings.TrimPrefix(schema, schemaPrefix))
 	}
+	return err
+}
+
+// Sweep removes the schemas of dead runs, see store.Sweeper.
+func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+	if err := (Store{}).Validate(o); err != nil {
+		return store.Swept{}, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	s, err := open(ctx, runID, o)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	if err := s.sweep(ctx); err != nil {
+		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
+	}
+	s.swept.Kind = "schemas"
+	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
 }

@@ -34,15 +34,17 @@ type server struct {
 	commands
 	runID  string
 	own    *own // nil for a user's
+	way    launch.Way
 	config *pgx.ConnConfig
 	pin    *launch.Pinning
-	slots  chan struct{} // held while dialling
+	dials  chan struct{} // held while dialling
 
 	observer *pgxpool.Pool // which looks on
 	observed intercept.Traffic
 
 	about results.Redis
-	runs  []string // what RunIDs returns
+	swept store.Swept // of a user's, before the run
+	runs  []string    // what RunIDs returns
 
 	mu      sync.Mutex
 	traffic []*intercept.Traffic // one an instance, of closed ones too
@@ -51,8 +53,7 @@ type server struct {
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
-	launch.Sweep(ctx)
-	s := &server{layout: layout{o.Started(), o.AllowFaults}, runID: runID, slots: make(chan struct{}, dialsAtOnce)}
+	s := &server{layout: layout{o.Started(), o.AllowFaults}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
 	var err error
 	if o.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {
@@ -60,19 +61,22 @@ func open(ctx context.Context, runID string, o store.Options) (*server, error) {
 		}
 	}
 	if s.started {
-		s.own, err = start(ctx, runID, o.Durability, s.pin.ServerCPUs())
+		s.own, s.way, err = start(ctx, launching{o, runID, s.pin.ServerCPUs()})
 		if err != nil {
 			return nil, err
 		}
-		s.config = s.own.config(s.own.Process)
-	} else if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+		s.config = s.own.config(s.own.Addr())
+	} else {
+		launch.Sweep(ctx)
+		if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+		}
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	if s.own == nil {
-		s.sweep(ctx)
+		_ = s.sweep(ctx) // the next one tries again
 	}
 	return s, s.pin.PinGenerator()
 }
@@ -136,8 +140,10 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 		s.about.Durability = string(store.Synced)
 	}
 	if s.own != nil {
-		s.about.Source = "process"
-		s.about.Why = "a process of " + s.own.bin
+		s.about.Source, s.about.Image, s.about.Network, s.about.Why = s.way.Source, s.way.Image, s.way.Network, s.way.Why
+		if s.own.bin != "" {
+			s.about.Why += "; of " + s.own.bin
+		}
 	}
 	return nil
 }
@@ -151,8 +157,8 @@ func (s *server) configFor(name string, traffic *intercept.Traffic, detour store
 	config.RuntimeParams["application_name"] = name
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
+		case s.dials <- struct{}{}:
+			defer func() { <-s.dials }()
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait to dial: %w", ctx.Err())
 		}
@@ -189,7 +195,7 @@ func (s *server) Ping(ctx context.Context) error {
 
 // Settle waits until the server answers again.
 func (s *server) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	for {
 		err := s.Ping(ctx)
@@ -246,17 +252,17 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 // Close removes what is the session's, and the server that Open started. It works with a
 // context that has ended.
 func (s *server) Close(ctx context.Context) error {
-	faults := []error{s.pin.Unpin()}
+	problems := []error{s.pin.Unpin()}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if s.observer != nil {
 		s.observer.Close()
 		if s.own == nil {
-			faults = append(faults, s.dropSchema(ctx))
+			problems = append(problems, s.dropSchema(ctx))
 		}
 	}
 	if s.own != nil {
-		faults = append(faults, s.own.Close(ctx))
+		problems = append(problems, s.own.Close(ctx))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }

@@ -19,6 +19,15 @@ func init() { store.Register(store.Redis, Store{}) }
 // Store is Redis, and what speaks its protocol.
 type Store struct{}
 
+// Title is its name.
+func (Store) Title() string { return "Redis" }
+
+// Speaks says whether a Redis answers there to a PING, be it with an error.
+func (Store) Speaks(ctx context.Context, addr string) bool {
+	answer := store.Knock(ctx, addr, "PING\r\n")
+	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-")
+}
+
 // options are those of the servers. image:NAME is a container of that image, process:PATH
 // a process of that program.
 func options(o store.Options) servers.Options {
@@ -31,13 +40,13 @@ func options(o store.Options) servers.Options {
 	}
 	return servers.Options{
 		Program: program,
-		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability}
+		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability, Logf: o.Logf}
 }
 
 // Schemes are those of its addresses; host:port has none.
 func (Store) Schemes() []string { return []string{"redis", "rediss", "unix"} }
 
-// Validate returns every fault of the options, see store.Store.
+// Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
 	_, durability := store.ParseDurability(string(o.Durability))
 	if durability != nil {
@@ -91,7 +100,10 @@ func (s server) Impossible(all []workloads.Fault) []error {
 
 func (s server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
 
-// Sweep removes what a lockbench that was killed left behind, see servers.Sweep.
-func Sweep(ctx context.Context, o store.Options) (servers.Swept, error) {
-	return servers.Sweep(ctx, options(o))
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+	with := options(o)
+	with.RunID = runID
+	swept, err := servers.Sweep(ctx, with)
+	return store.Swept{Kind: "keys", Removed: swept.Keys, Runs: swept.Runs, Skipped: swept.Skipped}, err
 }

@@ -15,7 +15,7 @@ import (
 
 // errAddress never repeats what was given: where it cannot be read it is not known which
 // part of it is a password.
-var errAddress = errors.New("the address of a ZooKeeper must be auto, process or zk://[user:password@]host:port[,host:port…][/chroot]; " +
+var errAddress = errors.New("the address of a ZooKeeper must be auto, container, process or zk://[user:password@]host:port[,host:port…][/chroot]; " +
 	"percent-encode special characters of a password")
 
 // authEnv has user:password of the digest scheme, where ps does not show it.

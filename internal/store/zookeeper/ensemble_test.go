@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies"
@@ -139,7 +140,7 @@ func withoutQuorum(t *testing.T, s *Server) {
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("counters were read")
 	}
-	if err := each(s.own[:2], own.again)(t.Context()); err != nil {
+	if err := each(s.own[:2], launch.Started.Again)(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Settle(t.Context()); err != nil {

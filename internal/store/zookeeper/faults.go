@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/workloads"
@@ -29,52 +30,52 @@ func (i injector) Detour(instance int) store.Through { return i.network.Detour(i
 func (i injector) Close() { i.network.Close() }
 
 // Prepare looks for the servers that are hit, see store.Faults.
-func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Scene) (store.Blow, error) {
+func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	if why := i.server.impossible(fault); why != "" {
-		return store.Blow{}, fmt.Errorf("%s %s", fault.Name, why)
+		return store.Action{}, fmt.Errorf("%s %s", fault.Name, why)
 	}
 	if fault.Kind().Place == workloads.OnNetwork {
-		blow, err := i.network.Prepare(fault)
+		action, err := i.network.Prepare(fault)
 		if err != nil {
-			return blow, fmt.Errorf("%s: %w", fault.Name, err)
+			return action, fmt.Errorf("%s: %w", fault.Name, err)
 		}
-		return blow, nil
+		return action, nil
 	}
 	hit := i.server.hit(ctx, fault)
-	blow := store.Blow{Outage: store.Throughout}
+	action := store.Action{Outage: store.Throughout}
 	if len(hit) <= (len(i.server.own)-1)/2 { // the others go on, with a new leader if they have to
-		blow.Outage = store.Briefly
+		action.Outage = store.Briefly
 	}
 	switch fault.Name {
 	case workloads.Kill, workloads.NodeDown:
-		blow.Hit, blow.End = each(hit, own.kill), each(hit, own.again)
+		action.Hit, action.End = each(hit, launch.Started.Kill), each(hit, launch.Started.Again)
 		if fault.Name == workloads.Kill && fault.Data == workloads.DataLose {
-			lose := each(hit, own.lose)
-			blow.Loses = true
-			blow.End = func(ctx context.Context) error { return errors.Join(lose(ctx), i.server.watching.renew(ctx)) }
+			lose := each(hit, launch.Started.Anew)
+			action.Loses = true
+			action.End = func(ctx context.Context) error { return errors.Join(lose(ctx), i.server.watching.renew(ctx)) }
 		}
 	default:
-		blow.Hit, blow.End = each(hit, own.pause), each(hit, own.resume)
+		action.Hit, action.End = each(hit, launch.Started.Pause), each(hit, launch.Started.Resume)
 	}
-	if blow.Outage == store.Briefly {
-		strike := blow.Hit
-		blow.Hit = func(ctx context.Context) error {
+	if action.Outage == store.Briefly {
+		strike := action.Hit
+		action.Hit = func(ctx context.Context) error {
 			if err := strike(ctx); err != nil {
 				return err
 			}
 			return i.server.led(ctx, hit)
 		}
 	}
-	return blow, nil
+	return action, nil
 }
 
 // led waits until a server that is not among those leads the others.
-func (s *Server) led(ctx context.Context, away []own) error {
+func (s *Server) led(ctx context.Context, away []launch.Started) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	for {
 		for _, o := range s.own {
-			if slices.ContainsFunc(away, func(a own) bool { return a.Process == o.Process }) {
+			if slices.Contains(away, o) {
 				continue
 			}
 			if status, err := look(ctx, s.observed.dial, o.Addr()); err == nil && status.mode == "leader" {
@@ -89,13 +90,8 @@ func (s *Server) led(ctx context.Context, away []own) error {
 	}
 }
 
-func (o own) kill(ctx context.Context) error   { return o.Kill(ctx) }
-func (o own) again(ctx context.Context) error  { return o.Again(ctx) }
-func (o own) pause(ctx context.Context) error  { return o.Pause(ctx) }
-func (o own) resume(ctx context.Context) error { return o.Resume(ctx) }
-
 // hit are the servers that are: where kill and pause name the first, the leader is.
-func (s *Server) hit(ctx context.Context, fault workloads.Fault) []own {
+func (s *Server) hit(ctx context.Context, fault workloads.Fault) []launch.Started {
 	first := fault.Node
 	if first == 0 && !fault.Kind().Takes("n") {
 		for place, o := range s.own {
@@ -108,7 +104,7 @@ func (s *Server) hit(ctx context.Context, fault workloads.Fault) []own {
 }
 
 // each does something to several servers at the same time; it names all that goes wrong.
-func each(all []own, do func(own, context.Context) error) func(context.Context) error {
+func each(all []launch.Started, do func(launch.Started, context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wrong := make([]error, len(all))
 		var doing sync.WaitGroup

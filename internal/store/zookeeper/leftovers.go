@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -123,21 +124,41 @@ var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 
 // sweep removes the keys of lockbenches that were killed: nobody of their session is
 // connected. What cannot be removed stays for the next one.
-func (s *Server) sweep(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
-	defer cancel()
+func (s *Server) sweep(ctx context.Context) error {
 	_, found, err := keys(ctx, s.watching, runKey.MatchString)
 	if err != nil || len(found) == 0 {
-		return
+		return err
 	}
 	// Asked after the keys: a run that begins in between has none among them.
 	names, err := s.watching.names(ctx)
 	if err != nil {
-		return
+		return err
 	}
 	dead := slices.DeleteFunc(found, func(key string) bool {
 		mine := "lockbench:" + runKey.FindStringSubmatch(key)[1] + ":"
 		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, mine) })
 	})
-	_ = s.Remove(ctx, dead)
+	if err := s.Remove(ctx, dead); err != nil {
+		return err
+	}
+	s.swept.Removed += len(dead)
+	for _, key := range dead {
+		s.swept.Runs = append(s.swept.Runs, runKey.FindStringSubmatch(key)[1])
+	}
+	return nil
+}
+
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+	opened, err := k.Open(ctx, runID, o)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	s := opened.(*Server)
+	if err := s.sweep(ctx); err != nil {
+		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.about.Address, err))
+	}
+	slices.Sort(s.swept.Runs)
+	s.swept.Kind, s.swept.Runs = "keys", slices.Compact(s.swept.Runs)
+	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
 }

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -140,22 +142,23 @@ func says(t *testing.T, answer string) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			if answer != "" {
-				_, _ = bufio.NewReader(conn).ReadString('\n')
-				_, _ = conn.Write([]byte(answer))
-			}
-			_ = conn.Close()
+			serving.Go(func() { // nobody waits until another has been answered
+				if answer != "" {
+					_, _ = bufio.NewReader(conn).ReadString('\n')
+					_, _ = conn.Write([]byte(answer))
+				}
+				_ = conn.Close()
+			})
 		}
-	}()
-	t.Cleanup(func() { _ = listener.Close(); <-ended })
+	})
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
 	return listener.Addr().String()
 }
 
@@ -181,7 +184,6 @@ func TestErrorsOfOpen(t *testing.T) {
 		"no such root":         {store.Options{Address: "zk://" + addr + "/nowhere"}, store.ErrConfig, "/nowhere"},
 		"another topology":     {store.Options{Address: "zk://" + addr, Topology: "zookeeper:3"}, store.ErrConfig, "zookeeper:3"},
 		"two of them":          {store.Options{Address: "zk://" + addr + "," + addr}, store.ErrConfig, "alone"},
-		"a container":          {store.Options{Address: "container"}, store.ErrConfig, "only Redis"},
 		"a password in pieces": {store.Options{Address: "zk://user:secret%zz@127.0.0.1:1"}, store.ErrConfig, "percent-encode"},
 		"another store":        {store.Options{Address: "redis://:secret@127.0.0.1:1"}, store.ErrConfig, "zk://"},
 	} {
@@ -270,11 +272,14 @@ func TestFailedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	found.jars = "/nowhere"
-	_, err = start(t.Context(), "test", 1, member{software: found})
+	begin := func(ctx context.Context, m member, pick launch.Picker) (launch.Started, error) {
+		return launch.Start(ctx, m.program(), pick, "test")
+	}
+	_, err = start(t.Context(), 1, member{software: found}, begin)
 	if err == nil || !strings.Contains(err.Error(), "QuorumPeerMain") {
 		t.Errorf("error %v", err)
 	}
-	_, err = start(t.Context(), "test", 3, member{software: found})
+	_, err = start(t.Context(), 3, member{software: found}, begin)
 	if err == nil || !strings.Contains(err.Error(), "QuorumPeerMain") {
 		t.Errorf("error %v", err)
 	}
@@ -284,6 +289,6 @@ func TestFailedStart(t *testing.T) {
 		t.Error("it started with a context that had ended")
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftovers: %v", left)
 	}
 }

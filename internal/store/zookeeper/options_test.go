@@ -42,8 +42,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	err := Store{}.Validate(store.Options{Address: "nonsense", Topology: "cluster:3", CAFile: "x.pem", Image: "x", Pin: true, Durability: "x"})
-	for _, flag := range []string{"zk://", "--topology", "--ca-file", "--image", "--pin", "--durability"} {
+	err := Store{}.Validate(store.Options{Address: "nonsense", Topology: "cluster:3", CAFile: "x.pem", Pin: true, Durability: "x"})
+	for _, flag := range []string{"zk://", "--topology", "--ca-file", "--pin", "--durability"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v does not name %s", err, flag)
 		}

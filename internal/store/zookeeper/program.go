@@ -1,15 +1,14 @@
 package zookeeper
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
@@ -75,7 +74,6 @@ initLimit=100
 syncLimit=20
 maxSessionTimeout=3600000
 maxClientCnxns=0
-clientPortAddress=127.0.0.1
 admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
 `
@@ -97,37 +95,52 @@ var quiet = map[string]string{
 
 func (m member) program() launch.Program {
 	return launch.Program{
-		Name: name, Path: m.java, Known: []string{"java"}, Args: m.args, CPUs: m.cpus,
-		Prepare: m.prepare, Ready: ready, Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
+		Name: name, Path: m.java, Known: []string{"java"}, CPUs: m.cpus,
+		Args:    func(p *launch.Process) []string { return m.options(p.Dir(), m.jars) },
+		Prepare: m.prepare, Empty: m.empty, Taken: m.taken(),
+		Ready: func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
 	}
 }
 
-func (m member) args(p *launch.Process) []string {
+// taken is of a server alone: the ports of an ensemble's are fixed.
+func (m member) taken() func(error) bool {
+	if len(m.ensemble) > 0 {
+		return nil
+	}
+	return func(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
+}
+
+// options are Java's arguments; its files are in dir.
+func (m member) options(dir, jars string) []string {
 	args := []string{
 		// Nothing is written but to its own directory.
-		"-Xmx256m", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + p.Dir(),
-		"-classpath", p.Dir() + ":" + m.jars,
+		"-Xmx256m", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + dir,
+		"-classpath", dir + ":" + jars,
 	}
 	if m.durability == store.InMemory {
 		args = append(args, "-Dzookeeper.forceSync=no")
 	}
-	return append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(p.Dir(), configFile))
+	return append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, configFile))
 }
 
-// prepare writes its files.
-func (m member) prepare(_ context.Context, p *launch.Process) error {
-	var config bytes.Buffer
-	fmt.Fprintf(&config, "%sdataDir=%s\nclientPort=%d\n", settings, filepath.Join(p.Dir(), dataDir), p.Port())
+// config is its file of settings.
+func (m member) config(dir, bind string, port int) string {
+	var config strings.Builder
+	fmt.Fprintf(&config, "%sclientPortAddress=%s\ndataDir=%s\nclientPort=%d\n", settings, bind, filepath.Join(dir, dataDir), port)
 	for i, e := range m.ensemble {
 		fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, e.quorum, e.election)
 	}
-	if err := m.empty(p); err != nil {
+	return config.String()
+}
+
+// prepare writes its files.
+func (m member) prepare(ctx context.Context, p *launch.Process) error {
+	if err := m.empty(ctx, p); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.Dir(), configFile), config.Bytes(), 0o600); err != nil {
-		return err
-	}
-	for file, text := range quiet {
+	files := map[string]string{configFile: m.config(p.Dir(), "127.0.0.1", p.Port())}
+	maps.Copy(files, quiet)
+	for file, text := range files {
 		if err := os.WriteFile(filepath.Join(p.Dir(), file), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -136,7 +149,7 @@ func (m member) prepare(_ context.Context, p *launch.Process) error {
 }
 
 // empty has the server, which has ended, have no data but its own number.
-func (m member) empty(p *launch.Process) error {
+func (m member) empty(_ context.Context, p *launch.Process) error {
 	dir := filepath.Join(p.Dir(), dataDir)
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -147,31 +160,15 @@ func (m member) empty(p *launch.Process) error {
 	return os.WriteFile(filepath.Join(dir, "myid"), fmt.Appendln(nil, m.id), 0o600)
 }
 
-// startTimeout bounds a start on the slowest of machines; a second is usual.
-const startTimeout = 60 * time.Second
-
-// ready waits until the server answers, which that of an ensemble does once there is a
-// leader.
-func ready(ctx context.Context, p *launch.Process) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+// ready waits until the server serves, which that of an ensemble does once there is a leader.
+func ready(ctx context.Context, p launch.Starting) error {
+	return launch.Await(ctx, p, lastWords, func(ctx context.Context) error {
 		status, err := look(ctx, dialer, p.Addr())
-		switch {
-		case p.Ended(ctx):
-			return errors.New(lastWords(p.Log(ctx)))
-		case err == nil && status.serves():
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastWords(p.Log(context.WithoutCancel(ctx))))
+		if err == nil && !status.serves() {
+			err = errors.New("it does not serve clients yet")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
+		return err
+	})
 }
 
 // lastWords are the last line of a log that names an error, without where it was thrown.

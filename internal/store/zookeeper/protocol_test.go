@@ -85,7 +85,7 @@ func TestCommands(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := new(Server)
 	for err, want := range map[error]string{
-		fmt.Errorf("create: %w", zk.ErrNoAuth): "NOAUTH", zk.ErrAuthFailed: "AUTHFAILED", zk.ErrNoNode: "", errors.New("other"): "", gozk.ErrDoubt: "",
+		fmt.Errorf("create: %w", zk.ErrNoAuth): "NOAUTH", zk.ErrAuthFailed: "AUTHFAILED", zk.ErrNoNode: "", errors.New("other"): "", gozk.ErrIndeterminate: "",
 	} {
 		if got := s.Refused(err); got != want || s.Unauthorised(got) != (want != "") {
 			t.Errorf("of %v it is %q", err, got)

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// ledger is what a server has counted, over restarts, after which it begins anew.
-type ledger struct {
+// restartCounters is what a server has counted, over restarts, after which it begins anew.
+type restartCounters struct {
 	mu            sync.Mutex
 	told          bool // by mntr
 	reads, writes grown[int64]
@@ -35,7 +35,7 @@ func (g *grown[N]) enter(now N) {
 
 // read asks a server.
 func (s *Server) read(ctx context.Context, place int) error {
-	addr, l := s.node.Servers[place], s.ledgers[place]
+	addr, l := s.node.Servers[place], s.counters[place]
 	answer, err := ask(ctx, s.observed.dial, addr, "mntr")
 	if err == nil && strings.Contains(answer, "not currently serving") {
 		err = errNoQuorum
@@ -76,8 +76,8 @@ func roleIn(mntr string) string {
 	return strings.TrimSpace(role)
 }
 
-// reading is what a ledger comes to.
-func (l *ledger) reading() (results.Reading, string) {
+// reading is what the counters come to.
+func (l *restartCounters) reading() (results.Reading, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// One connection is the one that asks.
@@ -99,30 +99,30 @@ func (l *ledger) reading() (results.Reading, string) {
 // among the reads. One that is down stands with what it had counted.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
-	faults := make([]error, len(s.ledgers))
+	problems := make([]error, len(s.counters))
 	var all sync.WaitGroup
-	for place := range s.ledgers {
-		all.Go(func() { faults[place] = s.read(ctx, place) })
+	for place := range s.counters {
+		all.Go(func() { problems[place] = s.read(ctx, place) })
 	}
 	all.Wait()
 	answered := 0
-	for _, fault := range faults {
-		if fault == nil {
+	for _, problem := range problems {
+		if problem == nil {
 			answered++
 		}
 	}
 	if !s.enough(answered) {
-		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(faults))
+		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(problems))
 	}
-	sum, _ := s.ledgers[0].reading()
-	for place, l := range s.ledgers {
+	sum, _ := s.counters[0].reading()
+	for place, l := range s.counters {
 		one, role := l.reading()
 		if place > 0 {
 			nodes := sum.Nodes
 			sum = sum.Plus(one)
 			sum.Nodes = nodes
 		}
-		if len(s.ledgers) > 1 {
+		if len(s.counters) > 1 {
 			sum.Nodes = append(sum.Nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
 		}
 	}
@@ -139,10 +139,10 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return sum, nil
 }
 
-func firstOf(faults []error) error {
-	for _, fault := range faults {
-		if fault != nil {
-			return fault
+func firstOf(problems []error) error {
+	for _, problem := range problems {
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil

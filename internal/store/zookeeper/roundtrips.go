@@ -16,12 +16,12 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	node.Dial = s.newTraffic().dial
 	k, err := openLink(ctx, node, name)
 	if err != nil {
-		return times, fmt.Errorf("%w: connect for the floors: %w", ErrUnreachable, err)
+		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
 	}
 	defer k.close(ctx)
 	session, err := k.live(ctx)
 	if err != nil {
-		return times, fmt.Errorf("%w: connect for the floors: %w", ErrUnreachable, err)
+		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
 	}
 	if times.PingP50, times.PingP99, err = timed(func() error { return exists(ctx, session, k.mine) }); err != nil {
 		return times, err

@@ -24,13 +24,14 @@ import (
 type Server struct {
 	layout
 	runID    string
-	node     gozk.Node // without a way to count what is sent
-	own      []own     // none for a user's
+	node     gozk.Node        // without a way to count what is sent
+	own      []launch.Started // none for a user's
 	pin      *launch.Pinning
 	about    results.Redis
-	ledgers  []*ledger // by server
-	observed traffic   // by ourselves
+	counters []*restartCounters // by server
+	observed traffic            // by ourselves
 	watching *link
+	swept    store.Swept // of a user's, before the run
 	sockets
 
 	mu      sync.Mutex
@@ -43,51 +44,79 @@ const reach = 5 * time.Second
 func (s *Server) open(ctx context.Context, o store.Options) error {
 	s.allowed = o.AllowFaults
 	asked, _ := parseTopology(o.Topology) // it is valid
-	launch.Sweep(ctx)
 	if o.Started() {
 		if err := s.start(ctx, o, max(asked, 1)); err != nil {
 			return err
 		}
 	} else {
+		launch.Sweep(ctx)
 		s.node, _ = parseAddress(o.Address) // as above
 	}
 	if err := s.recognise(ctx, asked); err != nil {
 		return err
 	}
 	for range s.node.Servers {
-		s.ledgers = append(s.ledgers, new(ledger))
+		s.counters = append(s.counters, new(restartCounters))
 	}
 	if err := s.watch(ctx); err != nil {
 		return err
 	}
 	if len(s.own) == 0 {
-		s.sweep(ctx)
+		budget, cancel := context.WithTimeout(ctx, sweepLimit)
+		defer cancel()
+		_ = s.sweep(budget) // the next one tries again
 	}
 	return s.pin.PinGenerator()
 }
 
 // start starts servers.
 func (s *Server) start(ctx context.Context, o store.Options, members int) error {
-	found, err := lookUp()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
+	var err error
 	if o.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {
 			return err
 		}
 	}
-	s.own, err = start(ctx, s.runID, members, member{software: found, durability: o.Durability, cpus: s.pin.ServerCPUs()})
+	m := member{durability: o.Durability, cpus: s.pin.ServerCPUs()}
+	way, err := launch.Ways{
+		Asked: o.Address, Image: image(o), Logf: o.Logf, ProcessFirst: true, // an image with a Java in it is large
+		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
+			network := ""
+			if members > 1 { // they reach each other on this machine's loopback interface
+				network = "host"
+			}
+			var err error
+			s.own, err = start(ctx, members, m, func(ctx context.Context, m member, pick launch.Picker) (launch.Started, error) {
+				return m.contain(ctx, engine, image, network, pick, s.runID, o)
+			})
+			if err != nil {
+				return "", err
+			}
+			return s.own[0].Network(), nil
+		},
+		AsProcesses: func(ctx context.Context) error {
+			found, err := lookUp()
+			if err != nil {
+				return err
+			}
+			m.software = found
+			s.own, err = start(ctx, members, m, func(ctx context.Context, m member, pick launch.Picker) (launch.Started, error) {
+				p, err := launch.Start(ctx, m.program(), pick, s.runID)
+				if err != nil {
+					return nil, err
+				}
+				return p, nil
+			})
+			return err
+		},
+	}.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	for _, o := range s.own {
 		s.node.Servers = append(s.node.Servers, o.Addr())
 	}
-	s.about = results.Redis{Source: "process", Durability: string(store.Synced), PinnedCPUs: s.pin.ServerCPUs(), Why: "a local process was asked for"}
-	if o.Address == "" || o.Address == "auto" {
-		s.about.Why = "no address was given"
-	}
+	s.about = results.Redis{Source: way.Source, Image: way.Image, Network: way.Network, Why: way.Why, Durability: string(store.Synced), PinnedCPUs: s.pin.ServerCPUs()}
 	if o.Durability == store.InMemory {
 		s.about.Durability = string(store.InMemory)
 	}
@@ -109,10 +138,10 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 	}
 	asking.Wait()
 	var first *told
-	var faults []error
+	var problems []error
 	for i, one := range all {
 		if one.err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", s.node.Servers[i], one.err))
+			problems = append(problems, fmt.Errorf("%s: %w", s.node.Servers[i], one.err))
 			continue
 		}
 		if first == nil {
@@ -123,7 +152,12 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 		}
 	}
 	if first == nil {
-		err := errors.Join(faults...)
+		err := errors.Join(problems...)
+		for _, addr := range s.node.Servers {
+			if stranger := store.Stranger(ctx, addr, name); stranger != nil {
+				return stranger
+			}
+		}
 		if errors.Is(err, errStranger) {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}
@@ -139,12 +173,12 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 	if s.node.Standalone {
 		s.about.Mode = "standalone"
 	}
-	s.about.Topology, s.about.Address, s.about.Network = topologyOf(s.members), s.node.Servers[0], networkTo(s.node.Servers[0])
+	s.about.Topology, s.about.Address = topologyOf(s.members), s.node.Servers[0]
 	if len(s.node.Servers) > 1 {
 		s.about.Nodes = s.node.Servers
 	}
 	if len(s.own) == 0 {
-		s.about.Source, s.about.Why = "address", "an address was given"
+		s.about.Source, s.about.Network, s.about.Why = "address", networkTo(s.node.Servers[0]), "an address was given"
 	}
 	s.about.AllowedCPUs = s.cpus()
 	return nil
@@ -227,23 +261,23 @@ func (s *Server) Ping(ctx context.Context) error {
 
 // looks has a look at all servers; an error says that there are too few.
 func (s *Server) looks(ctx context.Context) (serving int, err error) {
-	faults := make([]error, len(s.node.Servers))
+	problems := make([]error, len(s.node.Servers))
 	var all sync.WaitGroup
 	for i, addr := range s.node.Servers {
 		all.Go(func() {
 			if _, err := look(ctx, s.observed.dial, addr); err != nil {
-				faults[i] = fmt.Errorf("%s: %w", addr, err)
+				problems[i] = fmt.Errorf("%s: %w", addr, err)
 			}
 		})
 	}
 	all.Wait()
-	for _, fault := range faults {
-		if fault == nil {
+	for _, problem := range problems {
+		if problem == nil {
 			serving++
 		}
 	}
 	if !s.enough(serving) {
-		return serving, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(faults...))
+		return serving, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(problems...))
 	}
 	return serving, nil
 }
@@ -311,7 +345,7 @@ func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 
 // Close disconnects, and removes the servers that Open started.
 func (s *Server) Close(ctx context.Context) error {
-	faults := []error{s.pin.Unpin()}
+	problems := []error{s.pin.Unpin()}
 	if s.watching != nil {
 		s.watching.close(ctx)
 	}
@@ -321,7 +355,7 @@ func (s *Server) Close(ctx context.Context) error {
 		all.Go(func() { stopped[i] = o.Close(ctx) })
 	}
 	all.Wait()
-	return errors.Join(append(faults, stopped...)...)
+	return errors.Join(append(problems, stopped...)...)
 }
 
 // newTraffic is that of one more instance.

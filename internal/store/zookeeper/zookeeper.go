@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
@@ -20,39 +21,51 @@ const name = "zookeeper"
 
 func init() { store.Register(name, Store{}) }
 
+// Title is its name.
+func (Store) Title() string { return "ZooKeeper" }
+
+// Speaks says whether a ZooKeeper answers there to one of its words.
+func (Store) Speaks(ctx context.Context, addr string) bool {
+	answer := store.Knock(ctx, addr, "srvr\n")
+	return strings.HasPrefix(answer, "Zookeeper version") || strings.Contains(answer, "ZooKeeper instance is not currently serving") ||
+		strings.Contains(answer, "is not in the whitelist")
+}
+
+// Needs are the rights of a user of ZooKeeper's.
+func (Store) Needs(string) []string {
+	return []string{
+		"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH (setAcl PATH auth:bench:cdrw)",
+		"and a quorum of its members: a lock is a write that they agree on",
+	}
+}
+
 // Schemes are those of its addresses.
 func (Store) Schemes() []string { return []string{"zk"} }
 
 // ErrUnreachable says that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
-// Validate returns every fault of the options, see store.Store.
+// Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
 	_, topology := parseTopology(o.Topology)
-	var faults []error
+	var problems []error
 	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		faults = append(faults, fmt.Errorf("--durability: %w", err))
+		problems = append(problems, fmt.Errorf("--durability: %w", err))
 	}
 	if o.CAFile != "" {
-		faults = append(faults, errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS"))
+		problems = append(problems, errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS"))
 	}
-	if o.Image != "" {
-		faults = append(faults, errors.New("--image is for Redis: ZooKeeper is not started in containers so far"))
-	}
-	switch {
-	case o.Address == "container":
-		faults = append(faults, errors.New("container: only Redis is started in containers so far: use process, or zk://host:port"))
-	case !o.Started():
+	if !o.Started() {
 		_, err := parseAddress(o.Address)
-		faults = append(faults, err)
+		problems = append(problems, err)
 		if o.Durability != "" {
-			faults = append(faults, errors.New("--durability needs a ZooKeeper that lockbench starts itself: it does not change the settings of yours"))
+			problems = append(problems, errors.New("--durability needs a ZooKeeper that lockbench starts itself: it does not change the settings of yours"))
 		}
 		if o.Pin {
-			faults = append(faults, errors.New("--pin needs a ZooKeeper that lockbench starts itself: it does not move a server of yours to other CPUs"))
+			problems = append(problems, errors.New("--pin needs a ZooKeeper that lockbench starts itself: it does not move a server of yours to other CPUs"))
 		}
 	}
-	return errors.Join(append(faults, topology)...)
+	return errors.Join(append(problems, topology)...)
 }
 
 // Layout is the topology that is asked for.

@@ -45,15 +45,15 @@ type faults struct{ *afterwards }
 
 func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }
 
-func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
-	blow, err := f.injector.Prepare(ctx, fault, where)
-	if end := blow.End; end != nil {
-		blow.End = func(ctx context.Context) error {
+func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	action, err := f.injector.Prepare(ctx, fault, where)
+	if end := action.End; end != nil {
+		action.End = func(ctx context.Context) error {
 			defer f.over.Store(true)
 			return end(ctx)
 		}
 	}
-	return blow, err
+	return action, err
 }
 
 // Holding is told to an engine.Observer.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,12 +110,11 @@ func (s *Etcd) done(err error) {
 // free is an address that nobody listens on.
 func free(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := launch.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // Ready waits until all members answer.
@@ -130,7 +130,7 @@ func (s *Etcd) Ready() {
 func (s *Etcd) answers() error {
 	for n, member := range s.members {
 		client := s.ClientOf(s.t, n)
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for {
 			// A member that has ended is not waited for any longer than this.

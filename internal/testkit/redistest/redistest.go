@@ -9,9 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// quiet has those who start servers say nothing; ways are what else would do where there is
+// no Redis. Both are others with -tags containers.
+var (
+	quiet = servers.Quiet
+	ways  = " (go test -tags containers starts one in Docker)"
 )
 
 // Server is a running Redis that belongs to one test.
@@ -32,11 +38,10 @@ func Start(t testing.TB, args ...string) *Server {
 // StartWith is Start with more in the server's environment, such as NAME=value.
 func StartWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
-	servers.Quiet()
-	containers.Quiet() // for where there is no redis-server
+	quiet()
 	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env}, args...)
 	if err != nil {
-		t.Fatalf("this test needs a Redis: %v", err)
+		t.Fatalf("this test needs a Redis: %v%s", err, ways)
 	}
 	s := &Server{Addr: own.Addr(), t: t, own: own}
 	t.Cleanup(func() { s.do("stop", own.Close) })
@@ -115,7 +120,7 @@ func (s *Server) do(what string, do func(context.Context) error) {
 // ended, as it has when its clean-up runs.
 func bounded(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := do(ctx); err != nil {
 		t.Errorf("%s the test's Redis: %v", what, err)

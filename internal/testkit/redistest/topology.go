@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -23,11 +22,10 @@ type Topology struct {
 // the test ends. A cluster takes two seconds to serve: share it among subtests.
 func StartTopology(t testing.TB, topology string) *Topology {
 	t.Helper()
-	servers.Quiet()
-	containers.Quiet()
+	quiet()
 	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: topology, RunID: "test"})
 	if err != nil {
-		t.Fatalf("this test needs Redis in the topology %s: %v", topology, err)
+		t.Fatalf("this test needs Redis in the topology %s: %v%s", topology, err, ways)
 	}
 	top := &Topology{Server: server, t: t}
 	t.Cleanup(func() { top.do("stop", server.Close) })

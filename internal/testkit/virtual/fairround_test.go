@@ -12,13 +12,13 @@ import (
 )
 
 // A first-come-first-served lock starves nobody, however short the window is: five
-// hundred clients that hold for 20 ms each have had 250 turns in 5 s.
+// hundred clients that hold for 20 ms each have had 250 acquisitions in 5 s.
 func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
 		label  string // "" is none, and nobody starves
 	}{
-		{5 * time.Second, "window too short for one fair round: 250 turns for 500 clients, --duration 22s is not"},
+		{5 * time.Second, "window too short for one fair round: 250 acquisitions for 500 clients, --duration 22s is not"},
 		{10 * time.Second, ""},
 		{22 * time.Second, ""},
 	} {

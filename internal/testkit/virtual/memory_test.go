@@ -30,8 +30,8 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 			w.Hold, w.Think, w.Timeout = virtual.Dist(t, "exp:150ms"), virtual.Dist(t, "exp:150ms"), &timeout
 			w.Duration = workloads.Duration(late + time.Second)
 		})
-		if run.Speed.Acquisitions < 30_000 || run.Waiting.GaveUp < 1000 {
-			t.Errorf("only %d acquisitions, %d given up", run.Speed.Acquisitions, run.Waiting.GaveUp)
+		if run.Speed.Acquisitions < 30_000 || run.Waiting.TimedOut < 1000 {
+			t.Errorf("only %d acquisitions, %d given up", run.Speed.Acquisitions, run.Waiting.TimedOut)
 		}
 		// A byte for each acquisition of these thousand seconds would be as much.
 		before, after := <-used, <-used

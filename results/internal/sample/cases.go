@@ -18,7 +18,7 @@ func Cases() map[string]*results.Report {
 			Run("pubsub", round+1, 806*factor, factor),
 			Run("redsync", round+1, 212*factor, 1.4*factor))
 	}
-	rounds.Runs[4].Invalid = []string{"its books do not balance: a client's phases differ from the window by 0.31 %"}
+	rounds.Runs[4].Invalid = []string{"its time accounts do not balance: a client's phases differ from the window by 0.31 %"}
 
 	sweep := Report()
 	for _, keys := range []int{1, 8} {
@@ -42,12 +42,12 @@ func Cases() map[string]*results.Report {
 	for _, b := range []*results.Bound{waits.PerAcquisition.P99, waits.PerAcquisition.Max, waits.PerClient.P50, waits.PerClient.P99} {
 		b.AtLeast = true
 	}
-	censored.Runs[2].Fairness = results.Fairness{TurnsMax: 210, Starved: new(342), LongestWait: &results.Bound{NS: 6.01e9, AtLeast: true}}
+	censored.Runs[2].Fairness = results.Fairness{AcquisitionsMax: 210, Starved: new(342), LongestWait: &results.Bound{NS: 6.01e9, AtLeast: true}}
 	censored.Runs[2].Labels = []string{"generator-bound"}
-	censored.Runs[0].Labels = []string{"generator-bound", "foreign traffic 3.1%"}
+	censored.Runs[0].Labels = []string{"generator-bound", "other clients' traffic 3.1%"}
 
 	nils := Report()
-	nils.Floors.PingP50, nils.Floors.PingP99, nils.Floors.EvalP50, nils.Floors.EvalP99 = nil, nil, nil, nil
+	nils.Baselines.PingP50, nils.Baselines.PingP99, nils.Baselines.EvalP50, nils.Baselines.EvalP99 = nil, nil, nil, nil
 	nils.Runs = []results.Run{{Strategy: "spin", Round: 1}, Run("pubsub", 1, 806, 1)}
 	nils.Runs[1].Server = results.Server{Window: &results.ServerDelta{Seconds: 5}, Peak: &results.ServerPeak{}}
 
@@ -61,7 +61,7 @@ func Cases() map[string]*results.Report {
 		results.Strategy{Name: "setnx:retry=5ms", Claims: []string{"exclusion"}, Caveat: "SETNX without a TTL: a crashed holder blocks the lock for ever", Capacity: 1})
 	broken.Runs = append(broken.Runs, Run("noop", 1, 1.9e6, 0.001), Run("setnx:retry=5ms", 1, 300, 1))
 	broken.Runs[2].Safety = results.Safety{
-		Overlaps: 3, OverlapNS: 1e6, Late: 1, MaxHolders: 2, FencedLeases: 2000, FencingRegression: 2, LostLeases: 4,
+		Overlaps: 3, OverlapNS: 1e6, ExpiredOverlaps: 1, MaxHolders: 2, FencedLeases: 2000, FencingRegression: 2, LostLeases: 4,
 		Leftovers: []string{"key lockbench:{1}:a", "key lockbench:{1}:b", "channel c", "channel d"}, LeftoverCount: new(int64(25)),
 		Broken: []string{"exclusion: 3 overlaps within valid leases", "fencing: 2 tokens not larger than an earlier one"},
 	}
@@ -73,7 +73,7 @@ func Cases() map[string]*results.Report {
 		work.Runs[i].Speed.ServedPerSecond = 4 * work.Runs[i].Speed.PerSecond
 	}
 	work.Runs[2].Safety.LostUpdates = new(int64(17))
-	work.Runs[2].Safety.Late, work.Runs[1].Safety.Late, work.Runs[1].Safety.FencedLeases = 5, 3, 900
+	work.Runs[2].Safety.ExpiredOverlaps, work.Runs[1].Safety.ExpiredOverlaps, work.Runs[1].Safety.FencedLeases = 5, 3, 900
 
 	faults := Faulty()
 
@@ -94,7 +94,7 @@ func Cases() map[string]*results.Report {
 	}
 
 	empty := Report()
-	empty.Runs, empty.Floors = nil, nil
+	empty.Runs, empty.Baselines = nil, nil
 	empty.Error, empty.Unreachable = "Redis unreachable: dial tcp 127.0.0.1:6390: connect: connection refused", true
 
 	return map[string]*results.Report{

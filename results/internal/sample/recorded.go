@@ -29,13 +29,13 @@ var recording = sync.OnceValue(func() *results.Report {
 		run.Speed.Release = scattered(run.Speed.Acquisitions, 0, 98_000*factor)
 		run.Waiting.PerAcquisition = scattered(run.Speed.Acquisitions, 499, 4e8*factor)
 		run.Waiting.Service = scattered(run.Speed.Acquisitions, 0, 4e8*factor)
-		turns := results.NewTurnsHistogram()
+		turns := results.NewPerClientHistogram()
 		for client := range r.Workload.Clients {
 			if err := turns.RecordValue(int64(3 + client%12)); err != nil {
 				panic(err)
 			}
 		}
-		if err := run.Fairness.SetTurns(turns); err != nil {
+		if err := run.Fairness.SetPerClient(turns); err != nil {
 			panic(err)
 		}
 	}

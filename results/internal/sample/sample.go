@@ -33,7 +33,7 @@ func Report() *results.Report {
 			{Name: "pubsub", Summary: "wake-up by message", Claims: []string{"exclusion", "recovery"}, Capacity: 1, Instances: 10},
 			{Name: "redsync", Summary: "a peer", Claims: []string{"exclusion"}, Capacity: 1, Instances: 10, BlackBox: true},
 		},
-		Floors: &results.Floors{
+		Baselines: &results.Baselines{
 			NoopPerSecond: 2_104_000, LocalPerSecond: 1_020_000,
 			PingP50: new(int64(48_100)), PingP99: new(int64(91_000)), EvalP50: new(int64(55_200)), EvalP99: new(int64(120_000)),
 		},
@@ -64,7 +64,7 @@ func Run(strategy string, round int, rate, factor float64) results.Run {
 			PerClient:      results.Distribution{Count: acquisitions, Censored: 499, P50: ns(5.2e8), P99: ns(1.9e9)},
 			Open:           499,
 		},
-		Fairness: results.Fairness{TurnsMin: 3, TurnsMax: 14, Starved: new(0), Jain: new(0.981), LongestWait: ns(2.02e9), WorkingSet: new(308.4), Return: new(int64(412)), Overtakes: new(63.2 / factor), LargestBypass: int64(820 * factor)},
+		Fairness: results.Fairness{AcquisitionsMin: 3, AcquisitionsMax: 14, Starved: new(0), Jain: new(0.981), LongestWait: ns(2.02e9), WorkingSet: new(308.4), ReacquireDistance: new(int64(412)), Overtaken: new(63.2 / factor), LargestBypass: int64(820 * factor)},
 		Effort:   results.Effort{Attempts: new(2.3 * factor), WakeUps: new(1.2 * factor), Futile: new(0.2 * factor)},
 		Server: results.Server{
 			Window: &results.ServerDelta{
@@ -73,11 +73,11 @@ func Run(strategy string, round int, rate, factor float64) results.Run {
 				BytesIn: new(acquisitions * 512), BytesOut: new(acquisitions * 1210),
 				CPU: new(1.21), IdleCPU: new(0.05), MainCPU: new(1.1),
 			},
-			Whole: &results.ServerDelta{Foreign: new(0.0)},
+			Whole: &results.ServerDelta{OtherTraffic: new(0.0)},
 			Peak:  &results.ServerPeak{Clients: new(int64(512)), Subscriptions: new(int64(10)), MemoryBytes: new(int64(8_310_000))},
 		},
-		Safety: results.Safety{LeftoverCount: new(int64(0))},
-		Books:  results.Books{Balanced: true},
+		Safety:         results.Safety{LeftoverCount: new(int64(0))},
+		TimeAccounting: results.TimeAccounting{Balanced: true},
 	}
 	if strategy == "redsync" {
 		run.Effort = results.Effort{}
@@ -101,14 +101,14 @@ func Faulty() *results.Report {
 	for i := range r.Runs {
 		r.Runs[i].Safety.LostUpdates = new(int64(4))
 		r.Runs[i].Faults = []results.Fault{
-			{Fault: r.Workload.Faults[0], Strikes: []results.Strike{
+			{Fault: r.Workload.Faults[0], Injections: []results.Injection{
 				{
 					AtNS: 1_003_000_000, LastedNS: 3_001_000_000, Key: "lockbench:{1:0}", RecoveryNS: new(int64(998_000_000)), Stall: &results.Bound{NS: 998_000_000},
 					Late: 120, LateNS: 1_900_000_000,
 				},
 				{AtNS: 5_000_000_000, LastedNS: 3_001_000_000, Key: "lockbench:{1:0}", Stall: &results.Bound{NS: 2_000_000_000, AtLeast: true}, Overlaps: 1, OverlapNS: 10_000, LostWakeUps: 2},
 			}},
-			{Fault: r.Workload.Faults[1], Strikes: []results.Strike{}, Missed: []string{"the window ended before it could come about: context canceled"}},
+			{Fault: r.Workload.Faults[1], Injections: []results.Injection{}, Missed: []string{"the window ended before it could come about: context canceled"}},
 		}
 	}
 	return r

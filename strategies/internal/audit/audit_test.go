@@ -14,10 +14,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
+
+func init() {
+	strategies.RegisterStrategy(cohort.Strategy())
+	strategies.RegisterStrategy(handoff.Strategy())
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()

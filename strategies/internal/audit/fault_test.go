@@ -125,7 +125,7 @@ func struggle(t *testing.T, length time.Duration, lockers ...strategies.Locker) 
 	return leases
 }
 
-// alive expects that each process can have the lock within some seconds, and that the
+// alive expects that each process can have the lock soon, and that the
 // others wait for it and are served.
 func alive(t *testing.T, lockers ...strategies.Locker) {
 	t.Helper()
@@ -146,10 +146,10 @@ func alive(t *testing.T, lockers ...strategies.Locker) {
 	}
 }
 
-// soon acquires the lock, with as many tries as 8 s allow.
+// soon acquires the lock, with as many tries as patience allows: less than a lease lasts.
 func soon(t *testing.T, locker strategies.Locker) (lease strategies.Lease, err error) {
 	t.Helper()
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		lease, err = locker.Acquire(ctx, "key")
 		cancel()

@@ -42,6 +42,12 @@ func free(t *testing.T, locker strategies.Locker) strategies.Lease {
 
 func freeKey(t *testing.T, locker strategies.Locker, key string) strategies.Lease {
 	t.Helper()
+	return freeKeyEvery(t, 5*time.Millisecond, locker, key)
+}
+
+// freeKeyEvery is freeKey that asks so often.
+func freeKeyEvery(t *testing.T, pause time.Duration, locker strategies.Locker, key string) strategies.Lease {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
@@ -52,7 +58,7 @@ func freeKey(t *testing.T, locker strategies.Locker, key string) strategies.Leas
 		if ctx.Err() != nil {
 			t.Fatalf("the lock is held by nobody, and not free: %v", err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

@@ -177,7 +177,7 @@ func TestTriesDuringAnOutage(t *testing.T) {
 						})
 					}
 					all.Wait()
-					for end := time.Now().Add(time.Second); goroutines() > before+50 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+					for end := time.Now().Add(patience); goroutines() > before+50 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 					}
 					if n := goroutines() - before; n > 50 {
 						t.Errorf("%d tries left %d goroutines", tries, n)
@@ -189,7 +189,7 @@ func TestTriesDuringAnOutage(t *testing.T) {
 						server.Resume()
 					}
 					for _, key := range []string{"key0", "key1", fmt.Sprint("key", tries-1)} {
-						_ = release(t, freeKey(t, other, key))
+						_ = release(t, freeKeyEvery(t, 200*time.Millisecond, other, key)) // its commands count too
 					}
 					time.Sleep(300 * time.Millisecond)
 					outside := server.Client(t)

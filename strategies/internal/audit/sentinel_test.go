@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -19,14 +21,13 @@ import (
 // sentinel starts one that watches a primary and returns its address.
 func sentinel(t *testing.T, primary string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := launch.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	own := strconv.Itoa(free)
+	addr := net.JoinHostPort("127.0.0.1", own)
 	host, port, _ := net.SplitHostPort(primary)
-	_, own, _ := net.SplitHostPort(addr)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
 	text := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock 5000\n", own, host, port)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {

@@ -75,7 +75,7 @@ func TestSilentServerIsNoticed(t *testing.T) {
 // no lock is left with nobody.
 func TestShortContextOnASilentServer(t *testing.T) {
 	each(t, func(t *testing.T, name string) {
-		const limit = 2 * time.Second // for a machine that stands still meanwhile; it was 5 s
+		const limit = 4 * time.Second // for a machine that stands still meanwhile; it was 5 s
 		server := redistest.Start(t)
 		holder, locker, cold := open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour), open(t, name, server.Addr, nil, time.Hour)
 		acquireKey := func(locker strategies.Locker, key string) strategies.Lease {

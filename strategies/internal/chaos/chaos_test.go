@@ -16,11 +16,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+func init() {
+	strategies.RegisterStrategy(cohort.Strategy())
+	strategies.RegisterStrategy(handoff.Strategy())
+}
 
 const (
 	ttl       = 500 * time.Millisecond

@@ -34,11 +34,11 @@ func Over(config goredis.Config, on bool) (goredis.Config, func() error, error) 
 	}
 	var clients []*Client
 	closeAll := func() error {
-		var faults []error
+		var problems []error
 		for _, c := range clients {
-			faults = append(faults, c.Close())
+			problems = append(problems, c.Close())
 		}
-		return errors.Join(faults...)
+		return errors.Join(problems...)
 	}
 	config.Nodes = slices.Clone(config.Nodes)
 	for i, node := range config.Nodes {

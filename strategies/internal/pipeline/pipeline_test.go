@@ -15,7 +15,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -113,7 +113,7 @@ func TestNothingIsSentAgainAfterABrokenConnection(t *testing.T) {
 	}
 	ran := locktest.Calls(t, server.Client(t), func() {
 		wire.cut.Store(1)
-		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !doubt.MayHaveRun(err) {
+		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
 			t.Errorf("a SET whose answer was lost ended with %v", err)
 		}
 	})
@@ -158,7 +158,7 @@ func TestACancelledCallerLosesNobodysCommand(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	err := client.SetNX(short, "short", 1, time.Minute).Err()
-	if !errors.Is(err, context.DeadlineExceeded) || !doubt.MayHaveRun(err) {
+	if !errors.Is(err, context.DeadlineExceeded) || !indeterminate.MayHaveRun(err) {
 		t.Errorf("the caller's time was up: %v; want its context's error, and that the SET may have run", err)
 	}
 	deleted := make(chan error, 1)
@@ -287,7 +287,7 @@ func TestCluster(t *testing.T) {
 	}
 	sent, lose := 0, func() {
 		wire.cut.Store(1)
-		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !doubt.MayHaveRun(err) {
+		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
 			t.Errorf("a SET whose answer was lost ended with %v", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Lease is one hold of a lock by an owner. The watchdog renews it at the same time
@@ -94,7 +94,7 @@ func (held *Lease) Release(ctx context.Context) error {
 		held.lose()
 		return err
 	case err != nil:
-		return fmt.Errorf("release %q: %w", held.Key, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
 		max(ttl.Milliseconds(), 1), held.Owner).Int()
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", held.Key, doubt.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	if renewed == 0 {
 		held.lose()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -46,19 +46,25 @@ type Lock struct {
 	herald   *Herald
 	owners   *owner.Names
 	watchdog *watchdog // nil without
+	blind    bool
 	closed   atomic.Bool
 }
 
+// Ways are how a Lock may be used.
+type Ways struct {
+	Renew bool // a watchdog renews the leases for which no TTL of their own is asked
+	Blind bool // who waits does not try again after subscribing: wake-ups get lost
+}
+
 // NewLock returns a lock on the first node, which it does not talk to yet. It
-// closes the line when it is closed itself. renew has a watchdog renew the leases for
-// which no TTL of their own is asked.
-func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, renew bool) *Lock {
+// closes the line when it is closed itself.
+func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, ways Ways) *Lock {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Lock{
 		config: config, client: config.Nodes[0].Client, kind: kind,
-		line: line, herald: herald, owners: owner.New(),
+		line: line, herald: herald, owners: owner.New(), blind: ways.Blind,
 	}
-	if renew {
+	if ways.Renew {
 		l.watchdog = newWatchdog(l.client, config.TTL)
 	}
 	return l
@@ -66,10 +72,8 @@ func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, renew 
 
 // Prepare loads the scripts and opens the connections that waiters need.
 func (l *Lock) Prepare(ctx context.Context, _ []string) error {
-	for _, script := range l.kind.Scripts() {
-		if err := script.Load(ctx, l.client).Err(); err != nil {
-			return fmt.Errorf("load a script: %w", err)
-		}
+	if err := goredis.Load(ctx, l.client, l.kind.Scripts()...); err != nil {
+		return err
 	}
 	return l.herald.Open(ctx, l.line)
 }
@@ -121,7 +125,7 @@ func (l *Lock) tryAcquire(ctx context.Context, held *Lease) (strategies.Lease, e
 	}
 	taken, _, err := l.try(ctx, held)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", held.Key, doubt.Because(ctx, err))
+		return nil, fmt.Errorf("acquire %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	if !taken {
 		return nil, strategies.ErrHeld
@@ -166,15 +170,30 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 		taken, left, err := l.try(ctx, held)
 		return taken, left, validity.UnlessLate(err)
 	}
-	taken, _, err := try()
+	taken, left, err := try()
 	if err == nil && !taken {
+		if l.blind {
+			try = onceKnown(left, try)
+		}
 		err = Wait(ctx, l.line, held.Topic(l.kind.Channel(held)), l.config.Probe, held.brief, try)
 	}
 	if err != nil {
 		l.giveUp(ctx, held)
-		return nil, fmt.Errorf("acquire %q: %w", held.Key, doubt.Because(ctx, err))
+		return nil, fmt.Errorf("acquire %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	return held, nil
+}
+
+// onceKnown is try, but for the first time, which says what an earlier one did.
+func onceKnown(left time.Duration, try func() (bool, time.Duration, error)) func() (bool, time.Duration, error) {
+	known := true
+	return func() (bool, time.Duration, error) {
+		if known {
+			known = false
+			return false, left, nil
+		}
+		return try()
+	}
 }
 
 // try makes one attempt. After an error the lock is not held; it may be tried again after
@@ -186,7 +205,7 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 	until := time.Now().Add(held.term)
 	taken, left, err = l.kind.Acquire(ctx, l.client, held)
 	l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
-	held.asked = held.asked || err == nil || doubt.MayHaveRun(err)
+	held.asked = held.asked || err == nil || indeterminate.MayHaveRun(err)
 	late := taken && !time.Now().Before(until)
 	switch {
 	case late:
@@ -197,8 +216,8 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 			l.watchdog.watch(held)
 		}
 	}
-	if late || doubt.MayHaveRun(err) && !held.again {
-		settle, done := doubt.Settle(ctx)
+	if late || indeterminate.MayHaveRun(err) && !held.again {
+		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		// Nothing more can be done about a failure here: the TTL frees the lock.
 		_ = held.give(settle)
@@ -213,7 +232,7 @@ func (l *Lock) giveUp(ctx context.Context, held *Lease) {
 	if !ok || !held.asked {
 		return
 	}
-	settle, done := doubt.Settle(ctx)
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	_ = queuer.Leave(settle, held)
 }

@@ -17,7 +17,18 @@ func Rights(commands ...string) strategies.Rights {
 	}
 }
 
+// SpinRights are those of an RSpinLock, which has no channel.
+func SpinRights() strategies.Rights {
+	return strategies.Rights{
+		Keys:     []string{"{key}"},
+		Commands: append(slices.Clone(hash), "eval", "evalsha", "script|load"),
+	}
+}
+
+// hash are the commands on the hash that is the lock.
+var hash = []string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}
+
 // LockRights are those of an RLock.
 func LockRights(commands ...string) strategies.Rights {
-	return Rights(append([]string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}, commands...)...)
+	return Rights(slices.Concat(hash, commands)...)
 }

@@ -45,8 +45,12 @@ func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (t
 // Release tells "0" when the hold was the last.
 func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
 	topic := held.Topic(k.Channel(held))
-	code, err := releaseScript.Run(ctx, client, []string{held.Key},
-		held.TTL(), held.Owner, topic.Channel, topic.Command()).Int()
+	return giveUpHold(ctx, client, held, topic.Channel, topic.Command())
+}
+
+// giveUpHold gives up one hold, and tells it where anybody listens.
+func giveUpHold(ctx context.Context, client redis.Scripter, held *Lease, told ...any) (freed bool, err error) {
+	code, err := releaseScript.Run(ctx, client, []string{held.Key}, append([]any{held.TTL(), held.Owner}, told...)...).Int()
 	if errors.Is(err, redis.Nil) {
 		return false, strategies.ErrNotHeld
 	}

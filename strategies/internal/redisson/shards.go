@@ -39,7 +39,7 @@ func NewLine(client redis.UniversalClient, wakes func(payload string) int) Line 
 	return &shards{cluster: cluster, wakes: wakes, plain: plain, bySlot: map[string]*sharedShard{}}
 }
 
-// Open opens the connection for what is told by PUBLISH.
+// Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
 // Join waits where the topic's slot is.
@@ -91,13 +91,13 @@ func (l *shards) leave(slot string) {
 func (l *shards) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	faults := []error{l.plain.Close()}
+	problems := []error{l.plain.Close()}
 	for _, s := range l.bySlot {
-		faults = append(faults, s.Close())
+		problems = append(problems, s.Close())
 	}
 	clear(l.bySlot)
 	l.closing.Wait()
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // shardPlace is one in a Line to a cluster.

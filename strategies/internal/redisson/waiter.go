@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Line is where those who wait for a lock are told that it may be free.
@@ -36,7 +36,7 @@ type Place interface {
 func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool, try func() (taken bool, left time.Duration, err error)) error {
 	place, err := line.Join(ctx, topic)
 	if err != nil {
-		return fmt.Errorf("subscribe to %q: %w", topic.Channel, doubt.Because(ctx, err))
+		return fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))
 	}
 	for parked := false; ; parked = true {
 		taken, left, err := try()

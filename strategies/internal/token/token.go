@@ -11,7 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -35,10 +36,7 @@ type Lease struct {
 
 // Load has Redis know the script that releases.
 func Load(ctx context.Context, client redis.UniversalClient) error {
-	if err := releaseScript.Load(ctx, client).Err(); err != nil {
-		return fmt.Errorf("load the release script: %w", err)
-	}
-	return nil
+	return goredis.Load(ctx, client, releaseScript)
 }
 
 // ValidUntil is the TTL after the moment before the lock was asked for.
@@ -53,7 +51,7 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 func (l *Lease) Release(ctx context.Context) error {
 	freed, err := l.Free(ctx)
 	if err != nil {
-		return fmt.Errorf("release %q: %w", l.Name, doubt.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", l.Name, indeterminate.Because(ctx, err))
 	}
 	if !freed {
 		return strategies.ErrNotHeld
@@ -61,10 +59,10 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// GiveBack frees the lock after a command that ended in doubt. Nothing more can
+// GiveBack frees the lock after a command that ended indeterminate. Nothing more can
 // be done about a failure: the TTL frees it then.
 func (l *Lease) GiveBack(ctx context.Context) {
-	settle, done := doubt.Settle(ctx)
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	_, _ = l.Free(settle)
 }
@@ -74,17 +72,12 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.By.extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
 }
 
-// Extend is the same for a lease that is more than its key.
-func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
-	return Scripts.extend(ctx, client, name, token, ttl, valid)
-}
-
 func (c Commands) extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
 	renewed, err := c.renew(ctx, client, name, token, max(ttl.Milliseconds(), 1))
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", name, doubt.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", name, indeterminate.Because(ctx, err))
 	}
 	if !renewed {
 		return strategies.ErrNotHeld

@@ -106,7 +106,7 @@ type Late []*conn
 
 // Deliver has what was kept back arrive, and returns when Redis has answered it.
 func (l Late) Deliver() error {
-	var faults []error
+	var problems []error
 	for _, c := range l {
 		if len(c.kept) > 0 {
 			_, err := c.Conn.Write(c.kept)
@@ -114,11 +114,11 @@ func (l Late) Deliver() error {
 				_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
 				_, err = c.Conn.Read(make([]byte, 1<<16))
 			}
-			faults = append(faults, err)
+			problems = append(problems, err)
 		}
 		_ = c.Conn.Close()
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 func (c *conn) Write(b []byte) (int, error) {

@@ -108,7 +108,7 @@ func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	}
 	for i, p := range processes {
 		Eventually(t, "all waiters are parked", func() bool {
-			return p.Counts().Attempts-before[i] == 2*int64(n)
+			return p.Counts().Attempts-before[i] >= 2*int64(n) // one that spins tries on
 		})
 	}
 	return w

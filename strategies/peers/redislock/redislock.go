@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
@@ -42,13 +43,14 @@ import (
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Name:     "redislock",
-		Summary:  "bsm/redislock: MSETNX in a script, polled every 100 ms",
-		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
-		Capacity: 1,
-		Nodes:    1,
-		BlackBox: true,
-		Library:  "github.com/bsm/redislock",
+		Name:      "redislock",
+		Summary:   "bsm/redislock: MSETNX in a script, polled every 100 ms",
+		Claims:    strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity:  1,
+		Nodes:     1,
+		BlackBox:  true,
+		Library:   "github.com/bsm/redislock",
+		Libraries: []strategies.Library{{Language: "Go", Package: "github.com/bsm/redislock", Call: "Client.Obtain"}},
 		Limits: []strategies.Limit{
 			strategies.ByRedisClock(),
 			{Check: "slow answer", Because: "it does not look whether the lease had run out when the answer came"},
@@ -71,12 +73,16 @@ type Options struct {
 // Defaults are those of redislock's documentation.
 func Defaults() Options { return Options{Delay: 100 * time.Millisecond} }
 
-// Refine counts the pipeline's connection.
+// Refine counts the pipeline's connection, and says how the library is told to sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {
+	if o.Tuned {
+		info.Libraries = slices.Clone(info.Libraries)
+		info.Libraries[0].Call += " with a RetryStrategy (random, up to 4 ms at first and 1 s at last)"
+	}
 	return pipeline.Refine(info, o.Pipeline)
 }
 
-// Validate returns every fault, joined.
+// Validate returns every error, joined.
 func (o Options) Validate() error {
 	if o.Delay <= 0 {
 		return fmt.Errorf("delay must be positive, not %v", o.Delay)
@@ -154,16 +160,16 @@ func (l *Locker) obtain(ctx context.Context, key string, retry peer.RetryStrateg
 	if err == nil {
 		return &lease{lock}, nil
 	}
-	if !errors.Is(err, peer.ErrNotObtained) && doubt.MayHaveRun(err) {
+	if !errors.Is(err, peer.ErrNotObtained) && indeterminate.MayHaveRun(err) {
 		l.takeBack(ctx, name, options.Token)
 	}
-	return nil, fmt.Errorf("obtain %q: %w", name, doubt.Because(ctx, err))
+	return nil, fmt.Errorf("obtain %q: %w", name, indeterminate.Because(ctx, err))
 }
 
 // takeBack releases what a try may have got. Whoever has the token obtains again what
 // is his already.
 func (l *Locker) takeBack(ctx context.Context, name, token string) {
-	settle, done := doubt.Settle(ctx)
+	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	lock, err := l.peer.Obtain(settle, name, l.config.TTL, &peer.Options{Token: token})
 	if err == nil {
@@ -204,5 +210,5 @@ func (held *lease) outcome(ctx context.Context, what string, err error) error {
 	case errors.Is(err, peer.ErrLockNotHeld), errors.Is(err, peer.ErrNotObtained):
 		return strategies.ErrNotHeld
 	}
-	return fmt.Errorf("%s %q: %w", what, held.lock.Key(), doubt.Because(ctx, err))
+	return fmt.Errorf("%s %q: %w", what, held.lock.Key(), indeterminate.Because(ctx, err))
 }

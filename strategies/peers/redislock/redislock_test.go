@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/peers/redislock"
 )
+
+func init() { strategies.RegisterStrategy(redislock.Strategy()) }
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true")

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/doubt"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 	"github.com/lockbench/lockbench/strategies/spin"
@@ -47,14 +48,15 @@ import (
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Name:     "redsync",
-		Summary:  "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
-		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
-		Capacity: 1,
-		Nodes:    1,
-		BlackBox: true,
-		Library:  "github.com/go-redsync/redsync/v4",
-		Limits:   []strategies.Limit{strategies.ByRedisClock()},
+		Name:      "redsync",
+		Summary:   "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
+		Claims:    strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity:  1,
+		Nodes:     1,
+		BlackBox:  true,
+		Library:   "github.com/go-redsync/redsync/v4",
+		Libraries: []strategies.Library{{Language: "Go", Package: "github.com/go-redsync/redsync/v4", Call: "Redsync.NewMutex"}},
+		Limits:    []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
 			Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},
@@ -76,12 +78,16 @@ func Defaults() Options { return Options{} }
 // tuned is the sleep between the tries of a tuned redsync.
 var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine counts the pipeline's connection.
+// Refine counts the pipeline's connection, and says how the library is told to sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {
+	if o.Tuned && o.Delay == 0 {
+		info.Libraries = slices.Clone(info.Libraries)
+		info.Libraries[0].Call += " WithRetryDelayFunc (random, up to 4 ms at first and 1 s at last)"
+	}
 	return pipeline.Refine(info, o.Pipeline)
 }
 
-// Validate returns every fault, joined.
+// Validate returns every error, joined.
 func (o Options) Validate() error {
 	if o.Delay < 0 {
 		return fmt.Errorf("delay must not be negative, not %v", o.Delay)
@@ -173,9 +179,9 @@ func (l *Locker) lock(ctx context.Context, key string, lock func(context.Context
 	if ctx.Err() == nil && watched.Err() != nil {
 		err = context.Cause(watched) // redsync says only that it failed
 	}
-	err = doubt.Because(ctx, err)
-	if ctx.Err() != nil || watched.Err() != nil && doubt.MayHaveRun(err) || errors.Is(err, context.DeadlineExceeded) {
-		settle, done := doubt.Settle(ctx)
+	err = indeterminate.Because(ctx, err)
+	if ctx.Err() != nil || watched.Err() != nil && indeterminate.MayHaveRun(err) || errors.Is(err, context.DeadlineExceeded) {
+		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		// It fails where there is nothing to take back; else the TTL does it.
 		_, _ = l.peer.NewMutex(mutex.Name(), peer.WithValue(token)).UnlockContext(settle)
@@ -249,5 +255,5 @@ func (held *lease) outcome(ctx context.Context, what string, ok bool, err error)
 	case err == nil, isTaken(err), errors.Is(err, peer.ErrLockAlreadyExpired):
 		return strategies.ErrNotHeld
 	}
-	return fmt.Errorf("%s %q: %w", what, held.mutex.Name(), doubt.Because(ctx, err))
+	return fmt.Errorf("%s %q: %w", what, held.mutex.Name(), indeterminate.Because(ctx, err))
 }

@@ -7,11 +7,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/peers/redsync"
 )
+
+func init() { strategies.RegisterStrategy(redsync.Strategy()) }
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true")

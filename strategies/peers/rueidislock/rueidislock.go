@@ -50,6 +50,7 @@ func Strategy() strategies.Strategy {
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
 		Library:     "github.com/redis/rueidis",
+		Libraries:   []strategies.Library{{Language: "Go", Package: "github.com/redis/rueidis/rueidislock", Call: "Locker.WithContext"}},
 		Limits: []strategies.Limit{
 			strategies.ByRedisClock(),
 			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},

@@ -8,11 +8,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
 )
+
+func init() { strategies.RegisterStrategy(rueidislock.Strategy()) }
 
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"rueidislock", "rueidislock:tuned=true"} {

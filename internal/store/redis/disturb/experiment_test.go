@@ -22,6 +22,10 @@ const (
 	ttl   = 300 * time.Millisecond
 	calm  = 20 * time.Second // what breaks no connection leaves no lock behind; no stall of the machine is to end a lease
 	brief = "2ms"
+	// untilAnother is brief, but for one client that holds the lock from before the fault
+	// until another holds it too, and untilOver until the fault has come about: what happens
+	// when is a matter of events, see order.
+	untilAnother, untilOver = "until another", "until over"
 )
 
 // experiment is a run with a fault, or several of them, on servers of its own.
@@ -31,7 +35,7 @@ type experiment struct {
 	fault    string // several with blanks between them; the first is checked
 	hold     string // of several locks if it is long; a fixed one has all be taken at 0, hold, 2 hold and so on
 
-	check func(t *testing.T, s results.Strike, run *outcome, server *servers.Server)
+	check func(t *testing.T, s results.Injection, run *outcome, server *servers.Server)
 }
 
 // outcome is what an experiment came to, and how.
@@ -58,36 +62,41 @@ func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 	return gap, others
 }
 
-// enough acquisitions after a fault show that everybody goes on.
-const enough = 100
-
 // watch is an Observer, and Faults that it knows the end of.
 type watch struct {
 	store.Faults
-	done func() // once there were enough; nil is never
+	done   func() // once there were enough
+	enough int    // acquisitions after all faults that show that everybody goes on
 
 	mu       sync.Mutex
 	acquired []engine.Acquisition
 	over     int // acquisitions until all faults were over; 0 before
+
+	order  order
+	pin    *pin
+	server *servers.Server
 }
 
-func (w *watch) Holding(int)   {}
-func (w *watch) Releasing(int) {}
+func (w *watch) Holding(int)   { w.pin.holding() }
+func (w *watch) Releasing(int) { w.pin.releasing() }
 
 func (w *watch) Acquired(a engine.Acquisition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acquired = append(w.acquired, a)
-	if w.done != nil && w.over > 0 && len(w.acquired) == w.over+enough {
+	if w.over > 0 && len(w.acquired) == w.over+w.enough {
 		w.done()
 	}
 }
 
-func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
-	blow, err := w.Faults.Prepare(ctx, fault, where)
-	last := &blow.End
-	if blow.End == nil {
-		last = &blow.Hit
+func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	action, err := w.Faults.Prepare(ctx, fault, where)
+	if w.order != nil && err == nil {
+		w.order(w.pin, w.server, fault, &action)
+	}
+	last := &action.End
+	if action.End == nil {
+		last = &action.Hit
 	}
 	do := *last
 	*last = func(ctx context.Context) error {
@@ -98,7 +107,7 @@ func (w *watch) Prepare(ctx context.Context, fault workloads.Fault, where store.
 		}()
 		return do(ctx)
 	}
-	return blow, err
+	return action, err
 }
 
 func (e experiment) run(t *testing.T) {
@@ -129,21 +138,23 @@ func (e experiment) run(t *testing.T) {
 	}
 	w := workloads.Default()
 	w.Clients, w.Instances = 3, 3
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seen := &watch{pin: newPin(), server: server, done: cancel, enough: 100}
+	switch e.hold {
+	case untilAnother:
+		e.hold, seen.order = brief, orderOf(all)
+	case untilOver:
+		e.hold, seen.order = brief, heldUntilOver
+	}
 	if err := w.Hold.UnmarshalText([]byte(e.hold)); err != nil {
 		t.Fatal(err)
 	}
-	long := w.Hold.Mean()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	seen := &watch{}
-	// go-redis may wait a second before it dials a server again that had gone.
-	w.Warmup, w.TTL, w.Duration, w.Faults = 0, workloads.Duration(max(ttl, long*3/2)), workloads.Duration(long*3/2+3500*time.Millisecond), all
+	w.Warmup, w.TTL, w.Duration, w.Faults = 0, workloads.Duration(max(ttl, w.Hold.Mean()*3/2)), workloads.Duration(time.Minute), all
 	if e.hold != brief {
-		w.Clients, w.Instances, w.Keys = 24, 6, 8
-	} else {
-		w.Duration, seen.done = workloads.Duration(30*time.Second), cancel
+		w.Clients, w.Instances, w.Keys, seen.enough = 24, 6, 8, 24
 	}
-	if all[0].Name == workloads.ScriptFlush || all[0].Name == workloads.KillSubscribers {
+	if all[0].Name == workloads.ScriptFlush || all[0].Name == workloads.KillSubscribers || seen.order != nil {
 		w.TTL = workloads.Duration(calm)
 	}
 	if err := w.Validate(); err != nil {
@@ -167,11 +178,11 @@ func (e experiment) run(t *testing.T) {
 		}
 	}
 	for _, fault := range run.Faults {
-		if len(fault.Strikes) != 1 {
-			t.Fatalf("%v struck %d times, missed %v", fault.Fault, len(fault.Strikes), fault.Missed)
+		if len(fault.Injections) != 1 {
+			t.Fatalf("%v struck %d times, missed %v", fault.Fault, len(fault.Injections), fault.Missed)
 		}
 	}
-	struck := run.Faults[0].Strikes
+	struck := run.Faults[0].Injections
 	if struck[0].RecoveryNS == nil || struck[0].Stall == nil {
 		t.Fatalf("it never recovered: %+v, errors %v", struck[0], run.Errors)
 	}
@@ -198,25 +209,4 @@ func together(t *testing.T, experiments []experiment) {
 		})
 	}
 	all.Wait()
-}
-
-// patiently has an experiment be carried out up to three times if the machine was too
-// busy for what it is to show to come about.
-func patiently(e experiment, busy func(s results.Strike, run *outcome) bool) experiment {
-	check, tries := e.check, 0
-	e.check = func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
-		if tries++; tries < 3 && busy(s, run) {
-			t.Logf("the machine is too busy, once more: %+v, faults %+v", s, run.Faults)
-			e.run(t)
-			return
-		}
-		check(t, s, run, server)
-	}
-	return e
-}
-
-// nobodyCame says whether no waiter has got a lock that had been lost before its
-// holder gave it up: they try several times a second.
-func nobodyCame(s results.Strike, run *outcome) bool {
-	return run.Safety.Overlaps == 0 && *s.RecoveryNS > int64(time.Second)
 }

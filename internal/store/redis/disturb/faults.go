@@ -33,18 +33,18 @@ func (i *Injector) Detour(instance int) store.Through { return i.network.Detour(
 func (i *Injector) Close() { i.network.Close() }
 
 // Prepare does what precedes a fault, see store.Faults.
-func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
-	var blow store.Blow
+func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	var action store.Action
 	var err error
 	if fault.Kind().Place == workloads.OnNetwork {
-		blow, err = i.network.Prepare(fault)
+		action, err = i.network.Prepare(fault)
 	} else {
-		blow, err = i.prepareServer(ctx, fault, where)
+		action, err = i.prepareServer(ctx, fault, where)
 	}
 	if err != nil {
-		return store.Blow{}, fmt.Errorf("%s: %w", fault.Name, err)
+		return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
 	}
-	return blow, nil
+	return action, nil
 }
 
 // place is that of the node that is hit. The first one of a replicated topology is

@@ -55,7 +55,7 @@ func calls(t *testing.T, server *servers.Server, command string) bool {
 	return strings.Contains(stats, "cmdstat_"+command+":")
 }
 
-func halted(t *testing.T, s results.Strike) {
+func halted(t *testing.T, s results.Injection) {
 	t.Helper()
 	// How long the machine takes to begin and to end it is part of it, but kept nobody from the lock.
 	if !s.Halts || s.LastedNS < int64(200*time.Millisecond) || *s.RecoveryNS < s.LastedNS || s.Stall.NS < int64(100*time.Millisecond) {
@@ -63,14 +63,14 @@ func halted(t *testing.T, s results.Strike) {
 	}
 }
 
-func went(t *testing.T, s results.Strike) {
+func went(t *testing.T, s results.Injection) {
 	t.Helper()
 	if s.Halts || s.Overlaps > 0 {
 		t.Errorf("strike %+v", s)
 	}
 }
 
-func overlapped(t *testing.T, s results.Strike, run *outcome) {
+func overlapped(t *testing.T, s results.Injection, run *outcome) {
 	t.Helper()
 	if s.Overlaps == 0 || s.OverlapNS == 0 || !slices.ContainsFunc(run.Safety.Broken, func(b string) bool { return strings.HasPrefix(b, "exclusion") }) {
 		t.Errorf("strike %+v, recovered after %v, broken %v, errors %v", s, time.Duration(*s.RecoveryNS), run.Safety.Broken, run.Errors)
@@ -80,81 +80,86 @@ func overlapped(t *testing.T, s results.Strike, run *outcome) {
 func TestEveryFaultOfServersStrikes(t *testing.T) {
 	t.Parallel()
 	together(t, []experiment{
-		{"spin", "", "kill:at=100ms,for=200ms", brief, func(t *testing.T, s results.Strike, _ *outcome, server *servers.Server) {
+		{"spin", "", "kill:at=100ms,for=200ms", brief, func(t *testing.T, s results.Injection, _ *outcome, server *servers.Server) {
 			halted(t, s)
 			if marked(t, server, false) > 0 {
 				t.Error("it has come back with its data")
 			}
 		}},
-		{"pubsub", "", "kill:at=100ms,for=200ms,data=keep", brief, func(t *testing.T, s results.Strike, _ *outcome, server *servers.Server) {
+		{"pubsub", "", "kill:at=100ms,for=200ms,data=keep", brief, func(t *testing.T, s results.Injection, _ *outcome, server *servers.Server) {
 			halted(t, s)
 			if marked(t, server, false) == 0 {
 				t.Error("it has come back without its data")
 			}
 		}},
-		{"handoff", "", "pause:at=100ms,for=200ms", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) { halted(t, s) }},
-		{"spin", "", "client-pause:at=100ms,for=200ms", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) { halted(t, s) }},
-		{"handoff", "", "script-flush:at=100ms", brief, func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+		{"handoff", "", "pause:at=100ms,for=200ms", brief, func(t *testing.T, s results.Injection, _ *outcome, _ *servers.Server) { halted(t, s) }},
+		{"spin", "", "client-pause:at=100ms,for=200ms", brief, func(t *testing.T, s results.Injection, _ *outcome, _ *servers.Server) { halted(t, s) }},
+		{"handoff", "", "script-flush:at=100ms", brief, func(t *testing.T, s results.Injection, run *outcome, server *servers.Server) {
 			went(t, s)
 			if len(run.Errors) > 0 || !calls(t, server, "script|flush") {
 				t.Errorf("errors %v", run.Errors)
 			}
 		}},
-		{"pubsub", "", "kill-subscribers:at=500ms", brief, func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+		{"pubsub", "", "kill-subscribers:at=500ms", brief, func(t *testing.T, s results.Injection, run *outcome, server *servers.Server) {
 			went(t, s)
 			if s.LostWakeUps > 0 || !calls(t, server, "client|kill") {
 				t.Errorf("strike %+v, errors %v", s, run.Errors)
 			}
 		}},
-		patiently(experiment{"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms", "uniform:1s,2500ms", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+		{"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=50ms", untilAnother, func(t *testing.T, s results.Injection, run *outcome, server *servers.Server) {
 			overlapped(t, s, run)
 			if server.Primary() != 1 || marked(t, server, false) != 2 {
 				t.Errorf("node %d is the primary, %d have what it had", server.Primary(), marked(t, server, false))
 			}
-		}}, nobodyCame),
-		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, func(t *testing.T, s results.Strike, _ *outcome, server *servers.Server) {
+		}},
+		{"spin", "replicas:2", "failover:at=100ms,for=100ms,promote=advanced", brief, func(t *testing.T, s results.Injection, _ *outcome, server *servers.Server) {
+			if !s.Halts || s.RecoveryNS == nil || server.Primary() != 2 { // 1 is the one that heard nothing
+				t.Errorf("node %d is the primary: strike %+v", server.Primary(), s)
+			}
+		}},
+		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, func(t *testing.T, s results.Injection, _ *outcome, server *servers.Server) {
 			went(t, s)
 			if marked(t, server, false) != 3 {
 				t.Error("it has come back without its data")
 			}
 		}},
-		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) { halted(t, s) }},
-		patiently(experiment{"redlock", "nodes:3", "node-restart-empty:at=1s,node=0,n=3", "2s", // all are held, and they are back before that ends
-			func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, func(t *testing.T, s results.Injection, _ *outcome, _ *servers.Server) { halted(t, s) }},
+		{"redlock", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother,
+			func(t *testing.T, s results.Injection, run *outcome, server *servers.Server) {
 				overlapped(t, s, run)
 				if marked(t, server, false) > 0 {
 					t.Error("they have come back with their data")
 				}
-			}}, nobodyCame),
-		patiently(experiment{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", "2s", func(t *testing.T, s results.Strike, run *outcome, server *servers.Server) {
+			}},
+		{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, func(t *testing.T, s results.Injection, run *outcome, server *servers.Server) {
 			overlapped(t, s, run)
 			if marked(t, server, false) != 3 {
 				t.Error("what has no TTL has run out too")
 			}
-		}}, nobodyCame),
-		{"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
+		}},
+		{"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, func(t *testing.T, s results.Injection, run *outcome, _ *servers.Server) {
 			went(t, s) // a SET there and back
 			if s.Stall.NS < int64(40*time.Millisecond) || run.Speed.Release.Max.NS < int64(40*time.Millisecond) {
 				t.Errorf("nothing took longer: %+v", s)
 			}
 		}},
-		{"pubsub", "", "bandwidth:at=100ms,for=300ms,rate=1", brief, func(t *testing.T, _ results.Strike, run *outcome, _ *servers.Server) {
+		{"pubsub", "", "bandwidth:at=100ms,for=300ms,rate=1", brief, func(t *testing.T, _ results.Injection, run *outcome, _ *servers.Server) {
 			if run.Speed.Release.Max.NS < int64(50*time.Millisecond) { // an EVALSHA has 150 bytes
 				t.Errorf("nothing took longer: %+v", run.Speed.Release.Max)
 			}
 		}},
-		{"spin", "", "reset:at=100ms,for=100ms", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
+		{"spin", "", "reset:at=100ms,for=100ms", brief, func(t *testing.T, s results.Injection, run *outcome, _ *servers.Server) {
 			if len(run.Errors) == 0 {
 				t.Errorf("no connection broke: %+v", s)
 			}
 		}},
-		{"handoff", "", "partition:at=100ms,for=250ms", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) { halted(t, s) }},
-		{"handoff", "", "partition:at=100ms,for=250ms,instances=1", brief, func(t *testing.T, s results.Strike, _ *outcome, _ *servers.Server) {
+		{"handoff", "", "partition:at=100ms,for=250ms", brief, func(t *testing.T, s results.Injection, _ *outcome, _ *servers.Server) { halted(t, s) }},
+		{"handoff", "", "partition:at=100ms,for=250ms,instances=1", brief, func(t *testing.T, s results.Injection, _ *outcome, _ *servers.Server) {
 			if s.Halts {
 				t.Errorf("two instances are left: %+v", s)
 			}
 		}},
-		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, func(t *testing.T, s results.Strike, run *outcome, _ *servers.Server) {
+		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, func(t *testing.T, s results.Injection, run *outcome, _ *servers.Server) {
 			// The third whose connection is silent waits for a reply all the time.
 			if gap, others := run.longestGap(0); gap < 1500*time.Millisecond || others < 1 {
 				t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)

@@ -17,7 +17,7 @@ import (
 )
 
 // prepareServer is a fault of the servers.
-func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where store.Scene) (store.Blow, error) {
+func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	switch fault.Name {
 	case workloads.Kill:
 		return i.kill(ctx, []int{i.place(fault)}, fault.Data)
@@ -30,7 +30,7 @@ func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, whe
 	case workloads.NodeHang:
 		return i.pause(several(fault))
 	case workloads.Failover:
-		return i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL))
+		return i.failover(ctx, cmp.Or(time.Duration(fault.Lag), where.TTL), fault.Promote)
 	case workloads.ClientPause:
 		return i.clientPause(i.place(fault), time.Duration(fault.For)), nil
 	case workloads.ScriptFlush:
@@ -40,23 +40,23 @@ func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, whe
 	case workloads.NodeExpireEarly:
 		return i.expire(ctx, several(fault), where.Mark)
 	}
-	return store.Blow{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
+	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
 }
 
 // kill ends nodes; they come back empty, or with what they had just before.
-func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (store.Blow, error) {
+func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (store.Action, error) {
 	own, err := i.own(places)
 	if err != nil {
-		return store.Blow{}, err
+		return store.Action{}, err
 	}
 	back := servers.Own.Restart
 	if data == workloads.DataKeep {
 		back = servers.Own.RestartWithData
 		if err := each(own, servers.Own.Save)(ctx); err != nil {
-			return store.Blow{}, err
+			return store.Action{}, err
 		}
 	}
-	return store.Blow{
+	return store.Action{
 		Hit: each(own, servers.Own.Kill), End: each(own, back),
 		Outage: i.outage(store.Throughout, places...), Loses: i.counts(places),
 	}, nil
@@ -67,39 +67,44 @@ func (i *Injector) counts(places []int) bool {
 	return i.server.Independent() == 1 || slices.Contains(places, 0)
 }
 
-func (i *Injector) restartEmpty(places []int) (store.Blow, error) {
+func (i *Injector) restartEmpty(places []int) (store.Action, error) {
 	own, err := i.own(places)
-	return store.Blow{Hit: each(own, servers.Own.Restart), Outage: i.outage(store.Briefly, places...), Loses: i.counts(places)}, err
+	return store.Action{Hit: each(own, servers.Own.Restart), Outage: i.outage(store.Briefly, places...), Loses: i.counts(places)}, err
 }
 
 // pause stops nodes with all their connections open.
-func (i *Injector) pause(places []int) (store.Blow, error) {
+func (i *Injector) pause(places []int) (store.Action, error) {
 	own, err := i.own(places)
-	return store.Blow{
+	return store.Action{
 		Hit: each(own, servers.Own.Pause), End: each(own, servers.Own.Resume), Outage: i.outage(store.Throughout, places...),
 	}, err
 }
 
 // failover kills the primary when a replica has heard nothing of it for a while,
-// and promotes that replica. The old primary comes back as a replica of the new.
-func (i *Injector) failover(ctx context.Context, lag time.Duration) (store.Blow, error) {
-	old, heir := i.server.Primary(), 0
+// and promotes that replica, or the one that has received the most. The old primary comes
+// back as a replica of the new.
+func (i *Injector) failover(ctx context.Context, lag time.Duration, promote workloads.Promote) (store.Action, error) {
+	old, lagging := i.server.Primary(), 0
 	if old == 0 {
-		heir = 1
+		lagging = 1
 	}
-	own, err := i.own([]int{old, heir})
+	own, err := i.own([]int{old, lagging})
 	if err != nil {
-		return store.Blow{}, err
+		return store.Action{}, err
 	}
-	if err := i.server.Detach(ctx, heir); err != nil {
-		return store.Blow{}, err
+	if err := i.server.Detach(ctx, lagging); err != nil {
+		return store.Action{}, err
 	}
 	select {
 	case <-time.After(lag):
 	case <-ctx.Done():
-		return store.Blow{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), heir))
+		return store.Action{}, errors.Join(ctx.Err(), i.server.Follow(context.WithoutCancel(ctx), lagging))
 	}
-	return store.Blow{
+	heir := func(context.Context) (int, error) { return lagging, nil }
+	if promote == workloads.PromoteAdvanced {
+		heir = i.server.Advanced
+	}
+	return store.Action{
 		Hit:    func(ctx context.Context) error { return i.server.Failover(ctx, heir) },
 		End:    own[0].Restart,
 		Outage: store.Briefly,
@@ -109,9 +114,9 @@ func (i *Injector) failover(ctx context.Context, lag time.Duration) (store.Blow,
 
 // clientPause has a node carry out nothing. It does not listen to a CLIENT UNPAUSE
 // either, so that the end is waited for.
-func (i *Injector) clientPause(place int, lasts time.Duration) store.Blow {
+func (i *Injector) clientPause(place int, lasts time.Duration) store.Action {
 	var over time.Time
-	return store.Blow{
+	return store.Action{
 		Hit: func(ctx context.Context) error {
 			over = time.Now().Add(lasts)
 			return i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
@@ -139,13 +144,13 @@ func (i *Injector) everywhere(do func(context.Context, int, redis.UniversalClien
 	}
 }
 
-func (i *Injector) scriptFlush() store.Blow {
-	return store.Blow{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
+func (i *Injector) scriptFlush() store.Action {
+	return store.Action{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
 }
 
 // killSubscribers closes the connections of that name that listen to channels;
 // other people's are left alone.
-func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Blow, error) {
+func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Action, error) {
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		list, err := node.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
@@ -159,7 +164,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Blow
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
 	}
-	return store.Blow{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
+	return store.Action{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
 		for _, id := range found[place] { // one that is gone by now is none the less dead
 			if err := node.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
@@ -172,7 +177,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Blow
 // expire deletes what has a TTL of the keys that contain mark: what a node does by
 // itself whose clock jumps ahead. Between two leases there is nothing; then it waits
 // until all of the nodes have some.
-func (i *Injector) expire(ctx context.Context, places []int, mark string) (store.Blow, error) {
+func (i *Injector) expire(ctx context.Context, places []int, mark string) (store.Action, error) {
 	for {
 		found := map[int][]string{}
 		for _, place := range places {
@@ -182,19 +187,19 @@ func (i *Injector) expire(ctx context.Context, places []int, mark string) (store
 				return err
 			})
 			if err != nil {
-				return store.Blow{}, fmt.Errorf("look for leases on node %d: %w", place, err)
+				return store.Action{}, fmt.Errorf("look for leases on node %d: %w", place, err)
 			}
 			if len(found[place]) == 0 {
 				break
 			}
 		}
 		if len(found[places[len(places)-1]]) > 0 {
-			return store.Blow{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
+			return store.Action{Hit: func(ctx context.Context) error { return i.remove(ctx, found) }}, nil
 		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return store.Blow{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+			return store.Action{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // errNoTLS and errOnlyTLS are what a failed first contact was really about.
@@ -76,7 +78,13 @@ func (n *node) mismatched(ctx context.Context, err error) error {
 	case encrypted && speaksPlainly(ctx, n.addr()):
 		return fmt.Errorf("%w: %w", errNoTLS, err)
 	case !encrypted && speaksTLS(ctx, n.addr()):
+		if stranger := store.Stranger(ctx, n.addr(), store.Redis); stranger != nil {
+			return stranger
+		}
 		return fmt.Errorf("%w: %w", errOnlyTLS, err)
+	}
+	if stranger := store.Stranger(ctx, n.addr(), store.Redis); stranger != nil {
+		return stranger
 	}
 	return err
 }

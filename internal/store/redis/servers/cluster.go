@@ -110,7 +110,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	}
 	s.topology = Topology{Clustered, primaries}
 	for i, n := range s.nodes {
-		if err := n.open(ctx, &s.observed, runID, s.slots); err != nil {
+		if err := n.open(ctx, &s.observed, runID, s.dials); err != nil {
 			return errors.Join(fmt.Errorf("%w (the cluster at %s announces that address)", err, seed.addr()), disconnect(seeds))
 		}
 		n.role = primary
@@ -150,9 +150,9 @@ func sameCluster(ctx context.Context, seeds []*node, ids map[string]bool) error 
 }
 
 func disconnect(nodes []*node) error {
-	var faults []error
+	var problems []error
 	for _, n := range nodes {
-		faults = append(faults, n.disconnect())
+		problems = append(problems, n.disconnect())
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }

@@ -60,8 +60,8 @@ func clusterKeys(t *testing.T, s *Server) {
 	}
 	d := after.Since(before, keys)
 	// The two readings differ by one INFO a node.
-	if d.Commands["set"] != keys || *d.RoundTrips != keys+3 || *d.Foreign != 0 {
-		t.Errorf("commands %v in %d round trips, %.1f %% foreign", d.Commands, *d.RoundTrips, *d.Foreign)
+	if d.Commands["set"] != keys || *d.RoundTrips != keys+3 || *d.OtherTraffic != 0 {
+		t.Errorf("commands %v in %d round trips, %.1f %% foreign", d.Commands, *d.RoundTrips, *d.OtherTraffic)
 	}
 	var sets, in int64
 	for _, node := range d.Nodes {

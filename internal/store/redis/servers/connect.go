@@ -37,7 +37,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	if detour == nil {
 		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
-	at, optionsOf := s.primaries(), func(n *node) *redis.UniversalOptions { return n.clientOptions(t, name, pool, s.slots) }
+	at, optionsOf := s.primaries(), func(n *node) *redis.UniversalOptions { return n.clientOptions(t, name, pool, s.dials) }
 	kind := s.topology.row()
 	if kind.whole {
 		at, optionsOf = at[:1], func(*node) *redis.UniversalOptions { return s.clusterOptions(t, name, pool) }
@@ -51,17 +51,17 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 		}
 		nodes = append(nodes, goredis.Node{Client: redis.NewUniversalClient(options), Options: options})
 	}
-	faults := make([]error, len(nodes))
+	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
 			if err := fill(ctx, n.Client, pool); err != nil {
-				faults[i] = fmt.Errorf("%w: connect to %s: %w", sentinel(err), at[i].addr(), err)
+				problems[i] = fmt.Errorf("%w: connect to %s: %w", sentinel(err), at[i].addr(), err)
 			}
 		})
 	}
 	wg.Wait()
-	if err := s.bearable(at, faults); err != nil {
+	if err := s.bearable(at, problems); err != nil {
 		for _, n := range nodes {
 			err = errors.Join(err, n.Client.Close())
 		}
@@ -74,7 +74,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 // redirection: a ClusterClient that may redirect also sends a command again after
 // a connection broke. It learns from MOVED where the next command has to go.
 func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *redis.UniversalOptions {
-	options := s.nodes[0].clientOptions(t, name, pool, s.slots)
+	options := s.nodes[0].clientOptions(t, name, pool, s.dials)
 	options.IsClusterMode = true
 	options.MaxRedirects = -1
 	options.Addrs = nil
@@ -126,7 +126,7 @@ func fill(ctx context.Context, client redis.UniversalClient, pool int) error {
 // fillPool opens all connections of a pool by holding them at the same time.
 func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	conns := make([]*redis.Conn, pool)
-	faults := make([]error, pool)
+	problems := make([]error, pool)
 	var wg sync.WaitGroup
 	atOnce := make(chan struct{}, dialsAtOnce)
 	for i := range conns {
@@ -134,16 +134,16 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 		atOnce <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-atOnce }()
-			faults[i] = conns[i].Ping(ctx).Err()
+			problems[i] = conns[i].Ping(ctx).Err()
 		})
 	}
 	wg.Wait()
 	for _, conn := range conns {
 		_ = conn.Close() // gives it back to the pool
 	}
-	for _, fault := range faults { // one says it; a thousand would not say more
-		if fault != nil {
-			return fault
+	for _, problem := range problems { // one says it; a thousand would not say more
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil

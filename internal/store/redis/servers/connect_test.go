@@ -44,8 +44,8 @@ func TestConnectFillsThePool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := after.Since(before, 0); *d.Foreign != 0 {
-		t.Errorf("a client made of the node's options is not counted: %.1f %% foreign", *d.Foreign)
+	if d := after.Since(before, 0); *d.OtherTraffic != 0 {
+		t.Errorf("a client made of the node's options is not counted: %.1f %% foreign", *d.OtherTraffic)
 	}
 	conn, err := node.Options.Dialer(t.Context(), "tcp", node.Options.Addrs[0])
 	if err != nil {

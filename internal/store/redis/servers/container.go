@@ -21,7 +21,7 @@ type Container struct {
 // image is what containers of Redis are made of: redis:8, or of the machine's own
 // redis-server, or Valkey under that name, and its redis-cli, which compose files want.
 func image(wanted string) launch.Image {
-	return launch.Image{Wanted: wanted, Default: "redis:8", Repository: offlineRepo, Programs: ownPrograms}
+	return launch.Image{Wanted: wanted, Default: "redis:8", Repository: offlineRepo, Package: "redis-server", Parts: ownParts}
 }
 
 // startContainer starts a container of an image and returns once Redis answers. args

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// each does something on every one of the nodes at the same time. Nodes that do
+// onEveryNode does something on every one of the nodes at the same time. Nodes that do
 // not answer are no error as long as the others can do without them; they are
 // passed over within a second.
-func (s *Server) each(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
-	faults := make([]error, len(nodes))
+func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
+	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
 			if s.dispensable(n) {
-				faults[i] = n.ping(ctx, patience)
+				problems[i] = n.ping(ctx, patience)
 			}
-			if faults[i] == nil {
-				faults[i] = do(ctx, n)
+			if problems[i] == nil {
+				problems[i] = do(ctx, n)
 			}
-			if errors.Is(faults[i], ErrUnreachable) {
-				n.ledger.miss()
+			if errors.Is(problems[i], ErrUnreachable) {
+				n.kept.miss()
 			}
 		})
 	}
 	wg.Wait()
-	return s.bearable(nodes, faults)
+	return s.bearable(nodes, problems)
 }
 
 // dispensable says whether the run may go on without the node, be it alone: a
@@ -39,20 +39,20 @@ func (s *Server) dispensable(n *node) bool {
 }
 
 // bearable is nil if the nodes without a fault are enough to go on with.
-func (s *Server) bearable(nodes []*node, faults []error) error {
+func (s *Server) bearable(nodes []*node, problems []error) error {
 	missing := 0
 	var serious []error
-	for i, fault := range faults {
+	for i, problem := range problems {
 		switch {
-		case fault == nil:
-		case s.dispensable(nodes[i]) && errors.Is(fault, ErrUnreachable):
+		case problem == nil:
+		case s.dispensable(nodes[i]) && errors.Is(problem, ErrUnreachable):
 			missing++
 		default:
-			serious = append(serious, fault)
+			serious = append(serious, problem)
 		}
 	}
 	if enough := s.topology.row().enough; enough != nil && !enough(missing, len(nodes)) {
-		return errors.Join(faults...)
+		return errors.Join(problems...)
 	}
 	return errors.Join(serious...)
 }
@@ -74,5 +74,5 @@ func (n *node) ping(ctx context.Context, within time.Duration) error {
 // Ping says whether the nodes answer, or at least so many that a lock can still
 // be held: a majority of independent ones, the primary, all a cluster's.
 func (s *Server) Ping(ctx context.Context) error {
-	return s.each(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
+	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
 }

@@ -28,7 +28,7 @@ func refused(err error) bool {
 // sentinel is the one that a failed first contact belongs to. A server that answers
 // and still will not have us was asked wrongly: password, user, database.
 func sentinel(err error) error {
-	if errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
+	if errors.Is(err, store.ErrConfig) || errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
 		return ErrConfig
 	}
 	if !refused(err) || strings.Contains(err.Error(), "LOADING") || strings.Contains(err.Error(), "max number of clients") {

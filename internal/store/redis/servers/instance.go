@@ -49,11 +49,11 @@ func (i instance) Pools() store.Pools {
 
 // Close hangs up.
 func (i instance) Close() error {
-	var faults []error
+	var problems []error
 	for _, node := range i {
-		faults = append(faults, node.Client.Close())
+		problems = append(problems, node.Client.Close())
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // Connect opens one application instance's own clients, see Clients.

@@ -19,7 +19,7 @@ import (
 // of all connections; nil where a server will not say.
 func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	var sum atomic.Int64
-	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		list, err := n.observer.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
 		if err != nil {
 			return unreachable("list the subscribers of", n, err)
@@ -46,7 +46,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	var mu sync.Mutex
 	var left results.Leftovers
 	pattern := "*" + EscapeGlob(mark) + "*"
-	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		here, err := n.leftovers(ctx, pattern, name, s.roleOf(n) != replica)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
 	var mu sync.Mutex
 	var names []string
-	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		list, err := n.observer.ClientList(ctx).Result()
 		if err != nil {
 			return unreachable("list the connections of", n, err)
@@ -137,7 +137,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 		}
 		return nil
 	}
-	return s.each(ctx, s.primaries(), func(ctx context.Context, n *node) error {
+	return s.onEveryNode(ctx, s.primaries(), func(ctx context.Context, n *node) error {
 		if err := unlink(ctx, n.observer, keys); err != nil {
 			return unreachable("remove keys from", n, err)
 		}
@@ -145,7 +145,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	})
 }
 
-// unreachable is a node's fault; what it refuses is none of being there.
+// unreachable is a node's error; what it refuses is none of being there.
 func unreachable(what string, n *node, err error) error {
 	if refused(err) {
 		return fmt.Errorf("%s %s: %w", what, n.addr(), err)

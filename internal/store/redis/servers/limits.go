@@ -13,7 +13,7 @@ import (
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var mu sync.Mutex
 	var tightest *store.Limits
-	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		limits, err := n.limits(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: read the limits of %s: %w", ErrUnreachable, n.addr(), err)

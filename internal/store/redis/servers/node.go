@@ -3,6 +3,7 @@ package servers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type node struct {
 	role     string      // when it was opened; "" where it does not say
 	replID   string      // the history of writes, which replicas share with their primary
 	detached atomic.Bool // from its primary, by ourselves
-	ledger   ledger
+	kept     restartCounters
 }
 
 // The roles of a node.
@@ -47,7 +48,9 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
-		err = n.mismatched(ctx, err)
+		if err = n.mismatched(ctx, err); errors.Is(err, ErrConfig) {
+			return err // of another store, which says it all
+		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.mode == "sentinel" {

@@ -84,7 +84,7 @@ func TestFailedStart(t *testing.T) {
 		t.Errorf("%v: it does not carry Redis's last words", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftovers: %v", left)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestInterruptedStart(t *testing.T) {
 				t.Error("it opened with a context that had ended")
 			}
 			if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftovers: %v", left)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	Logf func(format string, args ...any)
 }
 
-// Validate returns every fault that can be told without a look at the servers,
+// Validate returns every error that can be told without a look at the servers,
 // joined, each naming its flag.
 func (o Options) Validate() error {
 	_, topology := ParseTopology(o.Topology)
@@ -59,9 +59,9 @@ func (o Options) Started() bool {
 
 // addresses reads where the user's Redis is.
 func (o Options) addresses() ([]*redis.UniversalOptions, error) {
-	var faults []error
+	var problems []error
 	if o.Pin {
-		faults = append(faults, errors.New("--pin needs a Redis that lockbench starts itself: it does not move a server of yours to other CPUs"))
+		problems = append(problems, errors.New("--pin needs a Redis that lockbench starts itself: it does not move a server of yours to other CPUs"))
 	}
 	var addresses []*redis.UniversalOptions
 	for address := range strings.SplitSeq(o.Address, ",") {
@@ -70,12 +70,12 @@ func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 			err = trust(at, o.CAFile)
 		}
 		if err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			continue
 		}
 		addresses = append(addresses, at)
 	}
-	return addresses, errors.Join(faults...)
+	return addresses, errors.Join(problems...)
 }
 
 func (o Options) logf(format string, args ...any) {

@@ -22,6 +22,9 @@ func freeClusterPort() (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		if port+busDistance >= launch.OutgoingPorts {
+			continue
+		}
 		bus, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port+busDistance)))
 		if err == nil {
 			return port, bus.Close()

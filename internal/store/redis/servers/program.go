@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // programs are those that lockbench starts, the first that there is: Debian's Valkey has
@@ -20,17 +22,17 @@ var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly
 // offlineRepo is the repository of the images made here.
 const offlineRepo = "lockbench-redis"
 
-// ownPrograms are those of this machine that an image can be made of.
-func ownPrograms() (map[string]string, error) {
+// ownParts are what an image can be made of on this machine.
+func ownParts() (launch.Parts, error) {
 	server, err := lookProgram("")
 	if err != nil {
-		return nil, err
+		return launch.Parts{}, err
 	}
-	programs := map[string]string{"redis-server": server}
+	programs := map[string]string{"usr/bin/redis-server": server}
 	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files want it
-		programs["redis-cli"] = cli
+		programs["usr/bin/redis-cli"] = cli
 	}
-	return programs, nil
+	return launch.Parts{Files: programs}, nil
 }
 
 // lookProgram finds the server to start: what is wanted, a program on PATH or a path, else

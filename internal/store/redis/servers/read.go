@@ -23,14 +23,14 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	if s.nodes[0].software.mode == "cluster" {
 		bus = received()
 	}
-	err := s.each(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		fields, err := n.counters(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: read the counters of %s: %w", ErrUnreachable, n.addr(), err)
 		}
 		counted := reading(fields)
 		counted.BusReceived = n.busBytes(bus)
-		n.ledger.enter(fields["run_id"], counted)
+		n.kept.enter(fields["run_id"], counted)
 		return nil
 	})
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	var sum results.Reading
 	var nodes []results.NodeReading
 	for _, n := range s.nodes {
-		one, known := n.ledger.read()
+		one, known := n.kept.read()
 		if !known {
 			continue
 		}

@@ -103,8 +103,8 @@ func countsAgree(t *testing.T, s *Server, p *Process) {
 	if want := int64(loops + 1 + 1 + 3*3); *d.RoundTrips != want {
 		t.Errorf("%d round trips, want %d", *d.RoundTrips, want)
 	}
-	if *d.BytesIn != *d.ClientBytesOut || *d.Foreign != 0 {
-		t.Errorf("Redis received %d bytes, we sent %d, foreign %v %%", *d.BytesIn, *d.ClientBytesOut, *d.Foreign)
+	if *d.BytesIn != *d.ClientBytesOut || *d.OtherTraffic != 0 {
+		t.Errorf("Redis received %d bytes, we sent %d, foreign %v %%", *d.BytesIn, *d.ClientBytesOut, *d.OtherTraffic)
 	}
 	// The reply to the last reading is not in it, that to the first is.
 	if diff := *d.ClientBytesIn - *d.BytesOut; diff < -4096 || diff > 4096 {
@@ -140,8 +140,8 @@ func foreign(t *testing.T, s *Server, p *Process) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := after.Since(before, 0); *d.Foreign < 50 {
-		t.Errorf("foreign traffic is %.1f %%, most of it was", *d.Foreign)
+	if d := after.Since(before, 0); *d.OtherTraffic < 50 {
+		t.Errorf("other clients' traffic is %.1f %%, most of it was", *d.OtherTraffic)
 	}
 }
 

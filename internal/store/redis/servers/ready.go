@@ -14,27 +14,18 @@ import (
 )
 
 const (
-	// startTimeout bounds a start on the slowest of machines; 100 ms is usual.
-	startTimeout = 20 * time.Second
 	// reachTimeout is how long a server that calls itself ready may stay silent
 	// before it counts as being out of reach, on another loopback interface than
 	// ours for example.
 	reachTimeout = 2 * time.Second
 )
 
-// starting is a server that has just been started.
-type starting interface {
-	Addr() string
-	Log(ctx context.Context) string
-	Ended(ctx context.Context) bool
-}
-
 // awaitReady waits for an answer to PING by the server that was started, and not by a
 // stranger on the same port: is says whether the server whose INFO it is is this one, or,
 // where that takes a password, its own log. When it ends instead, the error is the last line
 // of its log.
-func awaitReady(ctx context.Context, server starting, is func(replies.Info) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Info) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -51,9 +42,9 @@ func awaitReady(ctx context.Context, server starting, is func(replies.Info) bool
 		case said && time.Since(ready) > reachTimeout:
 			return fmt.Errorf("%w %s", launch.ErrOutOfReach, server.Addr())
 		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), lastLine(server.Log(context.WithoutCancel(ctx))))
+			return fmt.Errorf("it is not ready: %w (%s)", context.Cause(ctx), launch.LastLine(server.Log(context.WithoutCancel(ctx))))
 		case server.Ended(ctx):
-			return errors.New(lastLine(server.Log(ctx)))
+			return errors.New(launch.LastLine(server.Log(ctx)))
 		}
 		select {
 		case <-tick.C:
@@ -77,13 +68,4 @@ func who(ctx context.Context, addr string) (fields replies.Info, secret bool) {
 		return nil, err != nil && refused(err) || err == nil
 	}
 	return fields, false
-}
-
-// lastLine is what a log says in the end.
-func lastLine(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return last
-	}
-	return "it said nothing"
 }

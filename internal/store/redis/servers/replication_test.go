@@ -51,8 +51,8 @@ func replicaReadings(t *testing.T, s *Server) {
 	d := after.Since(before, loops)
 	// Three nodes have executed it; what the primary passed on is not foreign, only
 	// the replicas' acknowledgements look so.
-	if d.Commands["set"] != 3*loops || *d.Foreign > 5 {
-		t.Errorf("commands %v, %.1f %% foreign", d.Commands, *d.Foreign)
+	if d.Commands["set"] != 3*loops || *d.OtherTraffic > 5 {
+		t.Errorf("commands %v, %.1f %% foreign", d.Commands, *d.OtherTraffic)
 	}
 	for i, node := range d.Nodes {
 		want := replica

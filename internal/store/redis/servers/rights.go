@@ -2,7 +2,7 @@ package servers
 
 // MeasuringRights are what lockbench itself needs of a server to know all it can show,
 // as rules of ACL SETUSER: the counters, the limits, who is connected and subscribed,
-// what is left behind, and the floors. Without one of them a figure is a dash.
+// leftovers, and the baselines. Without one of them a figure is a dash.
 func MeasuringRights() []string {
 	return []string{
 		"+info", "+config|get", "+client|list", "+scan", "+unlink",

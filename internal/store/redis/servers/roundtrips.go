@@ -16,7 +16,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	var times store.RoundTrips
 	nodes, err := s.Clients(ctx, name, 1, nil)
 	if err != nil {
-		return times, fmt.Errorf("connect for the floors: %w", err)
+		return times, fmt.Errorf("connect for the baselines: %w", err)
 	}
 	defer func() { _ = instance(nodes).Close() }()
 	client := nodes[0].Client
@@ -28,7 +28,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 		if Refused(err) != "" { // no right to it: the figure is not known
 			return times, nil
 		}
-		return times, fmt.Errorf("load the floor's script: %w", err)
+		return times, fmt.Errorf("load the baseline's script: %w", err)
 	}
 	key := name + ":{floor}"
 	times.ScriptP50, times.ScriptP99, err = roundTrip(func() error {

@@ -34,7 +34,7 @@ type Server struct {
 
 	redis results.Redis
 	pin   *launch.Pinning
-	slots chan struct{} // held while dialing
+	dials chan struct{} // held while dialing
 
 	mu      sync.Mutex
 	traffic []*intercept.Traffic // one an instance, of closed ones too
@@ -50,8 +50,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	options.logSweep(launch.Sweep(ctx))
-	s := &Server{slots: make(chan struct{}, dialsAtOnce)}
+	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
 	if options.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {
 			return nil, err
@@ -76,7 +75,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		return err
 	}
 	for _, node := range s.nodes {
-		if err := node.open(ctx, &s.observed, options.RunID, s.slots); err != nil {
+		if err := node.open(ctx, &s.observed, options.RunID, s.dials); err != nil {
 			return err
 		}
 	}
@@ -160,12 +159,12 @@ func (s *Server) Owned() []Own {
 // Close gives the generator its CPUs back, disconnects, and removes the servers
 // that Open started. It works with a context that has ended.
 func (s *Server) Close(ctx context.Context) error {
-	faults := []error{s.pin.Unpin()}
+	problems := []error{s.pin.Unpin()}
 	if s.cluster != nil {
-		faults = append(faults, s.cluster.Close())
+		problems = append(problems, s.cluster.Close())
 	}
 	for _, node := range s.nodes {
-		faults = append(faults, node.disconnect())
+		problems = append(problems, node.disconnect())
 	}
 	var wg sync.WaitGroup
 	stopped := make([]error, len(s.nodes))
@@ -175,5 +174,5 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	return errors.Join(append(faults, stopped...)...)
+	return errors.Join(append(problems, stopped...)...)
 }

@@ -10,7 +10,7 @@ const (
 	// patience is how long a node that may be down is waited for.
 	patience = time.Second
 	// settleTimeout is how long replicas and clusters may take to come together.
-	settleTimeout = 20 * time.Second
+	settleTimeout = time.Minute
 )
 
 // Settle waits until the nodes are together: every replica but the detached in sync

@@ -16,109 +16,77 @@ import (
 
 // start fills in the nodes, without connecting.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
-	switch options.Address {
-	case "", "auto":
-		return s.startAny(ctx, options, wanted)
-	case "container":
-		if err := s.useContainers(ctx, options, wanted); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		s.redis.Why = "a container was asked for"
-	case "process":
-		if err := s.useProcesses(ctx, options, wanted); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		s.redis.Why = "a local process was asked for"
-	default:
+	if !options.Started() {
+		options.logSweep(launch.Sweep(ctx))
 		return s.useAddresses(options)
 	}
+	way, err := launch.Ways{
+		Asked: options.Address, Image: image(options.wantedImage()), Logf: options.Logf,
+		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
+			return s.useContainers(ctx, engine, image, options, wanted)
+		},
+		AsProcesses: func(ctx context.Context) error { return s.useProcesses(ctx, options, wanted) },
+	}.Start(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	s.redis = results.Redis{Source: way.Source, Image: way.Image, Network: way.Network, Why: way.Why}
 	return nil
 }
 
-// startAny takes the first way that works.
-func (s *Server) startAny(ctx context.Context, options Options, wanted Topology) error {
-	containerErr := s.useContainers(ctx, options, wanted)
-	if containerErr == nil {
-		s.redis.Why = "no address was given and Docker works"
-		return nil
-	}
-	if image := options.wantedImage(); image != "" {
-		return fmt.Errorf("%w: no container of the image asked for, %s: %s", ErrUnreachable, image, oneLine(containerErr))
-	}
-	options.logf("no container: %v", containerErr)
-	processErr := s.useProcesses(ctx, options, wanted)
-	if processErr == nil {
-		s.redis.Why = "no address was given and no container could be had: " + oneLine(containerErr)
-		return nil
-	}
-	if errors.Is(processErr, exec.ErrNotFound) {
-		processErr = errors.New("there is no redis-server on PATH")
-	}
-	return fmt.Errorf("%w: %s; %s: give an address with --redis redis://host:port, install redis-server, or start Docker",
-		ErrUnreachable, oneLine(containerErr), oneLine(processErr))
-}
-
-func (s *Server) useContainers(ctx context.Context, options Options, wanted Topology) error {
-	engine, err := launch.OpenEngine(ctx)
-	if err != nil {
-		return err
-	}
-	options.logSweep(engine.Sweep(ctx))
-	image, err := engine.Obtain(ctx, image(options.wantedImage()), options.logf)
-	if err != nil {
-		return err
-	}
+func (s *Server) useContainers(ctx context.Context, engine launch.Engine, image string, options Options, wanted Topology) (network string, err error) {
 	run := func(network string) (*Container, error) {
 		return startContainer(ctx, engine, options, image, network, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
 	}
 	first, err := run("")
 	if err != nil {
-		return err
+		return "", err
 	}
 	s.own(wanted, first)
 	if first.Network() != "host" && wanted.row().linked {
-		return errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
+		return "", errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
 	}
 	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return run(first.Network()) })
 	if err != nil {
-		return errors.Join(err, s.giveUp(ctx))
+		return "", errors.Join(err, s.giveUp(ctx))
 	}
 	for _, c := range others {
 		s.own(wanted, c)
 	}
-	s.redis = results.Redis{Source: "container", Image: image, Network: first.Network()}
-	return nil
+	return first.Network(), nil
 }
 
 func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
 	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
 		return options.startProcess(ctx, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
 	})
+	if errors.Is(err, exec.ErrNotFound) && options.Program == "" {
+		return fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
+	}
 	if err != nil {
 		return err
 	}
 	for _, p := range processes {
 		s.own(wanted, p)
 	}
-	s.redis = results.Redis{Source: "process", Network: "loopback"}
 	return nil
 }
 
 // several starts n servers at the same time. When one fails none stays.
 func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, error) {
 	started := make([]T, n)
-	faults := make([]error, n)
+	problems := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { started[i], faults[i] = start() })
+		wg.Go(func() { started[i], problems[i] = start() })
 	}
 	wg.Wait()
-	err := errors.Join(faults...)
+	err := errors.Join(problems...)
 	if err == nil {
 		return started, nil
 	}
 	for i, server := range started {
-		if faults[i] == nil {
+		if problems[i] == nil {
 			err = errors.Join(err, server.Close(ctx))
 		}
 	}
@@ -137,12 +105,12 @@ func (s *Server) own(topology Topology, started Own) {
 
 // giveUp ends what was started, so that another way can be tried.
 func (s *Server) giveUp(ctx context.Context) error {
-	var faults []error
+	var problems []error
 	for _, node := range s.nodes {
-		faults = append(faults, node.own.Close(ctx))
+		problems = append(problems, node.own.Close(ctx))
 	}
 	s.nodes = nil
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // oneLine makes one line of an error of several.

@@ -28,7 +28,7 @@ func Sweep(ctx context.Context, options Options) (Swept, error) {
 	if options.Started() {
 		return swept, ctx.Err()
 	}
-	s := &Server{slots: make(chan struct{}, dialsAtOnce)}
+	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
 	err := s.open(ctx, Options{Address: options.Address, CAFile: options.CAFile, RunID: options.RunID}, Topology{})
 	if err == nil {
 		for _, node := range s.primaries() {

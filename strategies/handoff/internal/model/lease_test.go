@@ -75,7 +75,7 @@ func (p *protocol) release(w *world, c int) {
 		entry = p.short(w, proc)
 	}
 	t := cl.lease.token
-	if cl.lease.doubtful && p.planted != doubtReleased { // what takes the lock late takes it with that id
+	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
 		t = 0
 	}
 	cl.task.send(command{verb: release, by: proc, id: cl.lease.id, token: t, entry: entry})
@@ -116,7 +116,7 @@ func (p *protocol) released(w *world, c int, t task) {
 			}
 		}
 	}
-	if cl.lease.doubtful {
+	if cl.lease.indeterminate {
 		w.owe(proc, cl.lease.id, true)
 	}
 	cl.task = task{}

@@ -80,7 +80,7 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 		p.told(w, proc, r.told, r.token, t.age, true)
 	} else if r.owner == id || p.planted != ownerOverlooked {
 		if was, there := q.drop(r.owner); r.owner != 0 && there { // its message is lost, or under way
-			l := lease{id: r.owner, token: r.token, doubtful: was.doubtful}
+			l := lease{id: r.owner, token: r.token, indeterminate: was.indeterminate}
 			p.arrive(w, proc, l, max(r.left-t.age, 0), true)
 		}
 	}
@@ -116,7 +116,7 @@ func (p *protocol) requeue(w *world, proc int8) {
 		if !there || q.standing() >= p.wanted(q) {
 			continue
 		}
-		if was.doubtful || was.unsure {
+		if was.indeterminate || was.unsure {
 			w.owe(proc, id, true)
 		}
 		fresh := w.fresh(proc)

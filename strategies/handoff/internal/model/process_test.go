@@ -91,7 +91,7 @@ func (w *world) owe(proc int8, id ident, doubtful bool) {
 	for i := range q.debts {
 		d := &q.debts[i]
 		if d.id == 0 || d.id == id {
-			*d = debt{id: id, doubtful: doubtful || d.doubtful}
+			*d = debt{id: id, indeterminate: doubtful || d.indeterminate}
 			return
 		}
 	}
@@ -111,7 +111,7 @@ func (w *world) stand(t *task, proc int8, id ident, m mode) {
 
 // again asks once more after there was no answer.
 func (t *task) again() {
-	t.stage, t.reply, t.doubtful = sent, reply{}, true
+	t.stage, t.reply, t.indeterminate = sent, reply{}, true
 }
 
 func (p *protocol) enter(w *world, c int) {
@@ -142,7 +142,7 @@ func (p *protocol) quit(w *world, c int) {
 	w.clients[c].phase = done
 	if n := q.standing(); n > p.wanted(q) {
 		last, _ := q.drop(q.places[n-1].id)
-		w.owe(proc, last.id, !last.queued || last.doubtful)
+		w.owe(proc, last.id, !last.queued || last.indeterminate)
 	}
 }
 
@@ -159,7 +159,7 @@ func (p *protocol) told(w *world, proc int8, id ident, t token, age int8, sure b
 	}
 	was, there := q.drop(id)
 	if there {
-		l := lease{id: id, token: t, doubtful: was.doubtful}
+		l := lease{id: id, token: t, indeterminate: was.indeterminate}
 		p.arrive(w, proc, l, max(leaseTime-min(age, was.age), 0), sure)
 		return
 	}
@@ -185,7 +185,7 @@ func (p *protocol) arrive(w *world, proc int8, l lease, until int8, sure bool) {
 	}
 	q.asking = true
 	q.confirm.send(command{verb: extend, by: proc, id: l.id, ttl: leaseTime, token: l.token})
-	q.confirm.doubtful = l.doubtful
+	q.confirm.indeterminate = l.indeterminate
 }
 
 func (p *protocol) grantedTo(w *world, proc int8, l lease) {
@@ -195,7 +195,7 @@ func (p *protocol) grantedTo(w *world, proc int8, l lease) {
 		return
 	}
 	if front == 0 {
-		w.owe(proc, l.id, l.doubtful)
+		w.owe(proc, l.id, l.indeterminate)
 		return
 	}
 	q.forgetWaiter(int(front - 1))
@@ -244,13 +244,13 @@ func (p *protocol) ask(w *world, c int) {
 func (p *protocol) took(w *world, c int, t task) {
 	proc, cl, id := home[c], &w.clients[c], t.command.id
 	q := &w.procs[proc]
-	if t.stage == lost || t.reply.outcome != answered && t.doubtful {
+	if t.stage == lost || t.reply.outcome != answered && t.indeterminate {
 		cl.task.again()
 		return
 	}
 	cl.task = task{}
 	q.asking = false
-	doubtful := t.doubtful && p.planted != lateSetKept
+	doubtful := t.indeterminate && p.planted != lateSetKept
 	switch {
 	case t.reply.outcome != answered:
 		cl.phase = done
@@ -263,7 +263,7 @@ func (p *protocol) took(w *world, c int, t task) {
 		w.owe(proc, id, true)
 		p.enter(w, c)
 	default:
-		w.begin(c, lease{id: id, token: t.reply.token, until: leaseTime - t.age, doubtful: doubtful})
+		w.begin(c, lease{id: id, token: t.reply.token, until: leaseTime - t.age, indeterminate: doubtful})
 	}
 }
 
@@ -277,14 +277,14 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 		t.again()
 		t.age = 0
 		return false, false
-	case r.outcome != answered && t.doubtful:
+	case r.outcome != answered && t.indeterminate:
 		t.again()
 		t.age = 0
 		return false, false
 	case r.outcome != answered:
 		_, there := q.drop(id)
 		if there {
-			w.owe(proc, id, t.doubtful) // an error may come after a write
+			w.owe(proc, id, t.indeterminate) // an error may come after a write
 		}
 		return true, there
 	case r.told != 0:
@@ -303,17 +303,17 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 		return
 	}
 	if place := w.procs[proc].place(id); place != nil {
-		place.doubtful = true
+		place.indeterminate = true
 		return
 	}
 	for i := range w.clients {
 		if c := &w.clients[i]; c.lease.id == id {
-			c.lease.doubtful = true
+			c.lease.indeterminate = true
 			return
 		}
 	}
 	if confirm := &w.procs[proc].confirm; confirm.stage != nothing && confirm.command.id == id {
-		confirm.doubtful = true
+		confirm.indeterminate = true
 		return
 	}
 	w.owe(proc, id, true)
@@ -341,7 +341,7 @@ func (w *world) payDebts(proc int8) bool {
 	q := &w.procs[proc]
 	var ids []ident
 	for _, d := range q.debts {
-		if d.id != 0 && len(ids) < 3 && (!d.answered || d.doubtful && (w.owner == d.id || w.find(d.id) >= 0)) {
+		if d.id != 0 && len(ids) < 3 && (!d.answered || d.indeterminate && (w.owner == d.id || w.find(d.id) >= 0)) {
 			ids = append(ids, d.id)
 		}
 	}
@@ -360,17 +360,17 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 	id := t.command.id
 	switch {
 	case t.stage == lost || t.reply.outcome != answered:
-		w.owe(proc, id, t.doubtful)
+		w.owe(proc, id, t.indeterminate)
 	case t.reply.code == 1 && t.age >= leaseTime && p.planted != lateConfirmed:
-		w.owe(proc, id, t.doubtful)
+		w.owe(proc, id, t.indeterminate)
 	case t.reply.code == 1:
 		clock := max(t.reply.token, t.command.token) // others may have had it since it was told
 		if p.planted == doubtConfirmed {
 			clock = t.command.token
 		}
-		l := lease{id: id, token: clock, until: max(leaseTime-t.age, 0), doubtful: t.doubtful}
+		l := lease{id: id, token: clock, until: max(leaseTime-t.age, 0), indeterminate: t.indeterminate}
 		p.grantedTo(w, proc, l)
-	case t.doubtful:
+	case t.indeterminate:
 		w.owe(proc, id, true)
 	}
 }

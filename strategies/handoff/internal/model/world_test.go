@@ -40,28 +40,28 @@ const (
 // task is somebody who talks to Redis. The commands of a process may be carried out, and
 // their answers heeded, in any order: they are sent without the mutex.
 type task struct {
-	stage    stage
-	doubtful bool // it was asked before, and there was no answer
-	age      int8 // ticks since it was sent; of a set since the first time
-	command  command
-	reply    reply
+	stage         stage
+	indeterminate bool // it was asked before, and there was no answer
+	age           int8 // ticks since it was sent; of a set since the first time
+	command       command
+	reply         reply
 }
 
 // place is one in Redis's queue, as its process knows it.
 type place struct {
-	id       ident
-	age      int8 // ticks since before it was asked for
-	queued   bool
-	unsure   bool
-	doubtful bool // a lost command may queue it again
+	id            ident
+	age           int8 // ticks since before it was asked for
+	queued        bool
+	unsure        bool
+	indeterminate bool // a lost command may queue it again
 }
 
 type lease struct {
-	id       ident
-	passed   int8
-	until    int8 // ticks that it may be relied on
-	doubtful bool
-	token    token
+	id            ident
+	passed        int8
+	until         int8 // ticks that it may be relied on
+	indeterminate bool
+	token         token
 }
 
 type client struct {
@@ -75,9 +75,9 @@ const debts = 4
 
 // debt is what a process may have at Redis, and does not want.
 type debt struct {
-	id       ident
-	doubtful bool
-	answered bool
+	id            ident
+	indeterminate bool
+	answered      bool
 }
 
 // ear is the connection by which a process is told.
@@ -408,7 +408,7 @@ func (w *world) tidy() {
 		kept := [debts]debt{}
 		n := 0
 		for _, d := range q.debts {
-			gone := d.answered && (!d.doubtful || (under|atServer|w.flying())&(1<<d.id) == 0)
+			gone := d.answered && (!d.indeterminate || (under|atServer|w.flying())&(1<<d.id) == 0)
 			if d.id != 0 && !gone {
 				kept[n] = d
 				n++

@@ -1,0 +1,90 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// remark is what follows a command line of a page.
+var remark = regexp.MustCompile(` +# .*$`)
+
+// Every command line of the pages that a newcomer reads is accepted as it stands: one that
+// measures as a plan, one that lists as it is.
+func TestExamplesOfThePagesRun(t *testing.T) {
+	tried := 0
+	for _, page := range []string{"README.md", "docs/USAGE.md"} {
+		text, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			line = remark.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
+			if !strings.HasPrefix(line, "    ") || !strings.Contains(" "+line, " lockbench ") {
+				continue
+			}
+			variables, args := words(line)
+			switch {
+			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
+				args = append(args, "--dry-run")
+			case args[0] != "list":
+				continue // it reads files, or measures
+			}
+			tried++
+			t.Run(strings.TrimSpace(line), func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				for _, v := range variables {
+					name, value, _ := strings.Cut(v, "=")
+					t.Setenv(name, value)
+				}
+				if code, _, stderr := said(t, args...); code != 0 {
+					t.Errorf("%s: exit code %d, said %s", page, code, stderr)
+				}
+			})
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d examples were found", tried)
+	}
+}
+
+// link is one of Markdown to a file of the project, with its place in it.
+var link = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
+
+// What the pages link to is there.
+func TestLinksOfThePagesLead(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/USAGE.md"} {
+		text, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			target := filepath.Join("..", filepath.Dir(page), found[1])
+			content, err := os.ReadFile(target)
+			if stat, wrong := os.Stat(target); wrong == nil && stat.IsDir() {
+				err = nil
+			}
+			if err != nil {
+				t.Errorf("%s links to %s: %v", page, found[1], err)
+				continue
+			}
+			if found[2] != "" && !strings.Contains(headings(string(content)), found[2]+"\n") {
+				t.Errorf("%s links to %s, which has no %s", page, found[1], found[2])
+			}
+		}
+	}
+}
+
+// headings are the places in a page, a line each, as links have them.
+func headings(page string) string {
+	var all strings.Builder
+	unfit := regexp.MustCompile("[^a-z0-9 _-]")
+	for line := range strings.Lines(page) {
+		if level, title, found := strings.Cut(strings.TrimSpace(line), " "); found && strings.Trim(level, "#") == "" {
+			all.WriteString("#" + strings.ReplaceAll(unfit.ReplaceAllString(strings.ToLower(title), ""), " ", "-") + "\n")
+		}
+	}
+	return all.String()
+}

@@ -1,0 +1,99 @@
+package claims
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
+)
+
+// howToRead explains the table of counter-cases.
+const howToRead = "Each figure of a claim is measured twice: as the claim has it, and with a counter-case, with which it is to come out on the other side of its limit. " +
+	"A figure that comes out on the same side would say the same of every lock, and nothing of the claim."
+
+// counterColumns are the heads of the table.
+var counterColumns = []string{"claim", "figure", "limit", "without", "counter-case", "with", "came out"}
+
+// cells are a case as a row of the table.
+func (c CounterCase) cells() []string {
+	out := "as it must"
+	if !c.AsItMust {
+		out = "did not"
+	}
+	return []string{
+		c.Claim, c.Without.What, c.Without.wanted(), c.Without.cameTo() + " " + string(c.Without.Outcome),
+		c.With.What, c.With.cameTo() + " " + string(c.With.Outcome), out,
+	}
+}
+
+// tally counts the cases.
+func (d *CounterDocument) tally() string {
+	text := fmt.Sprintf("%s, %d did not come out as they must", words.Count(len(d.Cases), "counter-case"), len(d.Failed()))
+	if d.Interrupted {
+		text += "; interrupted: cases are missing"
+	}
+	return text
+}
+
+// notes are why nothing can be concluded of some claim, each once.
+func (d *CounterDocument) notes() []string {
+	var all []string
+	for _, c := range d.Cases {
+		for _, why := range c.Why {
+			if note := "claim " + c.Claim + ": " + why; !slices.Contains(all, note) {
+				all = append(all, note)
+			}
+		}
+	}
+	return all
+}
+
+// WriteCounterTable writes it for people, a block for each figure.
+func WriteCounterTable(w io.Writer, d *CounterDocument, color bool) error {
+	p := &layout.Page{Paint: layout.Paint(color)}
+	fmt.Fprintln(p, d.Setup())
+	fmt.Fprintln(p, strings.Join(layout.Wrap(howToRead, layout.Width, ""), "\n"))
+	for _, c := range d.Cases {
+		cells := c.cells()
+		out := p.Green(cells[6])
+		if !c.AsItMust {
+			out = p.Red(cells[6])
+		}
+		fmt.Fprintf(p, "\n%s  %s  %s (%s)\n", p.Bold(cells[0]), out, cells[1], cells[2])
+		p.Columns([][]string{{"without", cells[3]}, {"with " + cells[4], cells[5]}})
+	}
+	fmt.Fprintln(p)
+	for _, note := range d.notes() {
+		p.Remark("! ", note)
+	}
+	fmt.Fprintf(p, "%s\n", d.tally())
+	if err := p.Save(w); err != nil {
+		return fmt.Errorf("write counter-cases: %w", err)
+	}
+	return nil
+}
+
+// WriteCounterMarkdown writes it as a page with one table.
+func WriteCounterMarkdown(w io.Writer, d *CounterDocument) error {
+	p := &layout.Page{Markdown: true}
+	fmt.Fprintf(p, "# The counter-cases of the claims\n\nWritten by `lockbench claims --counter`.\n\n- %s %s, %s\n- Machine: %s\n- Redis: %s\n\n%s\n\n%s\n\n",
+		d.Tool.Name, d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()), howToRead, d.tally())
+	fmt.Fprintf(p, "| %s |\n| ---: | %s\n", strings.Join(counterColumns, " | "), strings.Repeat("--- | ", len(counterColumns)-2)+"--- |")
+	for _, c := range d.Cases {
+		cells := c.cells()
+		for i := range cells {
+			cells[i] = p.Text(cells[i])
+		}
+		fmt.Fprintf(p, "| %s |\n", strings.Join(cells, " | "))
+	}
+	for _, note := range d.notes() {
+		p.Remark("", note)
+	}
+	if err := p.Save(w); err != nil {
+		return fmt.Errorf("write counter-cases: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+)
+
+// injection is one time that it came about.
+type injection struct {
+	results.Injection
+	at       int64
+	key      int // every
+	over     int64
+	ended    bool
+	lasting  bool  // under way, although locks may be had
+	lastSeen int64 // acquisition, or the injection itself
+	until    int64 // the next injection of any fault
+}
+
+const every = -1 // key
+
+// begin notes that a fault has come about, at an instant.
+func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *injection {
+	s := &injection{at: at, key: key, lastSeen: at, until: math.MaxInt64}
+	s.AtNS, s.Halts = at-d.run.window.Open, halts
+	if key != every {
+		s.Key = Prefix + d.run.keys[key]
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil {
+		d.last.until = at
+	}
+	d.attribute()
+	f.open = slices.DeleteFunc(f.open, func(s *injection) bool { return s.RecoveryNS != nil })
+	f.injections, f.open, d.last = append(f.injections, s), append(f.open, s), s
+	if halts {
+		d.halts++
+	} else {
+		s.over, s.ended = at, true
+	}
+	return s
+}
+
+// lasts notes that what came about goes on until ends is called.
+func (d *disturbance) lasts(s *injection) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.lasting = true
+}
+
+// ends notes the end of what lasted.
+func (d *disturbance) ends(s *injection) {
+	now := d.run.clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.LastedNS, s.lasting = now-s.at, false
+}
+
+// aftermath is for how long after a fault errors are put down to it.
+const aftermath = 5 * time.Second
+
+// explains says whether an error at an instant is put down to a fault: from its start
+// until a while after its end.
+func (d *disturbance) explains(at int64) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.faults {
+		for _, s := range f.injections {
+			if at >= s.at && (s.lasting || at <= s.at+s.LastedNS+int64(aftermath)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// resume notes the end of an outage.
+func (d *disturbance) resume(s *injection, at int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.halts--
+	d.haltEnd, s.over, s.ended = at, at, true
+}
+
+// attribute counts the overlaps since the last injection to it.
+func (d *disturbance) attribute() {
+	now := measure.Audit(d.run.audit)
+	if s := d.last; s != nil {
+		s.Overlaps += now.Overlaps - d.base.Overlaps
+		s.OverlapNS += now.OverlapNS - d.base.OverlapNS
+		s.Late += now.ExpiredOverlaps - d.base.ExpiredOverlaps
+		s.LateNS += now.ExpiredOverlapNS - d.base.ExpiredOverlapNS
+	}
+	d.base = now
+}
+
+// granted notes an acquisition.
+func (d *disturbance) granted(key int, at int64, grant measure.Grant) {
+	if d == nil || at >= d.run.window.End() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgotten(at, grant.Idle)
+	for _, f := range d.faults {
+		for _, s := range f.open {
+			s.seen(key, at)
+		}
+	}
+}
+
+// forgotten counts a key that had been idle for so long at an instant, with
+// somebody waiting for it.
+func (d *disturbance) forgotten(at, idle int64) {
+	if d.last != nil && min(idle, at-d.haltEnd) > d.idle {
+		d.last.LostWakeUps++
+	}
+}
+
+// seen notes an acquisition.
+func (s *injection) seen(key int, at int64) {
+	if at < s.at || s.key != every && s.key != key {
+		return
+	}
+	if at < s.until {
+		s.stalled(at, false)
+	}
+	if s.RecoveryNS == nil && s.ended && at >= s.over {
+		took := at - s.at
+		s.RecoveryNS = &took
+	}
+}
+
+// stalled notes that nobody got the key since it was last seen to be got.
+func (s *injection) stalled(until int64, cut bool) {
+	if gap := until - s.lastSeen; gap > 0 && (s.Stall == nil || gap > s.Stall.NS) {
+		s.Stall = &results.Bound{NS: gap, AtLeast: cut}
+	}
+	s.lastSeen = max(s.lastSeen, until)
+}
+
+// report is what the faults came to. Nothing happens any more.
+func (d *disturbance) report() []results.Fault {
+	if d == nil {
+		return nil
+	}
+	end := d.run.window.End()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attribute()
+	var all []results.Fault
+	for _, f := range d.faults {
+		one := results.Fault{Fault: f.spec, Injections: []results.Injection{}, Missed: f.missed}
+		for _, s := range f.injections {
+			s.stalled(min(s.until, end), true)
+			one.Injections = append(one.Injections, s.Injection)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// forgets says whether Redis was made to forget what it had confirmed.
+func (d *disturbance) forgets() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.loses
+}
+
+// absent names the faults that never came about although there was something to
+// hit.
+func (d *disturbance) absent() []string {
+	if d == nil {
+		return nil
+	}
+	var names []string
+	for _, f := range d.faults {
+		if len(f.injections) > 0 || f.spared {
+			continue
+		}
+		why := "it was never due"
+		if len(f.missed) > 0 {
+			why = f.missed[0]
+		}
+		names = append(names, fmt.Sprintf("the fault %s was not injected: %s", f.spec.Name, why))
+	}
+	return names
+}

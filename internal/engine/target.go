@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// faultTarget is a process to which something happens: an application instance of its
+// own beside the workload's, so that nobody else is hit and everybody's time
+// accounts stay whole.
+type faultTarget struct {
+	run      *run
+	instance *instance
+	wire     *wire
+	random   *rand.Rand
+	busy     sync.WaitGroup // clients in an Acquire
+
+	key    int
+	waiter *measure.Waiter
+	lease  strategies.Lease
+	read   int64 // what the counter was
+}
+
+// strangers marks what targets draw: no client of the workload has such a number.
+const strangers = 1 << 31
+
+// target opens one with so many clients.
+func (d *disturbance) target(clients int) (*faultTarget, error) {
+	r := d.run
+	v := &faultTarget{
+		run:      r,
+		instance: &instance{probe: &strategies.Probe{}},
+		wire:     newWire(r.Target.Commands),
+		random:   rand.New(rand.NewPCG(uint64(r.Workload.Seed), uint64(r.Round)<<32|strangers|uint64(d.targets.Add(1)))),
+		waiter:   measure.NewWaiter(r.Workload.Clients),
+	}
+	connected, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
+	if err != nil {
+		return nil, fmt.Errorf("connect the fault target: %w", err)
+	}
+	v.instance.store = connected
+	if err := r.connectCounters(d.ctx, v.instance, v.wire.through); err != nil {
+		v.reap()
+		return nil, fmt.Errorf("open the fault target: %w", err)
+	}
+	err = r.openLocker(d.ctx, v.instance)
+	if err != nil {
+		v.reap()
+		return nil, fmt.Errorf("open the fault target: %w", err)
+	}
+	return v, nil
+}
+
+// holder opens one that holds the lock on some key and is in the middle of its work.
+func (d *disturbance) holder() (*faultTarget, error) {
+	v, err := d.target(1)
+	if err != nil {
+		return nil, err
+	}
+	if err = v.acquire(d.ctx); err == nil {
+		err = v.begin(d.ctx)
+	}
+	if err != nil {
+		v.reap()
+		return nil, err
+	}
+	return v, nil
+}
+
+// die ends it as SIGKILL does.
+func (v *faultTarget) die() { v.wire.cut() }
+
+// reap frees what is left of it in this process, once its clients have come back.
+// A dead one cannot say goodbye to Redis any more, and its errors are nobody's; but
+// a strategy may try to for a while, so nobody but the drain waits for it.
+func (v *faultTarget) reap() {
+	v.run.control.running.Go(func() {
+		v.busy.Wait()
+		if v.instance.locker != nil {
+			_ = v.instance.locker.Close()
+		}
+		_ = v.instance.hangUp()
+	})
+}
+
+// grace is how long a target waits among the others. A lock that whoever has just
+// released it takes again could otherwise keep a fault from coming about.
+const grace = 100 * time.Millisecond
+
+// acquire waits for the lock on some key.
+func (v *faultTarget) acquire(ctx context.Context) error {
+	r := v.run
+	v.key = r.chooser.Choose(v.random)
+	audit := r.audit[v.key]
+	audit.Arrive(v.waiter, r.clock.Now())
+	got := make(chan struct{})
+	var yielding sync.WaitGroup
+	yielding.Go(func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-got:
+		case <-timer.C:
+			r.disturbance.yield()
+			<-got
+			r.disturbance.served()
+		}
+	})
+	lease, err := v.instance.locker.Acquire(ctx, r.keys[v.key])
+	close(got)
+	yielding.Wait()
+	if err == nil && lease == nil {
+		err = errNoLease
+	}
+	if err == nil {
+		err = v.wire.await(nil) // the dead hold nothing
+	}
+	now := r.clock.Now()
+	if err != nil {
+		audit.Leave(v.waiter)
+		return fmt.Errorf("acquire the fault target's lock: %w", err)
+	}
+	v.lease = lease
+	r.disturbance.granted(v.key, now, audit.Enter(v.waiter, now, lease))
+	return nil
+}
+
+// counter is what it works on; nil where the workload has none.
+func (v *faultTarget) counter() store.Counter {
+	if v.run.Workload.Work != workloads.WorkCounter {
+		return nil
+	}
+	return v.run.counter(v.instance, v.key, v.lease)
+}
+
+// begin does the first half of its work. That it is refused shows in the second; a
+// target that cannot do it releases.
+func (v *faultTarget) begin(ctx context.Context) error {
+	if counter := v.counter(); counter != nil {
+		n, err := counter.Read(v.run.control.release)
+		if err != nil && !errors.Is(err, store.ErrStale) {
+			v.release()
+			return err
+		}
+		v.read = n
+	}
+	pause.Plain(ctx.Done(), v.run.Workload.Hold.Draw(v.random))
+	return nil
+}
+
+// finish does the second half, and releases, as one does who noticed nothing.
+func (v *faultTarget) finish() {
+	r := v.run
+	if counter := v.counter(); counter != nil {
+		switch err := counter.Write(r.control.release, v.read+1); {
+		case err == nil:
+			r.done[v.key].Add(1)
+		case errors.Is(err, store.ErrStale):
+			r.refused.Add(1)
+		default:
+			r.uncertain.Add(1)
+			r.fail(err)
+		}
+	}
+	v.release()
+}
+
+func (v *faultTarget) release() {
+	r, audit := v.run, v.run.audit[v.key]
+	audit.Exit(v.waiter, r.clock.Now())
+	err := v.lease.Release(r.control.release)
+	audit.Settle(v.waiter, v.lease, err)
+	switch {
+	case err == nil:
+		audit.Freed(r.clock.Now())
+	case errors.Is(err, strategies.ErrNotHeld):
+		audit.Lost()
+	default:
+		r.fail(err)
+	}
+}
+
+// crash has a holder die, and returns the instant from which on nobody holds what it
+// held.
+func (v *faultTarget) crash() int64 {
+	// Noted before: some stores hand the lock on within microseconds.
+	at := v.run.clock.Now()
+	v.run.audit[v.key].Vanish(v.waiter, at)
+	v.die()
+	return at
+}

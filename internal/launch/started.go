@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Started is a server that lockbench has started, as a process or in a container, and may
+// therefore kill, pause and empty. It is safe for concurrent use.
+type Started interface {
+	Addr() string    // host:port, always the same
+	Network() string // by which it is reached: loopback, host or published port
+	// PID is the server's among this machine's processes; 0 where that is not known.
+	PID() int
+	Log(ctx context.Context) string // what it has said since its last start
+	Ended(ctx context.Context) bool
+	Kill(ctx context.Context) error // with SIGKILL; no error when it had ended already
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+	Again(ctx context.Context) error // starts what has ended, with the data that it had
+	Anew(ctx context.Context) error  // kills it, and starts it without data
+	// CPU is the processor time that it has used since its last start, in seconds; nil
+	// where that is not known.
+	CPU() *float64
+	Close(ctx context.Context) error // ends it and removes every trace of it
+}
+
+// InContainer starts a server in a container, whose Ready is asked once it listens. name is its program's, by which it is known
+// among this machine's processes.
+func InContainer(ctx context.Context, engine Engine, c Container, name string) (Started, error) {
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	answers := c.Ready
+	c.Ready = func(ctx context.Context, now Contained) error {
+		if err := reached(ctx, now); err != nil {
+			return err
+		}
+		return answers(ctx, now)
+	}
+	b := &box{engine: engine, of: c, name: name}
+	first, err := engine.Run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	b.now, b.addr = first, first.Addr()
+	b.of.Network = first.Network()
+	return b, nil
+}
+
+// box is a container that can be replaced by an empty one.
+type box struct {
+	engine Engine
+	of     Container
+	name   string
+	addr   string
+
+	mu  sync.Mutex
+	now Contained
+	pid int // 0 until it is looked for
+}
+
+func (b *box) current() Contained {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *box) Addr() string                     { return b.addr }
+func (b *box) Network() string                  { return b.of.Network }
+func (b *box) Log(ctx context.Context) string   { return b.current().Log(ctx) }
+func (b *box) Ended(ctx context.Context) bool   { return b.current().Ended(ctx) }
+func (b *box) Kill(ctx context.Context) error   { return b.current().Kill(ctx) }
+func (b *box) Pause(ctx context.Context) error  { return b.current().Pause(ctx) }
+func (b *box) Resume(ctx context.Context) error { return b.current().Resume(ctx) }
+func (b *box) Close(ctx context.Context) error  { return b.current().Close(ctx) }
+
+// CPU is not known where the process is not.
+func (b *box) CPU() *float64 {
+	if pid := b.PID(); pid > 0 {
+		return cpuOf(pid)
+	}
+	return nil
+}
+
+// Again forgets the number of the process that has ended.
+func (b *box) Again(ctx context.Context) error {
+	b.mu.Lock()
+	b.pid = 0
+	b.mu.Unlock()
+	return b.current().Again(ctx)
+}
+
+// PID asks the engine once. A number from another machine would be somebody else's here.
+func (b *box) PID() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pid == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		defer cancel()
+		if pid := b.now.PID(ctx); pid > 0 && Runs(pid, b.name) {
+			b.pid = pid
+		}
+	}
+	return b.pid
+}
+
+// askTimeout is how long an engine may take to tell something of a container.
+const askTimeout = 2 * time.Second
+
+// Anew removes the container and starts another one on the same port: in an image without
+// other programs nothing can be deleted.
+func (b *box) Anew(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, text, err := net.SplitHostPort(b.addr)
+	if err != nil {
+		return err
+	}
+	port, err := net.LookupPort("tcp", text)
+	if err != nil {
+		return err
+	}
+	if err := b.now.Close(ctx); err != nil {
+		return err
+	}
+	same := b.of
+	same.Pick, same.Taken = func() (int, error) { return port, nil }, nil
+	next, err := b.engine.Run(ctx, same)
+	if err != nil {
+		return fmt.Errorf("start it without its data: %w", err)
+	}
+	b.now, b.pid = next, 0
+	return nil
+}
+
+// reached waits until a server listens. Where a container runs and nobody listens at its address
+// for so long, it is out of reach, on another loopback interface than ours for example.
+func reached(ctx context.Context, c Contained) error {
+	const patience = 20 * time.Second
+	for began := time.Now(); ; {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Addr())
+		switch {
+		case err == nil:
+			return conn.Close()
+		case ctx.Err() != nil:
+			return fmt.Errorf("it is not ready: %w", errors.Join(err, ctx.Err()))
+		case c.Ended(ctx):
+			return nil // which is for its Ready to say
+		case time.Since(began) > patience:
+			return fmt.Errorf("%w %s", ErrOutOfReach, c.Addr())
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}

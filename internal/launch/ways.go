@@ -1,0 +1,120 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Ways are the ways in which the servers of a store can be started. This is the one rule for
+// all stores: a container where an Engine answers, else a process; a process first where
+// ProcessFirst says so; and nothing else than what was asked for.
+type Ways struct {
+	Asked        string // container or process; "" and auto leave it open
+	Image        Image  // one that is asked for must be what runs
+	ProcessFirst bool
+	// InContainers starts all servers in containers of an image, and says over which
+	// network they are reached. After an error none is left.
+	InContainers func(ctx context.Context, engine Engine, image string) (network string, err error)
+	// AsProcesses starts all servers as processes. Its error says what to install.
+	AsProcesses func(ctx context.Context) error
+	Logf        func(format string, args ...any) // is told what takes time; nil is silence
+}
+
+// Way is how servers were started, as reports say it.
+type Way struct {
+	Source  string // container or process
+	Image   string // of containers
+	Network string // host, published port or loopback
+	Why     string
+}
+
+// Start starts the servers in the first way that works. It sweeps what dead lockbenches have
+// left on this machine before. The error wraps what the ways' own errors wrap.
+func (w Ways) Start(ctx context.Context) (Way, error) {
+	w.logSwept(Sweep(ctx))
+	switch w.Asked {
+	case "container":
+		way, err := w.container(ctx)
+		way.Why = "a container was asked for"
+		return way, err
+	case "process":
+		way, err := w.process(ctx)
+		way.Why = "a local process was asked for"
+		return way, err
+	}
+	first, second := w.container, w.process
+	if w.ProcessFirst && w.Image.Wanted == "" {
+		first, second = second, first
+	}
+	way, err := first(ctx)
+	switch {
+	case err == nil && way.Source == "container":
+		way.Why = "no address was given and Docker works"
+		return way, nil
+	case err == nil:
+		way.Why = "no address was given, and a process is tried first"
+		return way, nil
+	case ctx.Err() != nil:
+		return Way{}, err
+	case w.Image.Wanted != "":
+		return Way{}, fmt.Errorf("no container of the image asked for, %s: %w", w.Image.Wanted, oneLine{err})
+	}
+	way, then := second(ctx)
+	if then != nil {
+		return Way{}, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
+	}
+	way.Why = fmt.Sprintf("no address was given and no %s could be had: %v", other(way.Source), oneLine{err})
+	return way, nil
+}
+
+func other(source string) string {
+	if source == "process" {
+		return "container"
+	}
+	return "process"
+}
+
+func (w Ways) container(ctx context.Context) (Way, error) {
+	engine, err := OpenEngine(ctx)
+	if err != nil {
+		return Way{}, err
+	}
+	w.logSwept(engine.Sweep(ctx))
+	image, err := engine.Obtain(ctx, w.Image, w.logf)
+	if err != nil {
+		return Way{}, err
+	}
+	network, err := w.InContainers(ctx, engine, image)
+	return Way{Source: "container", Image: image, Network: network}, err
+}
+
+func (w Ways) process(ctx context.Context) (Way, error) {
+	return Way{Source: "process", Network: "loopback"}, w.AsProcesses(ctx)
+}
+
+func (w Ways) logf(format string, args ...any) {
+	if w.Logf != nil {
+		w.Logf(format, args...)
+	}
+}
+
+// logSwept tells what was removed of this machine, if anything.
+func (w Ways) logSwept(swept Swept) {
+	if n := len(swept.Containers) + len(swept.Processes) + len(swept.Directories); n > 0 {
+		w.logf("removed what a killed lockbench left: %d containers, %d processes, %d directories",
+			len(swept.Containers), len(swept.Processes), len(swept.Directories))
+	}
+	for _, skipped := range swept.Skipped {
+		w.logf("not swept: %s", skipped)
+	}
+}
+
+// oneLine is an error of several lines on one.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	return strings.Join(strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }

@@ -1,0 +1,90 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/local"
+	"github.com/lockbench/lockbench/strategies/noop"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// measureBaselines finds out what this machine can do at best.
+func (s *session) measureBaselines(ctx context.Context) error {
+	s.progress("", 0, "baselines", 0)
+	baselines := &results.Baselines{}
+	for _, f := range []struct {
+		of   strategies.Strategy
+		into *float64
+	}{{noop.Strategy(), &baselines.NoopPerSecond}, {local.Strategy(), &baselines.LocalPerSecond}} {
+		perSecond, err := s.throughputOf(ctx, f.of)
+		if err != nil {
+			return fmt.Errorf("measure the baseline %s: %w", f.of.Info.Name, err)
+		}
+		*f.into = perSecond
+	}
+	if err := s.measureRoundTrips(ctx, baselines); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		s.report.Baselines = baselines
+	}
+	return nil
+}
+
+// throughputOf is the rate of an in-process strategy with the plan's clients and
+// nothing else to do.
+func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy) (float64, error) {
+	v, err := strategy.Variant(nil)
+	if err != nil {
+		return 0, err
+	}
+	w, plan := workloads.Default(), s.report.Workload
+	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
+	w.Warmup = workloads.Duration(50 * time.Millisecond)
+	// A machine that stands still for a whole window says nothing of what it can do at best.
+	for window := shortestBaseline; ; window *= 4 {
+		w.Duration = workloads.Duration(window)
+		run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if run.Speed.Acquisitions > 0 || ctx.Err() != nil {
+			return run.Speed.PerSecond, nil
+		}
+		if window > longestBaseline {
+			return 0, fmt.Errorf("nothing was acquired in %v", window)
+		}
+	}
+}
+
+// Windows of a baseline's run.
+const (
+	shortestBaseline = 250 * time.Millisecond
+	longestBaseline  = 10 * time.Second
+)
+
+// measureRoundTrips times requests to each store, one after the other on one connection.
+func (s *session) measureRoundTrips(ctx context.Context, baselines *results.Baselines) error {
+	for _, p := range s.servers {
+		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":floors")
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if p.name == store.Redis && p.arm == 0 {
+			baselines.PingP50, baselines.PingP99, baselines.EvalP50, baselines.EvalP99 = times.PingP50, times.PingP99, times.ScriptP50, times.ScriptP99
+			continue
+		}
+		of := s.about(p)
+		of.RequestP50, of.RequestP99 = times.PingP50, times.PingP99
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// Sweep removes what dead runs have left: on this machine, and on the server at the address,
+// if one is given, of whatever store.
+func Sweep(ctx context.Context, at store.Options) (launch.Swept, store.Swept, error) {
+	here := launch.Sweep(ctx)
+	if engine, err := launch.OpenEngine(ctx); err != nil {
+		here.Skipped = append(here.Skipped, "containers: "+strings.Join(strings.Fields(err.Error()), " "))
+	} else {
+		here.Add(engine.Sweep(ctx))
+	}
+	there, err := sweepServer(ctx, at)
+	return here, there, err
+}
+
+// sweepServer removes what dead runs have left on a user's server; nothing without one.
+func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
+	if at.Started() {
+		return store.Swept{}, nil
+	}
+	name, err := store.At(at.Address)
+	if err != nil {
+		return store.Swept{}, fmt.Errorf("%w: --redis: %w", store.ErrConfig, err)
+	}
+	kind, err := store.Lookup(name)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	sweeper, ok := kind.(store.Sweeper)
+	if !ok {
+		return store.Swept{}, fmt.Errorf("%w: --redis: nothing is left on %s", store.ErrConfig, name)
+	}
+	return sweeper.Sweep(ctx, store.NewRunID(), at)
+}

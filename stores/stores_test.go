@@ -1,0 +1,152 @@
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/launch/containers"
+	"github.com/lockbench/lockbench/internal/store"
+	_ "github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+	_ "github.com/lockbench/lockbench/stores"
+)
+
+func TestMain(m *testing.M) {
+	containers.Quiet()
+	os.Exit(m.Run())
+}
+
+// lookup is a store by its name.
+func lookup(t *testing.T, name string) store.Store {
+	t.Helper()
+	kind, err := store.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind
+}
+
+// open opens a store until the test ends.
+func open(t *testing.T, name string, o store.Options) store.Server {
+	t.Helper()
+	server, err := lookup(t, name).Open(t.Context(), store.NewRunID(), o)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+	return server
+}
+
+// refused opens what cannot be opened, and says why not. It must not take for ever.
+func refused(t *testing.T, name, address string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+	defer cancel()
+	server, err := lookup(t, name).Open(ctx, store.NewRunID(), store.Options{Address: address})
+	if err == nil {
+		t.Errorf("%s took %s", name, address)
+		_ = server.Close(ctx)
+		return nil
+	}
+	if ctx.Err() != nil {
+		t.Errorf("%s at %s waited for as long as it might: %v", name, address, err)
+	}
+	return err
+}
+
+// addressOf is a URL of a store's.
+func addressOf(t *testing.T, name, at string) string {
+	t.Helper()
+	return lookup(t, name).Schemes()[0] + "://" + at
+}
+
+// At the address of one store there is the server of another: it is named, and the
+// configuration is wrong.
+func TestEveryStoreKnowsTheOthers(t *testing.T) {
+	servers := map[string]string{}
+	for _, name := range store.Names() {
+		servers[name] = open(t, name, store.Options{Address: "process"}).Describe().Address
+	}
+	if len(servers) < 4 {
+		t.Fatalf("there are only %v", servers)
+	}
+	for _, name := range store.Names() {
+		for other, at := range servers {
+			if other == name {
+				continue
+			}
+			t.Run(name+" at "+other, func(t *testing.T) {
+				t.Parallel()
+				err := refused(t, name, addressOf(t, name, at))
+				there := lookup(t, other).(store.Speaker).Title()
+				mine := lookup(t, name).(store.Speaker).Title()
+				if !errors.Is(err, store.ErrConfig) || errors.Is(err, store.ErrUnreachable) ||
+					!strings.Contains(err.Error(), "at "+at+" there is a") || !strings.Contains(err.Error(), there+", and no "+mine) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		if stranger := store.Stranger(t.Context(), servers[name], name); stranger != nil {
+			t.Errorf("a server of its own is taken for another's: %v", stranger)
+		}
+		if !lookup(t, name).(store.Speaker).Speaks(t.Context(), servers[name]) {
+			t.Errorf("%s does not know its own server", name)
+		}
+	}
+}
+
+// Who accepts connections and says nothing cannot be reached.
+func TestSilence(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() }) // nobody accepts: the system does
+	for _, name := range store.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := refused(t, name, addressOf(t, name, listener.Addr().String())); !errors.Is(err, store.ErrUnreachable) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// Every store is started in a container where there is an engine; it is killed, emptied and
+// removed there.
+func TestContainers(t *testing.T) {
+	engine, err := launch.OpenEngine(t.Context())
+	if err != nil {
+		t.Skipf("no Docker: %v", err)
+	}
+	for _, name := range store.Names() {
+		t.Run(name, func(t *testing.T) {
+			server := open(t, name, store.Options{Address: "container"})
+			about := server.Describe()
+			if about.Source != "container" || about.Image == "" || about.Network == "" || !strings.HasPrefix(about.Why, "a container was asked for") {
+				t.Errorf("incomplete description: %+v", about)
+			}
+			if err := server.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if reading, err := server.Read(t.Context()); err != nil || about.Network == "host" && reading.CPU == nil {
+				t.Errorf("its reading is %+v, %v", reading, err)
+			}
+			if swept := engine.Sweep(t.Context()); len(swept.Containers) > 0 {
+				t.Logf("another test's lockbench was dead: %v", swept.Containers)
+			}
+			if err := server.Ping(t.Context()); err != nil {
+				t.Errorf("it was swept though its lockbench lives: %v", err)
+			}
+		})
+	}
+}

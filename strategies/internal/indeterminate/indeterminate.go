@@ -1,0 +1,61 @@
+// Package indeterminate is about commands that ended without an answer: Redis may or
+// may not have carried them out.
+package indeterminate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// patience bounds a clean-up. It takes a round trip, but ten thousand waiters may
+// be cancelled at once.
+const patience = 5 * time.Second
+
+// MayHaveRun says whether a command that returned err may have been carried out
+// all the same, because it was sent and no reply came.
+//
+// A context error by itself comes from waiting for a connection, before anything
+// was sent. (A client with retries may also return it from between two tries; the
+// lock then frees by its TTL.)
+func MayHaveRun(err error) bool {
+	var reply redis.Error
+	var network *net.OpError
+	switch {
+	case err == nil, errors.As(err, &reply):
+		return false
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+		return false
+	case errors.As(err, &network) && network.Op == "dial":
+		return false
+	}
+	// Not errors.Is: a network error that wraps one of them was met after sending.
+	return err != context.Canceled && err != context.DeadlineExceeded //nolint:errorlint // see above
+}
+
+// Because returns err as one that satisfies errors.Is(err, ctx.Err()) when it was
+// ctx that ended the command: a socket's deadline otherwise hides the context's.
+func Because(ctx context.Context, err error) error {
+	cause := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && cause == nil && isTimeout(err) && !time.Now().Before(deadline) {
+		cause = context.DeadlineExceeded // the context's own timer is late
+	}
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// Settle is a context for putting right what an ended ctx has left undone.
+func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+}

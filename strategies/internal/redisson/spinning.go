@@ -1,0 +1,55 @@
+package redisson
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/pause"
+)
+
+// RSpinLock is the hash of an RLock, without a channel: a release is told to nobody.
+type RSpinLock struct{ RLock }
+
+// Release tells nothing.
+func (RSpinLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
+	return giveUpHold(ctx, client, held)
+}
+
+// Polling is a Line whose waiters are told nothing and sleep between their tries.
+type Polling struct {
+	sleeps   func() func() time.Duration
+	sleepers pause.Sleepers
+}
+
+// NewPolling returns a Line; sleeps returns one waiter's sleeps, one a call.
+func NewPolling(sleeps func() func() time.Duration) *Polling { return &Polling{sleeps: sleeps} }
+
+// Open has nothing to open.
+func (*Polling) Open(context.Context) error { return nil }
+
+// Join begins a waiter's sleeps.
+func (l *Polling) Join(context.Context, Topic) (Place, error) {
+	return poller{line: l, next: l.sleeps()}, nil
+}
+
+// Close releases what the sleepers slept on.
+func (l *Polling) Close() error {
+	l.sleepers.Close()
+	return nil
+}
+
+type poller struct {
+	line *Polling
+	next func() time.Duration
+}
+
+// Park sleeps as the backoff says, whatever the holder has left.
+func (p poller) Park(ctx context.Context, _ time.Duration) error {
+	p.line.sleepers.Sleep(ctx.Done(), p.next())
+	return ctx.Err()
+}
+
+// Leave has nothing to pass on.
+func (poller) Leave(bool) {}

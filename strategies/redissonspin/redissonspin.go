@@ -1,0 +1,96 @@
+// Package redissonspin is Redisson's RSpinLock, wire-compatible with it: the hash of its
+// RLock, without a channel. Waiters poll.
+//
+//	locker, err := redissonspin.New(client, lock.TTL(10*time.Second))
+//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
+//	defer lease.Release(context.WithoutCancel(ctx))
+//
+// It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
+// TTL. It is not fair: a waiter may starve. Through Open the same owner may acquire again
+// (AcquireAs), and the watchdog renews a lease every TTL/3 until it is released, unless a
+// TTL of its own was asked for.
+//
+// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
+// that had not seen the hash. A client of RLock that waits for a lock which this one
+// releases is not told, and looks when the PTTL is over.
+//
+// An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
+// another (HEXISTS, HINCRBY, DEL): one round trip each. A waiter pays one EVALSHA for each
+// try. Its backoff is that of Redisson 4.7: it sleeps 1 ms, then after its n-th further try
+// twice as long as before and 0 to n−1 ms more at random, and never over 128 ms. Nobody is
+// woken: after a release the lock lies idle until some waiter's sleep ends.
+package redissonspin
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/lock"
+	"github.com/lockbench/lockbench/strategies/spin"
+)
+
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(Defaults().Refine(strategies.Info{
+		Name:     "redisson-spin",
+		Summary:  "Redisson RSpinLock: the hash of RLock, polled with its backoff",
+		Claims:   strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},
+		Capacity: 1,
+		Nodes:    1,
+		Limits:   []strategies.Limit{strategies.ByRedisClock()},
+		Rights:   redisson.SpinRights(),
+	}), Defaults(), Open)
+}
+
+// Options of the lock.
+type Options struct {
+	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+}
+
+// Defaults are Redisson's: the watchdog runs.
+func Defaults() Options { return Options{Watchdog: true} }
+
+// Refine claims the watchdog when it runs.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Watchdog = o.Watchdog
+	return info
+}
+
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
+
+// Locker is one process's side of the lock: the waiters, and the holders, who share a
+// watchdog. It is a strategies.Locker, Trier, Reentrant and Preparer.
+type Locker struct{ *rlock }
+
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
+// not talk to Redis yet. Its error joins every error of the options. The client stays the
+// caller's, to be closed after the Locker.
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	with := Defaults()
+	with.Watchdog = false // only for leases without a TTL of their own: lock.Watchdog renews
+	return lock.Open([]redis.UniversalClient{client}, Open, with, options)
+}
+
+// Open returns a Locker on the first node. It does not talk to Redis yet.
+func Open(config goredis.Config, options Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
+		return nil, fmt.Errorf("redisson-spin: %w", err)
+	}
+	line := redisson.NewPolling(func() func() time.Duration { return backoff().Sleeps(rand.Int64N) })
+	herald := redisson.NewHerald(config.Nodes[0].Client, redisson.ShardedOff)
+	// Between a try and the next there is always a sleep.
+	ways := redisson.Ways{Renew: options.Watchdog, Blind: true}
+	return &Locker{redisson.NewLock(config, redisson.RSpinLock{}, line, herald, ways)}, nil
+}
+
+// backoff is Redisson's.
+func backoff() spin.Options {
+	return spin.Options{Backoff: spin.Redisson, Base: time.Millisecond, Cap: 128 * time.Millisecond}
+}
