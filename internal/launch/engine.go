@@ -58,6 +58,8 @@ type Container struct {
 	// published says that nobody reaches it but through a published port.
 	Command func(bind string, port int, published bool) []string
 	Inside  int // the port behind a published one
+	// Beside is as of Program, where it shares the host's network.
+	Beside func(port int) []int
 	// Ready waits until it answers; its error is an ErrOutOfReach if it runs and does not.
 	Ready func(ctx context.Context, c Contained) error
 	Taken func(err error) bool // as of Program

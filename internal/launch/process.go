@@ -32,6 +32,8 @@ type Program struct {
 	// Empty removes its data from its directory, when it has ended; nil is a program whose
 	// data are not removed.
 	Empty func(ctx context.Context, p *Process) error
+	// Beside are the ports that it listens on beside its own; nil is none.
+	Beside func(port int) []int
 	// Ready waits until it answers. It ends with the context, and when p has ended.
 	Ready func(ctx context.Context, p *Process) error
 	// Taken says whether a start failed because somebody else took the port.
@@ -43,6 +45,7 @@ type Program struct {
 type Process struct {
 	program Program
 	port    int
+	kept    Kept // while it exists, also when it was killed
 	dir     string
 
 	mu     sync.Mutex
@@ -67,7 +70,7 @@ func Start(ctx context.Context, program Program, pick Picker, runID string) (*Pr
 	}
 	p := &Process{program: program, dir: dir}
 	if err := p.startOnFreePort(ctx, pick, runID); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(p.dir))
+		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
 }
@@ -87,6 +90,7 @@ func (p *Process) startOnFreePort(ctx context.Context, pick Picker, runID string
 	}
 	return OnFreePort(pick, p.program.Taken, func(port int) error {
 		p.port = port
+		p.kept.Keep(port, p.program.Beside)
 		if p.program.Prepare != nil {
 			if err := p.program.Prepare(ctx, p); err != nil {
 				return fmt.Errorf("prepare %s: %w", p.program.Name, err)
@@ -235,5 +239,10 @@ func (p *Process) CPU() *float64 { return cpuOf(p.PID()) }
 
 // Close kills the server and removes its directory.
 func (p *Process) Close(ctx context.Context) error {
-	return errors.Join(p.Kill(ctx), os.RemoveAll(p.dir))
+	return errors.Join(p.Kill(ctx), p.remove())
+}
+
+func (p *Process) remove() error {
+	p.kept.Free()
+	return os.RemoveAll(p.dir)
 }

@@ -210,6 +210,40 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
+// Nobody picks the ports of a server that was killed, and no outgoing connection gets them:
+// it can come back on them. Once it is closed they are free.
+func TestPortsAreKept(t *testing.T) {
+	kept := program(t)
+	kept.Beside = func(port int) []int { return []int{port + 1} }
+	p, _ := start(t, kept, FreePort)
+	if err := p.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []int{p.Port(), p.Port() + 1} {
+		if err := Free(port); err == nil {
+			t.Errorf("port %d is free while the server is down", port)
+		}
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			t.Errorf("the server cannot have port %d: %v", port, err)
+		} else {
+			_ = listener.Close()
+		}
+	}
+	if conn, err := net.Dial("tcp", p.Addr()); err == nil {
+		_ = conn.Close()
+		t.Error("somebody listens in its place")
+	}
+	if err := p.Again(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Free(p.Port() + 1); err != nil {
+		t.Errorf("its port beside is still kept: %v", err)
+	}
+}
+
 // A start that fails carries the server's last words, and leaves nothing.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

@@ -35,6 +35,7 @@ type contained struct {
 	of        launch.Container
 	container testcontainers.Container
 	addr      string
+	kept      launch.Kept // while it exists, also when it was killed
 	started   time.Time
 }
 
@@ -71,6 +72,7 @@ func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained
 			return err
 		}
 		c = &contained{docker: d, of: of}
+		c.kept.Keep(port, of.Beside)
 		// Creating is not interrupted halfway: the engine would finish it all the
 		// same, and nobody would know the container to remove.
 		creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
@@ -249,6 +251,7 @@ func (c *contained) Again(ctx context.Context) error {
 
 // Close kills the server and removes the container and its volumes.
 func (c *contained) Close(ctx context.Context) error {
+	defer c.kept.Free()
 	if c.container == nil {
 		return nil
 	}

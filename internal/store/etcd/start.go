@@ -84,7 +84,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 			err = s.startAll(n, func(m membership) (launch.Started, error) {
 				return launch.InContainer(ctx, engine, launch.Container{
 					Image: image, RunID: s.runID, Network: network, Logf: o.Logf, Inside: inside,
-					Pick: func() (int, error) { return m.port, nil },
+					Pick: func() (int, error) { return m.port, nil }, Beside: m.beside,
 					Command: func(bind string, port int, _ bool) []string {
 						return append([]string{"etcd"}, m.args(fmt.Sprintf("http://%s:%d", bind, port), more)...)
 					},
@@ -112,7 +112,8 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 					Empty: func(_ context.Context, p *launch.Process) error {
 						return os.RemoveAll(filepath.Join(p.Dir(), dataDir))
 					},
-					Ready: func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
+					Beside: m.beside,
+					Ready:  func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
 				}, func() (int, error) { return m.port, nil }, s.runID))
 			})
 		},
@@ -144,19 +145,26 @@ const inside = 2379
 
 // membership is what a member has to know of the others.
 type membership struct {
-	number  int
-	port    int
-	cluster []string // NAME=URL of each
-	token   string
+	number int
+	port   int
+	peers  []int // ports on which the members meet
+	token  string
 }
 
+// beside is the port on which it meets the others.
+func (m membership) beside(int) []int { return m.peers[m.number : m.number+1] }
+
 func (m membership) args(listen string, more []string) []string {
-	_, peer, _ := strings.Cut(m.cluster[m.number], "=")
+	cluster := make([]string, len(m.peers)) // NAME=URL of each
+	for i, port := range m.peers {
+		cluster[i] = fmt.Sprintf("m%d=http://127.0.0.1:%d", i, port)
+	}
+	_, peer, _ := strings.Cut(cluster[m.number], "=")
 	return append([]string{
 		"--name", fmt.Sprint("m", m.number), "--data-dir", dataDir, "--logger", "zap", "--log-level", "error",
 		"--listen-client-urls", listen, "--advertise-client-urls", fmt.Sprintf("http://127.0.0.1:%d", m.port),
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-		"--initial-cluster", strings.Join(m.cluster, ","), "--initial-cluster-token", m.token,
+		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", m.token,
 	}, more...)
 }
 
@@ -172,18 +180,14 @@ func (s *Server) startAll(n int, start func(membership) (launch.Started, error))
 }
 
 func (s *Server) startOnce(n int, start func(membership) (launch.Started, error)) error {
-	ports, err := freePorts(2 * n)
+	ports, err := launch.FreePorts(2 * n)
 	if err != nil {
 		return err
-	}
-	var cluster []string
-	for i := range n {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[n+i]))
 	}
 	own, problems := make([]launch.Started, n), make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { own[i], problems[i] = start(membership{i, ports[i], cluster, "lockbench-" + s.runID}) })
+		all.Go(func() { own[i], problems[i] = start(membership{i, ports[i], ports[n:], "lockbench-" + s.runID}) })
 	}
 	all.Wait()
 	if err := errors.Join(problems...); err != nil {
@@ -202,22 +206,6 @@ func (s *Server) startOnce(n int, start func(membership) (launch.Started, error)
 
 // dataDir is below a process's directory.
 const dataDir = "data"
-
-// freePorts are different ones.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	taken := map[int]bool{}
-	for len(ports) < n {
-		port, err := launch.FreePort()
-		if err != nil {
-			return nil, err
-		}
-		if !taken[port] {
-			taken[port], ports = true, append(ports, port)
-		}
-	}
-	return ports, nil
-}
 
 // ready waits until a member answers with the others' consent.
 func ready(ctx context.Context, p launch.Starting) error {

@@ -171,7 +171,7 @@ func (m member) contain(ctx context.Context, engine launch.Engine, image, networ
 		jars = found.jars
 	}
 	return launch.InContainer(ctx, engine, launch.Container{
-		Image: image, RunID: runID, Network: network, Pick: pick, CPUs: m.cpus, Inside: inside, Logf: o.Logf, Taken: m.taken(),
+		Image: image, RunID: runID, Network: network, Pick: pick, CPUs: m.cpus, Inside: inside, Logf: o.Logf, Taken: m.taken(), Beside: m.beside,
 		Entrypoint: []string{java}, User: "0", // to whom its own files belong, whatever the image
 		Command: func(string, int, bool) []string { return m.options(place, jars) },
 		Files: func(port int) map[string]string {

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,15 +33,12 @@ func start(ctx context.Context, members int, m member, begin launcher) ([]launch
 }
 
 func startEnsemble(ctx context.Context, members int, m member, begin launcher) ([]launch.Started, error) {
-	for range members {
-		var ports ensemble
-		for _, port := range []*int{&ports.client, &ports.quorum, &ports.election} {
-			var err error
-			if *port, err = launch.FreePort(); err != nil {
-				return nil, err
-			}
-		}
-		m.ensemble = append(m.ensemble, ports)
+	ports, err := launch.FreePorts(3 * members)
+	if err != nil {
+		return nil, err
+	}
+	for own := range slices.Chunk(ports, 3) {
+		m.ensemble = append(m.ensemble, ensemble{client: own[0], quorum: own[1], election: own[2]})
 	}
 	started := make([]launch.Started, members)
 	problems := make([]error, members)
@@ -59,7 +57,7 @@ func startEnsemble(ctx context.Context, members int, m member, begin launcher) (
 		})
 	}
 	all.Wait()
-	err := errors.Join(problems...)
+	err = errors.Join(problems...)
 	if err == nil {
 		return started, nil
 	}

@@ -97,7 +97,7 @@ func (m member) program() launch.Program {
 	return launch.Program{
 		Name: name, Path: m.java, Known: []string{"java"}, CPUs: m.cpus,
 		Args:    func(p *launch.Process) []string { return m.options(p.Dir(), m.jars) },
-		Prepare: m.prepare, Empty: m.empty, Taken: m.taken(),
+		Prepare: m.prepare, Empty: m.empty, Taken: m.taken(), Beside: m.beside,
 		Ready: func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
 	}
 }
@@ -108,6 +108,15 @@ func (m member) taken() func(error) bool {
 		return nil
 	}
 	return func(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
+}
+
+// beside are the ports on which it meets the other members.
+func (m member) beside(int) []int {
+	if len(m.ensemble) == 0 {
+		return nil
+	}
+	own := m.ensemble[m.id-1]
+	return []int{own.quorum, own.election}
 }
 
 // options are Java's arguments; its files are in dir.

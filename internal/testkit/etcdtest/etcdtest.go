@@ -7,11 +7,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +64,14 @@ func (s *Etcd) start(path string, members int, args []string) {
 	if slices.Contains(args, "--cert-file") {
 		scheme, s.tls = "https://", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // of a test
 	}
+	ports, err := launch.FreePorts(2 * members)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	var peers []string
 	for n := range members {
-		s.Endpoints = append(s.Endpoints, free(s.t))
-		peers = append(peers, fmt.Sprintf("m%d=http://%s", n, free(s.t)))
+		s.Endpoints = append(s.Endpoints, fmt.Sprintf("127.0.0.1:%d", ports[n]))
+		peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", n, ports[members+n]))
 	}
 	for n, endpoint := range s.Endpoints {
 		_, peer, _ := strings.Cut(peers[n], "=")
@@ -82,8 +84,9 @@ func (s *Etcd) start(path string, members int, args []string) {
 					"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", s.t.Name(),
 				}, args...)
 			},
-			Ready: func(context.Context, *launch.Process) error { return nil }, // see answers
-		}, launch.FreePort, "test")
+			Beside: func(int) []int { return ports[members+n : members+n+1] },
+			Ready:  func(context.Context, *launch.Process) error { return nil }, // see answers
+		}, func() (int, error) { return ports[n], nil }, "test")
 		if err != nil {
 			s.stop()
 			s.t.Fatal(err)
@@ -105,16 +108,6 @@ func (s *Etcd) done(err error) {
 	if err != nil {
 		s.t.Error(err)
 	}
-}
-
-// free is an address that nobody listens on.
-func free(t testing.TB) string {
-	t.Helper()
-	port, err := launch.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // Ready waits until all members answer.

@@ -29,7 +29,7 @@ func image(wanted string) launch.Image {
 func startContainer(ctx context.Context, engine launch.Engine, options Options, image, network string, pick launch.Picker, cpus []int, args ...string) (*Container, error) {
 	const inside = 6379
 	c, err := engine.Run(ctx, launch.Container{
-		Image: image, RunID: options.RunID, Logf: options.logf, Network: network, Pick: pick, CPUs: cpus, Inside: inside, Taken: portTaken,
+		Image: image, RunID: options.RunID, Logf: options.logf, Network: network, Pick: pick, CPUs: cpus, Inside: inside, Taken: portTaken, Beside: bus(args),
 		Command: func(bind string, port int, published bool) []string {
 			command := append([]string{programIn(image)}, settings(bind, port)...)
 			if published {

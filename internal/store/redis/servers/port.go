@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,12 +25,19 @@ func freeClusterPort() (int, error) {
 		if port+busDistance >= launch.OutgoingPorts {
 			continue
 		}
-		bus, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port+busDistance)))
-		if err == nil {
-			return port, bus.Close()
+		if launch.Free(port+busDistance) == nil {
+			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("find a free port with another %d above it", busDistance)
+}
+
+// bus are the ports of a server's cluster bus, which it has with these arguments; nil without.
+func bus(args []string) func(port int) []int {
+	if !slices.Contains(args, "--cluster-enabled") {
+		return nil
+	}
+	return func(port int) []int { return []int{port + busDistance} }
 }
 
 // portTaken says whether Redis did not start because somebody else has its port.

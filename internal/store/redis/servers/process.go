@@ -23,7 +23,7 @@ func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []in
 		return nil, err
 	}
 	p, err := launch.Start(ctx, launch.Program{
-		Name: "redis-server", Path: binary, Known: known, Env: o.Env, CPUs: cpus, Taken: portTaken,
+		Name: "redis-server", Path: binary, Known: known, Env: o.Env, CPUs: cpus, Taken: portTaken, Beside: bus(args),
 		Args: func(p *launch.Process) []string { return append(settings("127.0.0.1", p.Port()), args...) },
 		Ready: func(ctx context.Context, p *launch.Process) error {
 			return awaitReady(ctx, p, isProcess(p))
