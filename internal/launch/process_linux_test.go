@@ -314,3 +314,11 @@ func TestSweep(t *testing.T) {
 		t.Error("a server of this living process was swept with it")
 	}
 }
+
+// A machine whose containers cannot be asked for is swept of the rest, and says so once.
+func TestSweepMachineWithoutAnEngine(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if swept := SweepMachine(t.Context()); len(swept.Skipped) != 1 || !strings.HasPrefix(swept.Skipped[0], "containers: ") {
+		t.Errorf("skipped %q", swept.Skipped)
+	}
+}

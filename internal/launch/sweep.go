@@ -27,6 +27,33 @@ func (s *Swept) Add(other Swept) {
 	s.Skipped = append(s.Skipped, other.Skipped...)
 }
 
+// Log tells what was removed, if anything, and what was not looked at. logf may be nil.
+func (s Swept) Log(logf func(format string, args ...any)) {
+	if logf == nil {
+		return
+	}
+	if n := len(s.Containers) + len(s.Processes) + len(s.Directories); n > 0 {
+		logf("removed what a killed lockbench left: %d containers, %d processes, %d directories",
+			len(s.Containers), len(s.Processes), len(s.Directories))
+	}
+	for _, skipped := range s.Skipped {
+		logf("not swept: %s", skipped)
+	}
+}
+
+// SweepMachine is Sweep, and removes the containers of lockbenches that were killed where an
+// Engine answers.
+func SweepMachine(ctx context.Context) Swept {
+	swept := Sweep(ctx)
+	engine, err := OpenEngine(ctx)
+	if err != nil {
+		swept.Skipped = append(swept.Skipped, fmt.Sprintf("containers: %v", oneLine{err}))
+		return swept
+	}
+	swept.Add(engine.Sweep(ctx))
+	return swept
+}
+
 // Sweep removes the processes and directories of Processes whose lockbench was killed. It
 // leaves alone what belongs to one that still runs, or that cannot be told.
 func Sweep(ctx context.Context) Swept {

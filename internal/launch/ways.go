@@ -32,7 +32,7 @@ type Way struct {
 // Start starts the servers in the first way that works. It sweeps what dead lockbenches have
 // left on this machine before. The error wraps what the ways' own errors wrap.
 func (w Ways) Start(ctx context.Context) (Way, error) {
-	w.logSwept(Sweep(ctx))
+	Sweep(ctx).Log(w.Logf)
 	switch w.Asked {
 	case "container":
 		way, err := w.container(ctx)
@@ -80,7 +80,7 @@ func (w Ways) container(ctx context.Context) (Way, error) {
 	if err != nil {
 		return Way{}, err
 	}
-	w.logSwept(engine.Sweep(ctx))
+	engine.Sweep(ctx).Log(w.Logf)
 	image, err := engine.Obtain(ctx, w.Image, w.logf)
 	if err != nil {
 		return Way{}, err
@@ -96,17 +96,6 @@ func (w Ways) process(ctx context.Context) (Way, error) {
 func (w Ways) logf(format string, args ...any) {
 	if w.Logf != nil {
 		w.Logf(format, args...)
-	}
-}
-
-// logSwept tells what was removed of this machine, if anything.
-func (w Ways) logSwept(swept Swept) {
-	if n := len(swept.Containers) + len(swept.Processes) + len(swept.Directories); n > 0 {
-		w.logf("removed what a killed lockbench left: %d containers, %d processes, %d directories",
-			len(swept.Containers), len(swept.Processes), len(swept.Directories))
-	}
-	for _, skipped := range swept.Skipped {
-		w.logf("not swept: %s", skipped)
 	}
 }
 

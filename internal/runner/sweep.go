@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
@@ -12,12 +11,7 @@ import (
 // Sweep removes what dead runs have left: on this machine, and on the server at the address,
 // if one is given, of whatever store.
 func Sweep(ctx context.Context, at store.Options) (launch.Swept, store.Swept, error) {
-	here := launch.Sweep(ctx)
-	if engine, err := launch.OpenEngine(ctx); err != nil {
-		here.Skipped = append(here.Skipped, "containers: "+strings.Join(strings.Fields(err.Error()), " "))
-	} else {
-		here.Add(engine.Sweep(ctx))
-	}
+	here := launch.SweepMachine(ctx)
 	there, err := sweepServer(ctx, at)
 	return here, there, err
 }

@@ -124,7 +124,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 			return err
 		}
 	} else {
-		launch.Sweep(ctx)
+		launch.Sweep(ctx).Log(o.Logf)
 		to, err := parseAddress(o)
 		if err != nil {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)

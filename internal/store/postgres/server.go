@@ -67,7 +67,7 @@ func open(ctx context.Context, runID string, o store.Options) (*server, error) {
 		}
 		s.config = s.own.config(s.own.Addr())
 	} else {
-		launch.Sweep(ctx)
+		launch.Sweep(ctx).Log(o.Logf)
 		if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
 			return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}

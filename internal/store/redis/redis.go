@@ -104,6 +104,5 @@ func (s server) Faults(all []workloads.Fault) store.Injector { return disturb.Ne
 func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
 	with := options(o)
 	with.RunID = runID
-	swept, err := servers.Sweep(ctx, with)
-	return store.Swept{Kind: "keys", Removed: swept.Keys, Runs: swept.Runs, Skipped: swept.Skipped}, err
+	return servers.Sweep(ctx, with)
 }

@@ -49,7 +49,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 			return err
 		}
 	} else {
-		launch.Sweep(ctx)
+		launch.Sweep(ctx).Log(o.Logf)
 		s.node, _ = parseAddress(o.Address) // as above
 	}
 	if err := s.recognise(ctx, asked); err != nil {

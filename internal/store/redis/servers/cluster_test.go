@@ -246,8 +246,8 @@ func clusterSweep(t *testing.T, s *Server) {
 		}
 	}
 	swept, err := Sweep(ctx, Options{Address: s.Describe().Address, RunID: "clean"})
-	if err != nil || swept.Keys != 30 || !slices.Contains(swept.Runs, "victim") {
-		t.Errorf("swept %d keys of %v, %v", swept.Keys, swept.Runs, err)
+	if err != nil || swept.Removed != 30 || !slices.Equal(swept.Runs, []string{"victim"}) {
+		t.Errorf("swept %d keys of %v, %v", swept.Removed, swept.Runs, err)
 	}
 }
 

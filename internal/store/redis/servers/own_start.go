@@ -12,7 +12,7 @@ import (
 // StartOwn starts a Redis with extra arguments: a process, which is quickest, or
 // a container where there is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (Own, error) {
-	options.logSweep(launch.Sweep(ctx)) // a test binary that was killed leaves its Redis too
+	launch.Sweep(ctx).Log(options.Logf) // a test binary that was killed leaves its Redis too
 	p, err := options.startProcess(ctx, launch.FreePort, nil, args...)
 	if err == nil {
 		return p, nil

@@ -59,10 +59,8 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 	if err := s.open(ctx, options, asked); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
-	for _, node := range s.primaries() {
-		if node.own == nil {
-			sweepKeys(ctx, node, openBudget).log(options)
-		}
+	if s.nodes[0].own == nil {
+		options.logSwept(s.sweep(ctx, openBudget))
 	}
 	s.describe()
 	s.redis.Durability = s.nodes[0].durability(ctx)

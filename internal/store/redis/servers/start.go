@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +16,7 @@ import (
 // start fills in the nodes, without connecting.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
-		options.logSweep(launch.Sweep(ctx))
+		launch.Sweep(ctx).Log(options.Logf)
 		return s.useAddresses(options)
 	}
 	way, err := launch.Ways{
@@ -111,9 +110,4 @@ func (s *Server) giveUp(ctx context.Context) error {
 	}
 	s.nodes = nil
 	return errors.Join(problems...)
-}
-
-// oneLine makes one line of an error of several.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 }

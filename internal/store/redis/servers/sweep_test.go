@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // helperEnv makes the test binary play a lockbench that is about to be killed:
@@ -122,9 +123,7 @@ func TestSweepAfterKill(t *testing.T) {
 			const nodes = 2
 			v := startVictim(t, source, topologyEnv+"=nodes:2")
 			bystander := process(t)
-			if _, err := Sweep(t.Context(), Options{}); err != nil {
-				t.Fatal(err)
-			}
+			launch.SweepMachine(t.Context())
 			if !v.up(t) {
 				t.Fatal("a Redis of a living lockbench was swept")
 			}
@@ -132,12 +131,12 @@ func TestSweepAfterKill(t *testing.T) {
 			if source == "process" && !v.up(t) {
 				t.Fatal("Redis died with its lockbench: there is nothing to sweep")
 			}
-			swept, err := sweepTwice(t.Context())
+			swept := sweepTwice(t.Context())
 			if source == "process" { // where there may be no Docker
 				swept.Skipped = slices.DeleteFunc(swept.Skipped, func(why string) bool { return strings.HasPrefix(why, "containers: ") })
 			}
-			if err != nil || len(swept.Skipped) > 0 {
-				t.Errorf("sweep: %v, skipped %v", err, swept.Skipped)
+			if len(swept.Skipped) > 0 {
+				t.Errorf("skipped %v", swept.Skipped)
 			}
 			// Another test's lockbench may have swept the containers first.
 			if source == "process" && (len(swept.Processes) < nodes || len(swept.Directories) < nodes) {
@@ -152,16 +151,15 @@ func TestSweepAfterKill(t *testing.T) {
 }
 
 // sweepTwice is two sweeps at the same time, which meet the same servers.
-func sweepTwice(ctx context.Context) (Swept, error) {
-	var both [2]Swept
-	var faults [2]error
+func sweepTwice(ctx context.Context) launch.Swept {
+	var both [2]launch.Swept
 	var all sync.WaitGroup
 	for i := range both {
-		all.Go(func() { both[i], faults[i] = Sweep(ctx, Options{}) })
+		all.Go(func() { both[i] = launch.SweepMachine(ctx) })
 	}
 	all.Wait()
-	both[0].add(both[1])
-	return both[0], errors.Join(faults[:]...)
+	both[0].Add(both[1])
+	return both[0]
 }
 
 func TestSweepKeys(t *testing.T) {
@@ -180,21 +178,21 @@ func TestSweepKeys(t *testing.T) {
 	}
 	v := startVictim(t, "redis://"+p.Addr())
 	// While the victim runs its keys are safe.
-	if swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"}); err != nil || swept.Keys != 0 {
+	if swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"}); err != nil || swept.Removed != 0 {
 		t.Fatalf("sweep beside a living run: %+v, %v", swept, err)
 	}
 	v.kill()
-	var swept Swept
+	removed, runs := 0, []string(nil)
 	eventually(t, func() bool { // until Redis has noticed that the connection is gone
 		one, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		swept.add(one)
-		return swept.Keys == 3
+		removed, runs = removed+one.Removed, append(runs, one.Runs...)
+		return removed == 3
 	})
-	if !slices.Contains(swept.Runs, "victim") {
-		t.Errorf("swept %+v", swept)
+	if !slices.Contains(runs, "victim") {
+		t.Errorf("swept %v", runs)
 	}
 	left, err := scan(ctx, client, "*")
 	if want := slices.Sorted(slices.Values(keys[2:])); err != nil || !slices.Equal(left, want) {
@@ -226,7 +224,7 @@ func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
 		t.Fatal(err)
 	}
 	swept, err := Sweep(t.Context(), Options{Address: address, RunID: "clean"})
-	if err != nil || swept.Keys != 0 || len(swept.Skipped) == 0 {
+	if err != nil || swept.Removed != 0 || len(swept.Skipped) == 0 {
 		t.Errorf("sweep: %+v, %v: it must say what it left alone", swept, err)
 	}
 	if n := client.DBSize(t.Context()).Val(); n != 1 {

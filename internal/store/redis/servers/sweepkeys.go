@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // openBudget is how long a run may look for old keys on a user's server before
@@ -21,21 +21,43 @@ const openBudget = time.Second
 // and behind it.
 var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 
-// sweepKeys removes the keys of dead runs from a server. A run whose observer or
-// clients are still connected lives. budget bounds the search; 0 does not.
-func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
+// sweep removes the keys of dead runs. budget bounds the search on each node; 0 does not.
+func (s *Server) sweep(ctx context.Context, budget time.Duration) store.Swept {
+	swept := store.Swept{Kind: "keys"}
+	for _, node := range s.primaries() {
+		sweepKeys(ctx, node, budget, &swept)
+	}
+	slices.Sort(swept.Runs) // one may have left keys on several nodes
+	swept.Runs = slices.Compact(swept.Runs)
+	return swept
+}
+
+// logSwept tells what was removed, if anything.
+func (o Options) logSwept(swept store.Swept) {
+	if swept.Removed > 0 {
+		o.logf("removed what a killed lockbench left: %d keys", swept.Removed)
+	}
+	for _, skipped := range swept.Skipped {
+		o.logf("not swept: %s", skipped)
+	}
+}
+
+// sweepKeys removes the keys of dead runs from a node. A run whose observer or
+// clients are still connected lives.
+func sweepKeys(ctx context.Context, n *node, budget time.Duration, swept *store.Swept) {
 	look := ctx
 	if budget > 0 {
 		var cancel context.CancelFunc
 		look, cancel = context.WithTimeout(ctx, budget)
 		defer cancel()
 	}
-	skipped := func(why string, err error) Swept {
-		return Swept{Swept: launch.Swept{Skipped: []string{fmt.Sprintf("keys on %s: %s: %v", n.addr(), why, err)}}}
+	skipped := func(why string, err error) {
+		swept.Skipped = append(swept.Skipped, fmt.Sprintf("keys on %s: %s: %v", n.addr(), why, err))
 	}
 	found, err := scan(look, n.observer, "*lockbench:{*")
 	if err != nil {
-		return skipped("scan", err)
+		skipped("scan", err)
+		return
 	}
 	byRun := map[string][]string{}
 	for _, key := range found {
@@ -44,12 +66,13 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 		}
 	}
 	if len(byRun) == 0 {
-		return Swept{}
+		return
 	}
 	// Asked after the scan: a run that begins in between has no keys in it yet.
 	list, err := n.observer.ClientList(ctx).Result()
 	if err != nil {
-		return skipped("whose run lives cannot be told", err)
+		skipped("whose run lives cannot be told", err)
+		return
 	}
 	for client := range replies.Clients(list) {
 		if name, ok := strings.CutPrefix(client["name"], "lockbench:"); ok {
@@ -57,18 +80,16 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration) Swept {
 			delete(byRun, run)
 		}
 	}
-	swept := Swept{}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
 		remove := unlink
 		if n.software.mode == "cluster" {
 			remove = unlinkEach
 		}
 		if err := remove(ctx, n.observer, byRun[run]); err != nil {
-			swept.add(skipped("remove", err))
+			skipped("remove", err)
 			continue
 		}
-		swept.Keys += len(byRun[run])
+		swept.Removed += len(byRun[run])
 		swept.Runs = append(swept.Runs, run)
 	}
-	return swept
 }
