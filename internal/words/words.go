@@ -30,6 +30,15 @@ func Noun(n int, noun string) string {
 	return noun + "s"
 }
 
+// And lists names as a sentence does: a, b and c.
+func And(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
 // Dotted puts a dot between those parts that are not empty.
 func Dotted(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), " · ")

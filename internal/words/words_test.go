@@ -14,6 +14,15 @@ func TestNounsFollowTheirNumber(t *testing.T) {
 	}
 }
 
+func TestAndStandsBeforeTheLast(t *testing.T) {
+	t.Parallel()
+	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a and b": {"a", "b"}, "a, b and c": {"a", "b", "c"}} {
+		if got := And(names); got != want {
+			t.Errorf("it reads %q, want %q", got, want)
+		}
+	}
+}
+
 func TestDotsStandBetweenWhatIsThere(t *testing.T) {
 	t.Parallel()
 	parts := []string{"", "a", "", "b", ""}

@@ -86,7 +86,7 @@ func served(all []results.Summary) []Finding {
 	}
 	var parts []string
 	if len(every) > 0 {
-		parts = append(parts, listed(every)+" served every client")
+		parts = append(parts, words.And(every)+" served every client")
 	}
 	if len(not) > 0 {
 		parts = append(parts, strings.Join(not, ", "))
@@ -156,16 +156,7 @@ func alikeIn(all []results.Summary, m results.Metric, one results.Summary) strin
 			names = append(names, s.Title())
 		}
 	}
-	return listed(names)
-}
-
-// listed are names as a sentence has them: a, b and c.
-func listed(names []string) string {
-	if len(names) == 1 {
-		return names[0]
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return words.And(names)
 }
 
 // overloaded says of a label that an open loop's arrivals found all clients waiting.

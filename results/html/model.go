@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -185,16 +186,7 @@ func (f family) title() string {
 		clients = append(clients, strconv.Itoa(a.workload.Clients))
 	}
 	_, rest, _ := strings.Cut(text, " on ")
-	return enumerate(clients) + " clients on " + rest
-}
-
-// enumerate is "1, 2 and 3".
-func enumerate(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return words.And(clients) + " clients on " + rest
 }
 
 // strategyNames are those of all cells, each once, in order.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -145,7 +146,7 @@ func (f family) section(open bool) (section, error) {
 	}
 	left := slices.DeleteFunc(strategyNames([]family{all}), func(name string) bool { return slices.Contains(strategyNames([]family{f}), name) })
 	if len(left) > 0 {
-		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.", enumerate(left)))
+		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.", words.And(left)))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
+	"github.com/olekukonko/tablewriter/tw"
 )
 
 // howToRead explains the table of counter-cases.
@@ -79,15 +80,16 @@ func WriteCounterTable(w io.Writer, d *CounterDocument, color bool) error {
 // WriteCounterMarkdown writes it as a page with one table.
 func WriteCounterMarkdown(w io.Writer, d *CounterDocument) error {
 	p := &layout.Page{Markdown: true}
-	fmt.Fprintf(p, "# The counter-cases of the claims\n\nWritten by `lockbench claims --counter`.\n\n- %s %s, %s\n- Machine: %s\n- Redis: %s\n\n%s\n\n%s\n\n",
-		d.Tool.Name, d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()), howToRead, d.tally())
-	fmt.Fprintf(p, "| %s |\n| ---: | %s\n", strings.Join(counterColumns, " | "), strings.Repeat("--- | ", len(counterColumns)-2)+"--- |")
+	fmt.Fprintf(p, "# The counter-cases of the claims\n\nWritten by `lockbench claims --counter`.\n\n")
+	writeHead(p, d.Head)
+	fmt.Fprintf(p, "\n%s\n\n%s\n\n", howToRead, d.tally())
+	rows := [][]string{counterColumns}
 	for _, c := range d.Cases {
-		cells := c.cells()
-		for i := range cells {
-			cells[i] = p.Text(cells[i])
-		}
-		fmt.Fprintf(p, "| %s |\n", strings.Join(cells, " | "))
+		rows = append(rows, texts(p, c.cells()))
+	}
+	left := tw.AlignLeft
+	if err := p.Grid([]tw.Align{tw.AlignRight, left, left, left, left, left, left}, rows); err != nil {
+		return fmt.Errorf("write counter-cases: %w", err)
 	}
 	for _, note := range d.notes() {
 		p.Remark("", note)

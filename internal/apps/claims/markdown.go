@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 )
@@ -16,8 +17,8 @@ import (
 func WriteMarkdown(w io.Writer, d *Document) error {
 	p := &layout.Page{Markdown: true}
 	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "What is said of Redis locks, put to the test")))
-	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n- %s %s, %s\n- Machine: %s\n- Redis: %s\n",
-		d.Tool.Name, d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
+	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n")
+	writeHead(p, d.Head)
 	for _, text := range d.method() {
 		p.Remark("", text)
 	}
@@ -54,6 +55,20 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	return nil
 }
 
+// writeHead says what wrote a page, when, and on what.
+func writeHead(p *layout.Page, h document.Head) {
+	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n",
+		h.Tool.Name, h.Tool.Version, h.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(h.Environment.Describe()), p.Text(h.Redis.Describe()))
+}
+
+// texts are cells as they stand in the page.
+func texts(p *layout.Page, cells []string) []string {
+	for i := range cells {
+		cells[i] = p.Text(cells[i])
+	}
+	return cells
+}
+
 // writeFigures writes a table of them, who was the best in a column of its own if that is
 // known of any.
 func writeFigures(p *layout.Page, all []FigureResult) {
@@ -66,11 +81,7 @@ func writeFigures(p *layout.Page, all []FigureResult) {
 	}
 	fmt.Fprintf(p, "\n%s\n%s\n", head, rule)
 	for _, f := range all {
-		cells := f.cells()[:columns]
-		for i := range cells {
-			cells[i] = p.Text(cells[i])
-		}
-		fmt.Fprintf(p, "| %s |\n", strings.Join(cells, " | "))
+		fmt.Fprintf(p, "| %s |\n", strings.Join(texts(p, f.cells()[:columns]), " | "))
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 	// They may have run for somewhat longer than was looked at.
 	used := burned.Seconds() / burners.lasted.Seconds() / float64(cores) * 100
 	c.inform("burned, of all cores", used, results.Percent)
-	if used < labelled/2 { // the machine was too busy to let them
+	if used < leastBurned { // the machine was too busy to let them
 		c.unsure("the processes that were to burn CPU came to %.1f %% of all cores only", used)
 		return nil
 	}
@@ -66,8 +66,9 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 }
 
 const (
-	neighbours = 0.3  // processes for each core
-	labelled   = 10.0 // percent of all cores, from which on a run is
+	neighbours  = 0.3  // processes for each core
+	labelled    = 10.0 // percent of all cores, from which on a run is
+	leastBurned = 2.0  // percent; of less the system's ticks of 10 ms would tell too little
 )
 
 func labels(r *results.Run) bool {
