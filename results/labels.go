@@ -17,7 +17,7 @@ const (
 )
 
 // formerOtherCPU is what older reports say for OtherCPU.
-const formerOtherCPU = "other CPU "
+const formerOtherCPU = "foreign CPU "
 
 // SetsThePace says of a label that the machine and not the lock did.
 func SetsThePace(label string) bool {
