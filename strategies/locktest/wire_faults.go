@@ -42,8 +42,8 @@ func (w *wire) toRead(c *conn, n int) *gate {
 	return g
 }
 
-// keptBack is what a client has written and the network keeps back: the client sees its connection
-// break, and the servers get the bytes later.
+// keptBack is what a client has written and the network keeps back: the client sees its
+// connection break, and the servers get the bytes later.
 type keptBack struct {
 	wire   *wire
 	pass   int // writes that go through before
@@ -82,8 +82,8 @@ func (w *wire) keeps(c *conn, b []byte) (bool, error) {
 	return true, nil
 }
 
-// snap breaks the connections on which something was kept back. Other connections, and new ones,
-// work.
+// snap breaks the connections on which something was kept back. Other connections, and new
+// ones, work.
 func (l *keptBack) snap() {
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
