@@ -32,6 +32,6 @@ func (n *Names) Next() string {
 	return string(strconv.AppendUint(name, n.last.Add(1), 10))
 }
 
-// Of is the lasting name of somebody who is called so within this instance. It
-// is never equal to one of Next's.
+// Of returns the lasting name of a holder within this instance. It never equals one of
+// Next's.
 func (n *Names) Of(holder string) string { return n.instance + "as:" + holder }
