@@ -15,6 +15,6 @@ type Config = strategies.ConfigOf[Node]
 type Node struct {
 	Config *pgx.ConnConfig
 	// Schema is where a lock that needs a table or a sequence has it. The lock makes what is
-	// not there. "" is the first schema of the connections' search_path.
+	// missing. "" means the first schema of the connections' search_path.
 	Schema string
 }

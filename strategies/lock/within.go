@@ -40,8 +40,8 @@ func (l *Locker) WithLock(ctx context.Context, key string, do func(ctx context.C
 // held is a context's key.
 type held struct{}
 
-// TokenFrom returns the fencing token of the lock that WithLock has acquired for ctx, if
-// it is one with tokens.
+// TokenFrom returns the fencing token of the lock that WithLock has acquired for ctx; ok is
+// false if that lock has none.
 func TokenFrom(ctx context.Context) (token int64, ok bool) {
 	lease, ok := ctx.Value(held{}).(*Lease)
 	if !ok {
