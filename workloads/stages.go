@@ -14,7 +14,7 @@ import (
 type Stage struct {
 	Duration Duration
 	Target   float64 // clients, or arrivals a second
-	Open     bool    // the latter
+	Open     bool    // Target is arrivals a second
 }
 
 // String is the text form.
@@ -62,11 +62,11 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stages follow each other from the opening of the window on. The first has its
-// own load throughout, and the warm-up too; what follows the last keeps its load.
+// Stages follow each other from the opening of the window on. The first has its own load
+// throughout, also in the warm-up; after the last stage its load stays.
 type Stages []Stage
 
-// Length is that of all together.
+// Length is the length of all stages together.
 func (s Stages) Length() Duration {
 	var sum Duration
 	for _, stage := range s {
