@@ -51,7 +51,7 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 	}
 }
 
-// Register makes a lock of one's own known by info.Name: Define and RegisterStrategy in one.
+// Register makes a lock known by info.Name: Define and RegisterStrategy in one.
 // It is meant for init functions and main, and panics on what either of them refuses.
 func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))

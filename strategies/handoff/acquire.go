@@ -204,8 +204,8 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	return nil
 }
 
-// leave ends a wait and returns true. It returns false if the wait has ended by itself; but a
-// turn that came to a waiter whose ctx has ended is released.
+// leave ends a wait and returns true. It returns false if the wait has already ended. But if
+// the turn came after the end of ctx, leave releases it and returns true.
 func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) bool {
 	w := element.Value.(*waiter)
 	var paid <-chan struct{}

@@ -89,7 +89,7 @@ type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on among its own waiters; 0 passes nothing on, for the order in which Redis took the requests"`
-	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 is MostTurns.
+	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
 	Turns int
 }
 
@@ -148,7 +148,7 @@ type Locker struct {
 	paying bool // a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
-	listenAfter  time.Time // no new connection before; Redis is not dialled all the time
+	listenAfter  time.Time // no new connection before then
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
 	keeper       keeper

@@ -161,7 +161,7 @@ func (ln *line) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Backward(missing) { // each goes to the front: the oldest must come last
+	for _, p := range slices.Backward(missing) { // each goes to the front, so the oldest must be queued last
 		l.mu.Lock()
 		there := ln.drop(p)
 		if p.indeterminate || p.unsure {

@@ -19,7 +19,7 @@ type lease struct {
 
 	holder        *Lease // whose turn it is; nil when it is given up or lost
 	passed        int    // turns so far
-	last          int64  // the number of the last waiter who gets one
+	last          int64  // the number of the last waiter that gets one
 	began         time.Time
 	seen          time.Time // when it was last known to be the process's
 	looking       bool      // a task asks Redis whether it still is

@@ -80,7 +80,7 @@ func (ln *line) idle() bool {
 	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
 }
 
-// forget ends a line that nobody needs; a crowded one an attention later. The release of a
+// forget ends a line that nobody needs; a crowded one later. The release of a
 // lease that outlasted its line calls it once more: the key then has another line, which
 // stays.
 func (ln *line) forget() {

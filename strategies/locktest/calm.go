@@ -72,8 +72,8 @@ func meanwhile(do func()) time.Duration {
 	return w.longest
 }
 
-// unlessStill fails the check if play finds a fault. A machine that stood still for half of
-// by causes the same fault on a correct lock: unlessStill then repeats play.
+// unlessStill fails the check if play finds a fault. If the machine stood still for half of by
+// or longer, a correct lock may show the same fault: unlessStill then repeats play.
 func (s *stage) unlessStill(play func() (fault string, by time.Duration)) {
 	for attempt := 1; ; attempt++ {
 		var fault string

@@ -46,7 +46,7 @@ func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step
 	}
 	gate.open()
 	w.returned("a release whose context has ended")
-	return caught || w.err != nil, w.err // an error without a catch: the context ended before anything was sent
+	return caught || w.err != nil, w.err // an error alone: the context ended before anything was sent
 }
 
 // cancelledRelease cancels a release at each of its steps, and releases again: a waiter must

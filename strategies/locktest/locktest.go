@@ -58,9 +58,9 @@ type Fixture struct {
 	// in their pools may stay when a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover makes a replica of each server, which has all its data, the primary in its
-	// place, as the command FAILOVER does: connections stay as they are, and new ones go to
-	// the new primary. A second call restores the first roles.
+	// Failover puts a replica that has all the data in each server's place, as the command
+	// FAILOVER does: connections stay as they are, and new ones go to the new primary. A
+	// second call restores the first roles.
 	Failover func() error
 	// Cluster starts a cluster, and Clock starts servers whose clock can be set. Only the
 	// checks that need them call them.

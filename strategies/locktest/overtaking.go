@@ -14,7 +14,7 @@ import (
 // an instance with waiters has either a lease or one place in Redis's queue, which is first
 // in, first out. Between two leases of the waiter's instance, or between the queueing of its
 // place and its next lease, each other instance is served before it at most once. That one
-// lease gives each client that waits when it arrives one turn. Each lease of the waiter's own
+// lease gives one turn to each client that waits when it arrives. Each lease of the waiter's own
 // instance serves at least its first waiter, in the order in which they came. So each earlier
 // waiter of the same instance costs at most one such round, and the waiter itself costs one.
 func overtaking(s *stage) {

@@ -16,8 +16,8 @@ type refusal struct {
 	every          bool // refuses every write, not only those that need memory
 }
 
-// refusedWrites makes the servers refuse writes while a lock is passed on: once for want of
-// replicas, once for want of memory.
+// refusedWrites makes the servers refuse writes while a lock is passed on: once as if replicas
+// were missing, once as if memory were full.
 func refusedWrites(s *stage) {
 	s.expiring = true
 	b, all := s.book(), s.several(3, s.lasting())

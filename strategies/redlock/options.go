@@ -80,8 +80,8 @@ func (o Options) timeout(ttl time.Duration) time.Duration {
 	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
 }
 
-// Validity is how long a lease may be relied on that was asked for elapsed ago. elapsed
-// counts from before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
+// Validity is how long a lease may still be relied on. elapsed is the time since the moment
+// before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
 //
 // The 2 ms are for Redis's expiry, which counts in milliseconds. From "Distributed
 // Locks with Redis", redis.io, and its reference implementation.

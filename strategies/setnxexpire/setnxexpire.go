@@ -56,14 +56,14 @@ var (
 	releaseScript = redis.NewScript(releaseSource)
 )
 
-// How a release looks whose the lock is.
+// How a release checks whose lock it is.
 const (
 	Atomic   = "true"  // by a script that compares and deletes
 	Separate = "get"   // by a GET, and then a DEL
 	Never    = "false" // not at all
 )
 
-// Options choose how waiters poll and whether a release looks whose the lock is.
+// Options choose how waiters poll and whether a release checks whose lock it is.
 type Options struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whosever it is (false)"`

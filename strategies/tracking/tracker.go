@@ -30,7 +30,7 @@ type tracker struct {
 	looking  redis.UniversalClient // with one connection, whose looks leave marks
 	hearing  redis.UniversalClient // with no connection but the subscription's
 	pubsub   *redis.PubSub
-	listener atomic.Int64 // the id of the connection that is told
+	listener atomic.Int64 // the id of the connection that hears of changes
 	target   atomic.Int64 // the id that the looking connection redirects to
 	stop     context.CancelFunc
 	ctx      context.Context

@@ -58,8 +58,8 @@ func (c *channel) unpark(w *waiter) bool {
 	return true
 }
 
-// leave removes w for good. A wake-up that it has not used goes to the next waiter; with
-// handOn another one does.
+// leave removes w for good. It wakes the next waiter with handOn, or if w has not used a
+// wake-up.
 func (c *channel) leave(w *waiter, handOn bool) {
 	c.members--
 	if !c.unpark(w) {

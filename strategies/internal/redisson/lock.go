@@ -30,7 +30,7 @@ type Kind interface {
 	Channel(held *Lease) string
 }
 
-// Queuer is a Kind whose waiters stand in a queue in Redis. A waiter that gives up
+// Queuer is a Kind whose waiters are in a queue in Redis. A waiter that gives up
 // leaves it.
 type Queuer interface {
 	Leave(ctx context.Context, held *Lease) error

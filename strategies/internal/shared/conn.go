@@ -70,7 +70,7 @@ const redialAfter = 250 * time.Millisecond
 
 // Redial makes later commands use a new connection: the server at the other end has said that
 // it is not the right one. The commands before are answered on the old one. It does nothing
-// if the connection is less than a quarter of a second old.
+// within a quarter of a second after it has made a new connection.
 func (c *Conn) Redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -70,7 +70,7 @@ type Options struct {
 	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
-// Defaults returns those of redislock's documentation.
+// Defaults returns the options that redislock's documentation uses.
 func Defaults() Options { return Options{Delay: 100 * time.Millisecond} }
 
 // Refine adds the pipeline's connection, and how the library is told to sleep.

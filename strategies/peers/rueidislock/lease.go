@@ -51,7 +51,7 @@ func (held *lease) Release(ctx context.Context) error {
 }
 
 // remember records what the keys hold, so that the lease can be released without rueidislock,
-// which hides it. All keys hold the same; a key that the majority did not need may still be
+// which hides that value. All keys hold the same; a key that the majority did not need may still be
 // on its way.
 func (held *lease) remember() {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)

@@ -73,7 +73,7 @@ type Options struct {
 // Defaults are rueidislock's own.
 func Defaults() Options { return Options{} }
 
-// Refine drops the number of keys from the summary if there is one.
+// Refine adapts the summary to one key.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned {
 		info.Summary = "redis/rueidis rueidislock: SET NX PXAT, woken by client-side caching"

@@ -2,14 +2,15 @@
 // only tests.
 //
 // A world is one lock at a server, two processes with three clients, and all that is on its
-// way between them. server_test.go repeats SET, RPUSHX and the scripts in Go; process_test.go,
-// lease_test.go and look_test.go repeat what a process does, with local passing, places,
-// debts, looks and confirmations; step_test.go lists what may happen next. search_test.go
-// visits every world that can be reached, the nearest first. It checks that at most one client
-// holds the lock, that no token falls or comes twice, that no valid lease is called lost, and
-// that everybody can still be served: after a fault without a wait for a lease that nobody has,
-// without a fault without a look. It prints the shortest way to a violation. It must also find
-// planted mistakes: some were made once, others could be.
+// way between them. server_test.go implements SET, RPUSHX and the scripts again, in Go;
+// process_test.go, lease_test.go and look_test.go implement what a process does, with local
+// passing, places, debts, looks and confirmations; step_test.go lists what may happen next.
+// search_test.go visits every world that can be reached, the nearest first. It checks that at
+// most one client holds the lock, that no token falls or comes twice, that no valid lease is
+// called lost, and that everybody can still be served. After a fault that must not need a wait
+// for a lease that nobody has; without a fault it must not need a look. The test prints the
+// shortest way to a violation. It must also find planted mistakes, which were made once or
+// could be made.
 //
 // replay_test.go ties the model to the real lock. It plays every command in every small state,
 // and random walks through the model with every fault, on real servers with the scripts of this
