@@ -108,7 +108,7 @@ func All() []Strategy {
 
 // UnknownError says that no strategy of that name is registered.
 type UnknownError struct {
-	Name  string   // that was looked for
+	Name  string   // what was looked for
 	Known []string // the names of all there are, in wrappers too
 }
 

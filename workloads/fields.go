@@ -182,7 +182,7 @@ func setTimeout(s *Spec, text string) error {
 	return nil
 }
 
-// setCounter leaves out the default, as older reports do, from before there was a choice.
+// setCounter leaves the default empty, as in reports that are older than the choice.
 func setCounter(s *Spec, text string) error {
 	switch text {
 	case withLocks:

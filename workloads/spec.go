@@ -76,7 +76,7 @@ func Default() Spec {
 // maxRate is far beyond what any lock or generator can do.
 const maxRate Rate = 1e6
 
-// Work is what a holder does beside holding.
+// Work is what a holder does while it holds.
 type Work string
 
 const (

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Stage is a part of the window in which the load goes linearly from what it was
-// at the end of the stage before to its own. It reads and writes itself as text:
+// Stage is a part of the window in which the load goes linearly from the load at
+// the end of the stage before to Target. It reads and writes itself as text:
 //
 //	30s:500      to 500 active clients of a closed loop
 //	30s:2000/s   to 2000 arrivals a second of an open one

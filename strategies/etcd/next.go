@@ -55,9 +55,9 @@ func (q byNext) leave(s *session, e entry) {
 	s.clean = err == nil
 }
 
-// before is the key before one's own, as of a revision.
+// before is the key before the caller's own, at a revision.
 type before struct {
-	key      string // "" is none: the lock is held
+	key      string // "" means none: the caller has the lock
 	revision int64
 }
 

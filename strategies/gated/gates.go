@@ -14,7 +14,7 @@ type gates struct {
 
 type gate struct {
 	inside chan struct{} // room for one
-	users  int           // inside and before
+	users  int           // callers inside and before it
 }
 
 // approach counts one more user of a key's gate.

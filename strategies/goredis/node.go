@@ -20,7 +20,7 @@ type Config = strategies.ConfigOf[Node]
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
 // Node is one Redis: the client to use and the options it was made from, so
-// that a strategy can open a pool of its own and a peer dial with its own
+// that a strategy can open its own pool, and a peer can dial with its own
 // library. The client belongs to the caller.
 type Node struct {
 	Client  redis.UniversalClient

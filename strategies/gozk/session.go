@@ -121,7 +121,7 @@ func (s *Session) attend(events <-chan zk.Event) {
 	}
 	s.conn.Close()
 	s.line.hangUp()
-	for range events { // they end with the library's own
+	for range events { // ends with the library's goroutines
 	}
 }
 

@@ -13,8 +13,8 @@ type line struct {
 	names
 	locker *Locker
 	lineKey
-	waiters list.List // of *waiter, as they came
-	came    int64     // how many have come, ever
+	waiters list.List // of *waiter, in the order of arrival
+	came    int64     // how many waiters have come so far
 	places  []*place  // in Redis's queue, oldest first
 	held    *lease    // nil while nobody here has the lock
 	asking  bool      // a goroutine asks Redis for the lock, or for its lease
@@ -49,7 +49,7 @@ type place struct {
 	id     string
 	line   *line
 	since  time.Time // a moment before it was asked for
-	queued bool      // Redis has said so
+	queued bool      // Redis has said that it is
 	unsure bool      // it may be queued, but Redis has not said so
 	// indeterminate says that a command which queues it may come late.
 	indeterminate bool

@@ -136,7 +136,7 @@ type lease struct {
 	key    string
 }
 
-// Release hands the lock to whoever has waited longest.
+// Release hands the lock to the waiter that has waited longest.
 func (held *lease) Release(context.Context) error {
 	l := held.locker
 	l.mu.Lock()

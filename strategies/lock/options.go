@@ -58,7 +58,7 @@ func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix =
 // With sets the hooks.
 func With(hooks Hooks) Option { return option(func(s *settings) { s.hooks = &hooks }) }
 
-// newSettings are those of a constructor.
+// newSettings returns the settings of a constructor.
 func newSettings(options []Option) (settings, error) {
 	s := settings{prefix: "lock:", ttl: DefaultTTL}
 	for _, o := range options {

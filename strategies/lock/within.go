@@ -15,7 +15,7 @@ const releasePatience = 5 * time.Second
 // WithLock acquires the lock as Acquire does, calls do, and releases it, also when do
 // panics. The context that do gets ends when ctx does, and when the lease is lost: its
 // cause (context.Cause) then is ErrNotHeld. A do that must not go on without the lock
-// has to heed it.
+// has to watch it.
 //
 // The error is do's, joined with that of the release: ErrNotHeld says that the lock was lost before
 // do returned, and that do may have run beside another holder.

@@ -14,7 +14,7 @@ type waiter struct {
 	done   chan struct{} // closed once the waiter is over
 	lease  strategies.Lease
 	err    error
-	over   time.Time // when that was
+	over   time.Time // when it was over
 
 	on       *instance
 	key      string
@@ -63,7 +63,7 @@ func (w *waiter) run(do func(context.Context) error) {
 	}()
 	w.s.Cleanup(func() {
 		cancel()
-		if w.s.Failed() { // it may hang for good
+		if w.s.Failed() { // it may hang for ever
 			return
 		}
 		select {

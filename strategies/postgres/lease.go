@@ -99,7 +99,7 @@ func (held *lease) silence(ctx context.Context, ttl time.Duration) error {
 }
 
 // Release gives the lock up. It ends the lease in any case: when it fails it ends the
-// connection, and the server frees the lock when it hears of that.
+// connection, and the server frees the lock when it notices that.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld
@@ -155,7 +155,7 @@ func (held *lease) hear() {
 	go func() {
 		defer close(heard)
 		for ctx.Err() == nil {
-			_ = conn.WaitForNotification(ctx) // whatever it may be
+			_ = conn.WaitForNotification(ctx) // the message does not matter
 			if conn.IsClosed() {
 				held.tellLost()
 				return

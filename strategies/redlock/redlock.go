@@ -86,7 +86,7 @@ type Locker struct {
 
 	sleepers   pause.Sleepers
 	background background
-	undoing    context.Context // of what is taken back in the background
+	undoing    context.Context // for what is taken back in the background
 	stopUndo   context.CancelFunc
 }
 

@@ -32,7 +32,7 @@ var (
 type plain struct {
 	client  redis.UniversalClient
 	permits int
-	look    time.Duration  // how long to park: nothing but a message tells of a release
+	look    time.Duration  // how long to park; only a message tells of a release
 	asking  sync.WaitGroup // acquires on their way
 }
 

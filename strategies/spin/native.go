@@ -15,7 +15,7 @@ const (
 	Native = "native" // by the server's own compare-and-delete and compare-and-set
 )
 
-// releases are the rights to release and extend.
+// releases returns the rights with those that release and extend need.
 func (o Options) releases(r strategies.Rights) strategies.Rights {
 	if o.Release != Native {
 		return r

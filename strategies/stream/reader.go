@@ -54,8 +54,8 @@ func newReader(node goredis.Node) *reader {
 		nudge:    make(chan struct{}, 1),
 	}
 	r.blocking = node.Dial(func(o *redis.UniversalOptions) {
-		// One at a time. A pool that has failed to dial as often as it has places leaves
-		// dialling to a goroutine of its own, which tries once a second.
+		// One connection. After as many failed dials as it has places, a pool dials only once a
+		// second.
 		o.MaxActiveConns, o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 1000, 0, -1
 		o.MaxRetries, o.DialerRetries = -1, 1 // the loop does that
 		o.ContextTimeoutEnabled = true

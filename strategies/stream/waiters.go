@@ -67,7 +67,8 @@ func (r *reader) wakeAll(w *waiter) {
 	w.group.wakeAll(permit{all: true})
 }
 
-// wakeFirst gives a permit to the longest waiter. The caller holds the reader's mu.
+// wakeFirst gives a permit to the waiter that has waited longest. The caller holds the reader's
+// mu.
 func (g *group) wakeFirst() {
 	if first := g.waiters.Front(); first != nil {
 		first.Value.(*waiter).permit(permit{})

@@ -19,8 +19,8 @@ import (
 // messages, which go-redis reads only when it reads something else.
 func own(o *redis.UniversalOptions) {
 	o.Protocol = 2
-	// One at a time. A pool that has failed to dial as often as it has places leaves
-	// dialling to a goroutine of its own, which tries once a second.
+	// One connection. After as many failed dials as it has places, a pool dials only once a
+	// second.
 	o.MaxActiveConns, o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 1000, 0, -1
 	o.MaxRetries, o.DialerRetries = -1, 1 // the loops do that
 	o.ContextTimeoutEnabled = true

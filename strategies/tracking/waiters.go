@@ -169,7 +169,8 @@ func (t *tracker) wakeAll(err error) {
 	}
 }
 
-// wakeFirst gives a permit to the longest waiter. The caller holds the tracker's mu.
+// wakeFirst gives a permit to the waiter that has waited longest. The caller holds the
+// tracker's mu.
 func (g *group) wakeFirst() {
 	g.woken = g.waiters.Front().Value.(*waiter)
 	g.woken.permit(nil)

@@ -30,7 +30,7 @@ type Conn struct {
 
 	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
 	closed   bool
-	client   redis.UniversalClient // the connection's
+	client   redis.UniversalClient // the client of the connection
 	together *redis.AutoPipeliner
 	redial   time.Time // when it was last dialled anew
 	ending   sync.WaitGroup
