@@ -1,13 +1,13 @@
 package strategies
 
-// As finds a capability of a Locker or a Lease: that of the value itself, else that of what
-// its method Unwrap, which returns a Locker or a Lease, says it wraps, and so on, as
-// errors.As and http.ResponseController do.
+// As finds a capability of a Locker or a Lease: first in the value itself, then in the Locker
+// or Lease that its method Unwrap returns, and so on, as errors.As and
+// http.ResponseController do.
 //
 //	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 //
-// The innermost one's capabilities are used past all that wrap it. So a wrapper of Leases
-// can nearly always have an Unwrap. A wrapper of Lockers that does something of its own in
+// As calls past all wrappers around the value that it finds. So a wrapper of Leases can
+// nearly always have an Unwrap. A wrapper of Lockers that does something of its own in
 // Acquire must have none: TryAcquire and AcquireAs would be called without it.
 func As[T any](of any) (T, bool) {
 	for {

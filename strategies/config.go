@@ -12,8 +12,8 @@ type ConfigOf[N any] struct {
 	Nodes  []N           // one for most, N independent ones for a quorum
 	Prefix string        // put before every key it is asked to lock
 	TTL    time.Duration // how long a lease lasts when its holder dies
-	// Callers is the number of clients expected to use the Locker at a time, a
-	// hint for pools; 0 is unknown.
+	// Callers is the number of clients expected to use the Locker at a time, a hint for
+	// pools; 0 means unknown.
 	Callers int
 	Probe   *Probe // may be nil
 }
@@ -37,12 +37,12 @@ func (c ConfigOf[N]) Key(key string) string { return c.Prefix + key }
 // Config is a ConfigOf any store, as the registry passes it on.
 type Config = ConfigOf[any]
 
-// Untyped is the same for Variant.Open, which does not know the store.
+// Untyped returns the same for Variant.Open, which does not know the store.
 func (c ConfigOf[N]) Untyped() Config {
 	return converted(c, func(node N) any { return node })
 }
 
-// typed is the Config of the store that a strategy was made for.
+// typed returns the Config for the store that a strategy was made for.
 func typed[N any](c Config) (ConfigOf[N], error) {
 	var problem error
 	config := converted(c, func(node any) N {

@@ -2,9 +2,8 @@ package strategies
 
 import "strings"
 
-// Info is what a strategy says of itself, as data: tables print it, the
-// conformance suite tests exactly what it claims, the audit punishes only the
-// breach of a claim.
+// Info is what a strategy says of itself, as data: tables print it, the conformance suite
+// tests what it claims, and the audit counts only the breach of a claim.
 type Info struct {
 	Name    string // as on the command line and in every output
 	Summary string // one line: the idea
@@ -14,60 +13,59 @@ type Info struct {
 	// Capacity is how many may hold one key at a time: 1 for a lock, N for a
 	// semaphore. 0 means that it does not limit them.
 	Capacity int
-	// Store is where it locks, by the name of the store: etcd, postgres; "" is Redis.
+	// Store is where it locks, by the name of the store: etcd, postgres; "" means Redis.
 	Store string
 	// Nodes is the least number of independent nodes it needs of its store; 0 for a
 	// strategy that lives in the process and never talks to one.
 	Nodes int
-	// MaxInstances bounds the application instances it works across; 0 is any
-	// number, 1 marks what excludes inside one process only.
+	// MaxInstances is the largest number of application instances that it works across; 0
+	// means any number, and 1 that it excludes inside one process only.
 	MaxInstances int
 
 	// NoCluster is why it cannot run on a Redis Cluster; "" if it can.
 	NoCluster string
 
-	// OnlyCounter marks what is no lock: it does the work of a counter itself, and can
-	// do no other.
+	// OnlyCounter marks what is no lock: it increments a counter itself, and can do no other
+	// work.
 	OnlyCounter bool
 
-	// Caveat is not empty for a strategy that is unsafe by design, and says what
-	// breaks it.
+	// Caveat says what breaks a strategy that is unsafe by design; "" for all others.
 	Caveat string
-	// Assumes is what the claims need that others of their kind do not, to follow "if"; ""
-	// for nothing.
+	// Assumes is what the claims need besides what others of their kind need, as text after
+	// "if"; "" means nothing.
 	Assumes string
-	// Persistent names the keys it leaves behind on purpose, as patterns in which
-	// {key} stands for the lock's key. Anything else left is a leftover.
+	// Persistent names the keys that it leaves on purpose, as patterns in which {key} stands
+	// for the lock's key. Every other key that stays is a leftover.
 	Persistent []string
 	// Limits are the checks of the conformance suite that it does not pass, by design.
 	Limits []Limit
-	// Unwritten says that what it locks is never written to disk, however the store keeps
-	// what it confirms.
+	// Unwritten says that its locks are never written to disk, however the store keeps what
+	// it confirms.
 	Unwritten bool
-	// Session says that a lease is its holder's session, which the client keeps alive: it
-	// may end earlier than a TTL after it was granted, and later. Who outlived it learns
-	// that from Release at the latest.
+	// Session says that a lease is its holder's session, which the client keeps alive: it may
+	// end earlier or later than a TTL after the grant. A holder whose session has ended
+	// learns that from Release at the latest.
 	Session bool
 	// Rights are what its Redis user needs; none for a strategy that lives in the process.
 	Rights Rights
-	// Connections beside the instance's pool, so that limits can be checked
-	// before a run.
+	// Connections are those beside the instance's pool, so that limits can be checked before
+	// a run.
 	Connections Connections
-	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as
-	// somebody else's library; those figures then print as unknown.
+	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a
+	// third-party library; those figures then print as unknown.
 	BlackBox bool
-	// Library is the module that it is made with, if it is somebody else's lock:
+	// Library is the module that has the lock, if that is a third-party library:
 	// github.com/bsm/redislock.
 	Library string
-	// Libraries are those of somebody else whose lock this is: they do the same, or share its
-	// keys and messages and wait for them likewise. The first is the one to name.
+	// Libraries are the third-party libraries with this lock: they do the same, or share its
+	// keys and messages and wait for them in the same way. The first is the one to name.
 	Libraries []Library
-	// Package is the import path of the Go package that has it; Define fills it in with that
-	// of the options.
+	// Package is the import path of its Go package; if it is empty, Define fills in that of
+	// the options.
 	Package string
 }
 
-// Library is somebody else's lock library.
+// Library is a third-party lock library.
 type Library struct {
 	Language string `json:"language"` // Go, Java, Python
 	Package  string `json:"package"`  // as its language's tools name it: org.redisson:redisson
@@ -103,10 +101,10 @@ type Claims struct {
 	Exclusion bool // never more holders than Capacity while leases are valid
 	Recovery  bool // a dead holder's lock frees by itself after the TTL
 	FIFO      bool // leases are granted in the order in which they were asked for
-	// Bounded is a bound on overtaking, from when Redis has heard of a wait until it is
-	// served, as long as no lease runs out and no connection breaks: of what is asked for
-	// later, every other client is served at most once, and once more for each client of the
-	// waiter's own instance that waited before it. FIFO implies it.
+	// Bounded is a bound on overtaking, while no lease runs out and no connection breaks.
+	// From when Redis has heard of a wait until the wait is served, every other client that
+	// asks later is served at most once, and once more for each client of the waiter's own
+	// instance that waited before it. FIFO implies it.
 	Bounded   bool
 	Fencing   bool // tokens strictly grow
 	Reentrant bool // the owner may acquire again

@@ -130,7 +130,7 @@ func parse(field reflect.Value, value string) error {
 	return nil
 }
 
-// assign hands a value on to set unless it is none.
+// assign passes the value to set unless there is an error.
 func assign[T any](set func(T)) func(T, error) error {
 	return func(value T, err error) error {
 		if err == nil {
@@ -148,7 +148,7 @@ func settable(of reflect.Type) bool {
 	return ok || to.CanInt() || to.CanUint() || to.CanFloat() || to.Kind() == reflect.Bool || to.Kind() == reflect.String
 }
 
-// expected says in people's words what a field takes.
+// expected says in plain words what a field takes.
 func expected(field reflect.Value) string {
 	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](field.Addr())
 	switch {
@@ -164,7 +164,7 @@ func expected(field reflect.Value) string {
 	return "true or false"
 }
 
-// unknown names what there is, the first thing a reader would ask.
+// unknown is the error for an option that does not exist; it names those that do.
 func (o optionSet) unknown(name string) error {
 	var names []string
 	for _, option := range o.describe() {

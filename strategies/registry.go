@@ -51,7 +51,7 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 	}
 }
 
-// Register makes a lock of one's own known by info.Name: Define and RegisterStrategy in one.
+// Register makes a lock known by info.Name: Define and RegisterStrategy in one.
 // It is meant for init functions and main, and panics on what either of them refuses.
 func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))
@@ -79,16 +79,15 @@ func claim(name string) {
 	}
 }
 
-// checkName panics on a name that a list could not be parsed with.
+// checkName panics on a name that cannot be read from a list.
 func checkName(name string) {
 	if name == "" || strings.ContainsAny(name, ",=: ") {
 		panic(fmt.Sprintf("strategies: malformed name %q", name))
 	}
 }
 
-// Unlisted makes a variant of a strategy that is not registered: it can be run,
-// and nobody finds it by name. It has no options, and like Define it panics on
-// a malformed name.
+// Unlisted makes a variant of a strategy that is not registered: it can be run, but not found
+// by name. It has no options, and like Define it panics on a malformed name.
 func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Variant {
 	none := struct{}{}
 	s := Define(info, none, func(c ConfigOf[N], _ struct{}) (L, error) { return open(c) })
@@ -109,11 +108,11 @@ func All() []Strategy {
 
 // UnknownError says that no strategy of that name is registered.
 type UnknownError struct {
-	Name  string   // that was looked for
+	Name  string   // what was looked for
 	Known []string // the names of all there are, in wrappers too
 }
 
-// Error names what was looked for. The known names are many: whoever talks to people
+// Error names what was looked for. The known names are many: a program that talks to people
 // suggests the nearest.
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q", e.Name) }
 
@@ -134,7 +133,7 @@ func Lookup(name string) (Strategy, error) {
 	return Strategy{}, &UnknownError{name, names()}
 }
 
-// names are all that Lookup knows.
+// names returns all names that Lookup knows.
 func names() []string {
 	var names []string
 	for _, s := range All() {

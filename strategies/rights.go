@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Rights are what a strategy's user needs on a server, in the words of Redis's ACL. Those
-// of every connection, Connecting, come on top.
+// Rights are what a strategy's user needs on a server, in the words of Redis's ACL, besides
+// what every connection needs (Connecting).
 //
-// In patterns {key} stands for the lock's key, prefix included. Every pattern but those
-// of names that Redis itself gives holds it, so that a user needs no right to what is
-// not a lock's.
+// In patterns {key} stands for the lock's key, prefix included. Every pattern contains it,
+// except for names that Redis itself gives, so that a user has rights to locks only.
 type Rights struct {
 	Keys     []string
 	Channels []string
-	Commands []string // those that scripts call too, in lower case; a subcommand as "client|id"
-	// OneOf are commands of which a server has one, which its user needs too. Rules and SetUser
-	// have none of them: a server refuses the rule of a command that it does not know.
+	Commands []string // in lower case, with those that scripts call; a subcommand as "client|id"
+	// OneOf are commands of which each server has one; its user needs that one too. Rules and
+	// SetUser contain none of them: a server refuses a rule for a command that it does not
+	// know.
 	OneOf   []string
-	Cluster []string // commands that it takes on a cluster besides
+	Cluster []string // commands that it also needs on a cluster
 }
 
-// Connecting are the commands that every connection begins with. HELLO and AUTH are open
-// to everybody.
+// Connecting returns the commands that every connection begins with. HELLO and AUTH need no
+// right.
 func Connecting() []string { return []string{"client|setname", "ping"} }
 
-// ConnectingCluster are those that a cluster's client takes besides, to learn where keys
-// are.
+// ConnectingCluster returns the commands that a cluster's client also needs, to learn where
+// keys are.
 func ConnectingCluster() []string { return []string{"cluster|slots", "command"} }
 
-// Rules are the rights as rules of ACL SETUSER, one by one, for locks whose keys begin
+// Rules returns the rights as rules of ACL SETUSER, one by one, for locks whose keys begin
 // with that prefix.
 func (r Rights) Rules(prefix string) []string {
 	var rules []string
@@ -49,7 +49,7 @@ func (r Rights) Rules(prefix string) []string {
 // refusedCommand finds the command in a refusal: "… to run the 'client|id' command".
 var refusedCommand = regexp.MustCompile(`'([a-zA-Z|]+)' command`)
 
-// Missing are the rules that a refusal, NOPERM in Redis's words, asks for.
+// Missing returns the rules that a refusal (an error NOPERM of Redis) asks for.
 func (r Rights) Missing(refusal, prefix string) []string {
 	if found := refusedCommand.FindStringSubmatch(refusal); found != nil {
 		return []string{"+" + strings.ToLower(found[1])}
@@ -64,11 +64,11 @@ func (r Rights) Missing(refusal, prefix string) []string {
 	return slices.DeleteFunc(r.Rules(prefix), func(rule string) bool { return sign == "" || !strings.HasPrefix(rule, sign) })
 }
 
-// matching is the pattern for all keys of a prefix.
+// matching returns the pattern for all keys of a prefix.
 func matching(pattern, prefix string) string { return strings.ReplaceAll(pattern, "{key}", prefix+"*") }
 
-// SetUser is the command that makes a user with these rights, what every connection
-// needs included, and no others.
+// SetUser returns the command that makes a user with these rights, with those that every
+// connection needs, and with no others.
 func (r Rights) SetUser(user, prefix string) string {
 	rules := r.Rules(prefix)
 	for _, command := range Connecting() {

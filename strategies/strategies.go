@@ -1,9 +1,9 @@
-// Package strategies is the seam every lock hangs on: a Locker hands out Leases,
-// Info says what it promises, a registry finds it by name.
+// Package strategies is what all locks have in common: a Locker grants Leases, Info says what
+// the lock promises, and a registry finds it by name.
 //
-// It knows nothing of measuring. Each strategy below this package is a lock
-// library of its own: open it with a Config and use it in a service. None of them
-// registers itself: package all does it for lockbench.
+// It knows nothing of measuring. Each strategy below this package is a lock library of its
+// own: open it with a Config and use it in a service. No strategy registers itself: package
+// all does it for lockbench.
 package strategies
 
 import (
@@ -13,13 +13,12 @@ import (
 )
 
 var (
-	// ErrNotHeld is returned by Release and Extend when the lease had been lost
-	// before: its TTL ran out, or somebody else holds the lock now.
+	// ErrNotHeld is returned by Release and Extend when the lease was lost before: its TTL
+	// ran out, or another client holds the lock now.
 	ErrNotHeld = errors.New("lock not held")
-	// ErrHeld is returned by TryAcquire when somebody else holds the lock.
+	// ErrHeld is returned by TryAcquire when another client holds the lock.
 	ErrHeld = errors.New("lock held by another")
-	// ErrNoQuorum is returned by Acquire when too few nodes answer to ever
-	// reach a majority.
+	// ErrNoQuorum is returned by Acquire when too few nodes answer for a majority.
 	ErrNoQuorum = errors.New("no quorum of nodes")
 	// ErrClosed is returned by Acquire on a Locker that has been closed.
 	ErrClosed = errors.New("locker closed")
@@ -43,9 +42,9 @@ type Locker interface {
 // Lease is a lock held. A Lease belongs to one holder; its methods are not
 // meant to be called concurrently.
 type Lease interface {
-	// Release gives the lock up. ErrNotHeld says that it had been lost before;
-	// nobody else is harmed by the call. Give it a context of its own: one that
-	// has ended would leave the lock to its TTL.
+	// Release gives the lock up. ErrNotHeld means that the lease was lost before; the call
+	// does not affect the next holder. Give it a context of its own: with one that has ended
+	// the lock would stay until its TTL.
 	Release(ctx context.Context) error
 }
 
@@ -82,15 +81,15 @@ type (
 	Preparer interface {
 		Prepare(ctx context.Context, keys []string) error
 	}
-	// Incrementer is a Locker that is no lock: it does the work a lock would
-	// protect in one atomic operation, and lets everybody in.
+	// Incrementer is a Locker that is no lock: it does the work that a lock would protect in
+	// one atomic operation, and keeps nobody out.
 	Incrementer interface {
 		// Increment adds one to the counter.
 		Increment(ctx context.Context, counter string) error
 	}
 	// Trier is a Locker with a try-lock: one attempt, no waiting.
 	Trier interface {
-		// TryAcquire returns ErrHeld at once when somebody else holds the lock.
+		// TryAcquire returns ErrHeld at once when another client holds the lock.
 		TryAcquire(ctx context.Context, key string) (Lease, error)
 	}
 	// Termed is a Locker whose leases can each have a TTL of their own, in place of

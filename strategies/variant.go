@@ -85,7 +85,7 @@ func ParseVariants(list string) ([]Variant, error) {
 	return variants, errors.Join(problems...)
 }
 
-// NewVariant is the registered strategy of that name with its options set. It reports
+// NewVariant returns the registered strategy of that name with its options set. It reports
 // every bad option at once.
 func NewVariant(name string, settings map[string]string) (Variant, error) {
 	s, err := Lookup(name)
@@ -95,7 +95,7 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 	return s.Variant(settings)
 }
 
-// Variant is the strategy, registered or not, with its options set. It reports every bad
+// Variant returns the strategy, registered or not, with its options set. It reports every bad
 // option at once.
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.options.decode(settings)
@@ -131,8 +131,8 @@ func (v Variant) Name() string {
 	return v.Strategy.Info.Name + ":" + strings.Join(parts, ",")
 }
 
-// Refiner is an options type under which a strategy promises something else
-// than at its defaults: the number of permits, whether the watchdog runs.
+// Refiner is an options type that changes what its strategy promises: the number of permits,
+// whether the watchdog runs.
 type Refiner interface {
 	Refine(Info) Info
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Wrapper makes another strategy of any registered one, to be named WRAPPER:NAME and
-// given NAME's options.
+// Wrapper makes another strategy of a registered one. It is named WRAPPER:NAME and takes
+// NAME's options.
 type Wrapper struct {
 	Name    string // as on the command line, before the colon
 	Summary string // one line: what it does to NAME
@@ -16,7 +16,8 @@ type Wrapper struct {
 
 	// Fits says why a strategy cannot be wrapped; nil fits all.
 	Fits func(Info) error
-	// Refine is what the wrapped strategy says of itself. The name is set by itself.
+	// Refine returns what the wrapped strategy says of itself. The name is filled in
+	// afterwards.
 	Refine func(Info) Info
 	// Wrap puts the wrapper around one instance's Locker, which it closes.
 	Wrap func(Locker) Locker
@@ -66,7 +67,7 @@ func (w Wrapper) fits(info Info) error {
 	return w.Fits(info)
 }
 
-// around is the wrapped strategy.
+// around returns the wrapped strategy.
 func (w Wrapper) around(s Strategy) (Strategy, error) {
 	name := w.Name + ":" + s.Info.Name
 	if err := w.fits(s.Info); err != nil {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Arguments are the flags that stand for these workloads, one or a sweep's: those
-// in which they are not the default.
+// Arguments returns the flags for these workloads, one or those of a sweep, without options
+// at their defaults.
 func Arguments(points []Point) []string {
 	var arguments []string
 	usual := Default().Given()
@@ -37,7 +37,7 @@ func Arguments(points []Point) []string {
 	return arguments
 }
 
-// follows says whether a Draft works the option out by itself.
+// follows says whether a Draft derives the option by itself.
 func follows(name string, points []Point) bool {
 	return !slices.ContainsFunc(points, func(p Point) bool {
 		w := p.Workload
@@ -53,8 +53,8 @@ func follows(name string, points []Point) bool {
 	})
 }
 
-// Given are the texts that a Draft would have been given for a workload, by
-// option; none for one that is not in use.
+// Given returns the texts, by option, from which a Draft makes this workload. An option that
+// is not in use has none.
 func (s Spec) Given() map[string][]string {
 	all := map[string][]string{}
 	for name, text := range s.texts() {

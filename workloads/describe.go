@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Describe says in a line what the clients do, faults and seed apart: every other option
-// that is not the usual one is in it.
+// Describe says in a line what the clients do, without faults and seed. It names every other
+// option that is not the usual one.
 func (s Spec) Describe() string {
 	keys := words.Count(s.Keys, "key")
 	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {

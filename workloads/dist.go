@@ -30,7 +30,7 @@ type Dist struct {
 	samples []Duration
 }
 
-// Fixed is always d.
+// Fixed returns the Dist that is always d.
 func Fixed(d time.Duration) Dist { return Dist{first: Duration(d)} }
 
 // String is the text form.
@@ -54,8 +54,8 @@ func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // Equal says whether two are written alike.
 func (d Dist) Equal(other Dist) bool { return d.String() == other.String() }
 
-// UnmarshalText reads the text form, but not yet the file it may name: a report
-// is read where that file is not.
+// UnmarshalText reads the text form, but not yet the file that it may name: a report may be
+// read where that file is missing.
 func (d *Dist) UnmarshalText(text []byte) error {
 	kind, rest, found := strings.Cut(string(text), ":")
 	if !found {
@@ -72,8 +72,8 @@ func (d *Dist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// pairs puts the two parts of a distribution together again where a comma between them
-// was taken for one between values.
+// pairs joins the two parts of a distribution again if the comma between them was taken for
+// one between values.
 func pairs(parts []string) []string {
 	var values []string
 	for i := 0; i < len(parts); i++ {
@@ -134,9 +134,8 @@ func parseDist(kind, rest string) (Dist, error) {
 // File is the name of the file that Load reads; "" if there is none.
 func (d Dist) File() string { return d.file }
 
-// Load reads the file that the distribution names, if it does: durations, one a
-// line; empty lines and those that begin with # are passed over. Draw and Mean
-// need it.
+// Load reads the file that the distribution names, if any: one duration a line; it skips
+// empty lines and lines that begin with #. Draw and Mean need it.
 func (d *Dist) Load() error {
 	if d.kind != "file" || d.samples != nil {
 		return nil
@@ -170,7 +169,7 @@ func (d *Dist) Load() error {
 	return nil
 }
 
-// Draw is the next duration.
+// Draw returns the next duration.
 func (d Dist) Draw(random *rand.Rand) time.Duration {
 	switch d.kind {
 	case "uniform":

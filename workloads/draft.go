@@ -9,20 +9,20 @@ import (
 
 // Point is one workload of a sweep.
 type Point struct {
-	// Label tells it from the others: "clients=100 keys=4". It is empty for the only
-	// one.
+	// Label tells it from the others: "clients=100 keys=4". It is empty if there is only one
+	// point.
 	Label    string `json:"label"`
 	Workload Spec   `json:"workload"`
 }
 
-// Draft is a workload in the making: options by name, as text, from flags,
+// Draft is a workload that is being put together: options by name, as text, from flags,
 // variables and files. The zero Draft is the default workload.
 type Draft struct {
 	given map[string][]string
 }
 
-// Give sets an option, in place of what was given before; a list's values are
-// added. A value that cannot be read is left out and is the error.
+// Give sets an option, in place of what was given before; a list's values are added. A value
+// that cannot be read is left out, and the error names it.
 func (d *Draft) Give(name string, texts ...string) error {
 	fields := Fields()
 	at := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
@@ -60,17 +60,16 @@ func (d *Draft) Give(name string, texts ...string) error {
 	return errors.Join(problems...)
 }
 
-// DefaultInstances is how many application instances the clients spread over
-// unless it is said, or there are fewer clients.
+// DefaultInstances is how many application instances the clients spread over if none are
+// given and there are enough clients.
 const DefaultInstances = 10
 
-// mostPoints is what a sweep may have.
+// mostPoints is how many points a sweep may have.
 const mostPoints = 1000
 
-// Points are the workloads that the draft stands for: one, or as many as its
-// options' values have combinations, the last option's changing first. They come
-// unvalidated, but for what a Spec does not show: instances that would have no
-// client.
+// Points returns the workloads of the draft: one, or one for each combination of its options'
+// values; the last option changes first. Points does not validate them, except for instances
+// without a client, which a Spec does not show.
 func (d Draft) Points() ([]Point, error) {
 	points := []Point{{Workload: Default()}}
 	for _, field := range Fields() {
@@ -78,7 +77,7 @@ func (d Draft) Points() ([]Point, error) {
 		if !field.Sweep || len(values) < 2 {
 			for i := range points {
 				for _, value := range values {
-					_ = field.set(&points[i].Workload, value) // Give has seen that it can be
+					_ = field.set(&points[i].Workload, value) // Give has checked it
 				}
 			}
 			continue
@@ -111,8 +110,8 @@ func (d Draft) Points() ([]Point, error) {
 	return points, errors.Join(problems...)
 }
 
-// follow fills in what the stages say unless it is given: the window's length,
-// as many clients as there are to be, and an open loop's first rate.
+// follow fills in what follows from the stages unless it is given: the window's length, and
+// the largest number of clients or an open loop's first rate.
 func (s *Spec) follow(given map[string][]string) {
 	if len(s.Stages) == 0 {
 		return

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// Fault is something that goes wrong on purpose in the course of a run. It reads
-// and writes itself as text, its options in any order:
+// Fault is something that goes wrong on purpose during a run. It reads and writes itself as
+// text, its options in any order:
 //
 //	holder-pause:at=2s,for=3s
 //	kill:at=3s,for=1s,data=lose
 //	waiter-crash:every=5s,n=3
 //
-// ParseFault fills in what is not said; FaultKinds tells what there is.
+// ParseFault fills in what is left out; FaultKinds lists the kinds.
 type Fault struct {
 	Name  string
-	At    Duration // for the first time, since the window opened
-	Every Duration // and again; 0 is once
-	For   Duration // how long it lasts; 0 is what Lasts says
+	At    Duration // the first time, after the window opened
+	Every Duration // the time between repeats; 0 means once
+	For   Duration // how long it lasts; 0 means what Lasts says
 
 	N         int      // waiters or nodes that are hit
-	Command   int      // of an acquisition: the last that is sent
-	Data      Data     // what becomes of it
-	Node      int      // by its place; of several independent ones the first that is hit
-	Lag       Duration // by which a replica is behind; 0 is the TTL
-	Instances int      // application instances that are hit; 0 is all
+	Command   int      // the last command of an acquisition that is sent
+	Data      Data     // what becomes of the server's data
+	Node      int      // the index of the node that is hit; of several independent ones the first
+	Lag       Duration // how far a replica is behind; 0 means the TTL
+	Instances int      // application instances that are hit; 0 means all
 	Delay     Duration // of everything that is sent
-	Jitter    Duration // more or less of it
+	Jitter    Duration // by which Delay varies at random
 	Rate      int      // KB/s
 	Promote   Promote  // which replica takes over
 }
@@ -91,20 +91,20 @@ const (
 	OnNetwork Place = "network"
 )
 
-// FaultKind is what can be said of all faults of a name.
+// FaultKind describes all faults of one name.
 type FaultKind struct {
 	Name    string
 	Summary string
 	Place   Place
-	// Owned says that it takes a Redis which lockbench started itself.
+	// Owned says that it needs a Redis that lockbench started itself.
 	Owned bool
-	// Topology is what there has to be of servers: "nodes" or "replicas"; "" is anything.
+	// Topology is the kind of servers that it needs: "nodes" or "replicas"; "" means any.
 	Topology string
 
 	options []string // name=default, beside at and every
 }
 
-// FaultKinds are all there are.
+// FaultKinds returns all kinds.
 func FaultKinds() []FaultKind {
 	client := func(name, summary string, options ...string) FaultKind {
 		return FaultKind{Name: name, Summary: summary, Place: InClients, options: options}
@@ -165,7 +165,7 @@ type FaultOption struct {
 	check func(Fault) error // of its value by itself
 }
 
-// Options are those of the kind, with its defaults.
+// Options returns the options of the kind, with its defaults.
 func (k FaultKind) Options() []FaultOption {
 	all := faultOptions()
 	var options []FaultOption

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Lasts is how long a fault takes under a workload, what precedes it included: 0 if it
-// is over at once.
+// Lasts is how long a fault takes under a workload, with what precedes it; 0 means that it is
+// over at once.
 func (s Spec) Lasts(f Fault) time.Duration {
 	f = s.resolved(f)
 	return time.Duration(f.For + f.Lag)
@@ -51,12 +51,12 @@ func (s Spec) faultsWrong() []error {
 	return wrong
 }
 
-// slows says that locks can be had all the same: there is no end of it to be seen, so
-// that it may last as long as the window.
+// slows says that locks are available during the fault: the run need not show its end, so it
+// may last as long as the window.
 func (f Fault) slows() bool { return f.Name == Latency || f.Name == Bandwidth }
 
-// leastEvery is between two injections of a fault: each is reported.
+// leastEvery is the least time between two injections of a fault: each is reported.
 const leastEvery = Duration(10 * time.Millisecond)
 
-// maxWaiters die at a time.
+// maxWaiters is how many waiters may die at a time.
 const maxWaiters = 1000

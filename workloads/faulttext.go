@@ -27,7 +27,7 @@ func (f Fault) Kind() FaultKind {
 	return FaultKind{}
 }
 
-// String is the text form, without the options that are as they are by default.
+// String returns the text form, without options at their defaults; at is always there.
 func (f Fault) String() string {
 	text := f.Name
 	separator := ":"

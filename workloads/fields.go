@@ -19,7 +19,7 @@ type Field struct {
 	Default string // as help shows it; "" where Help says it
 	Sweep   bool   // several values, with commas in between, are measured one by one
 	List    bool   // several values belong together
-	Plural  string // in a workload file a list's other name
+	Plural  string // a list's other name in a workload file
 	Switch  bool   // given without a value it is "true"
 
 	set func(*Spec, string) error
@@ -68,11 +68,11 @@ func Fields() []Field {
 	return fields
 }
 
-// Renamed are options by the names that they once had, which are still read.
+// Renamed returns the current names of options by their old ones, which are still read.
 func Renamed() map[string]string { return map[string]string{"gather": "burst"} }
 
-// texts are the defaults that help shows; the others depend on something, or
-// mean that there is none.
+// texts returns the defaults that help shows. Other defaults depend on something, or mean
+// that there is none.
 func (s Spec) texts() map[string]string {
 	return map[string]string{
 		"clients": strconv.Itoa(s.Clients), "keys": strconv.Itoa(s.Keys), "key-dist": s.KeyDist.String(),
@@ -82,8 +82,8 @@ func (s Spec) texts() map[string]string {
 	}
 }
 
-// Values takes a text apart: at its commas, where the field may have several
-// values. A comma within a distribution is part of it, as are those of a fault.
+// Values splits a text at its commas if the field may have several values, and faults at
+// semicolons. It does not split at a comma within a distribution.
 func (f Field) Values(text string) []string {
 	if f.Plural != "" {
 		return strings.Split(text, ";")
@@ -148,12 +148,12 @@ func text[T encoding.TextUnmarshaler](at func(*Spec) T) func(*Spec, string) erro
 	return func(s *Spec, text string) error { return at(s).UnmarshalText([]byte(text)) }
 }
 
-// word is a name of which Validate knows which ones there are.
+// word sets a name; Validate knows which ones there are.
 func word[W ~string](at func(*Spec) *W) func(*Spec, string) error {
 	return func(s *Spec, text string) error { *at(s) = W(text); return nil }
 }
 
-// either are words to choose among, as a sentence has them.
+// either lists words to choose among, for a sentence.
 func either[W ~string](words []W) string {
 	var all []string
 	for _, word := range words {
@@ -182,7 +182,7 @@ func setTimeout(s *Spec, text string) error {
 	return nil
 }
 
-// setCounter leaves out the default, as reports from before there was a choice do.
+// setCounter leaves the default empty, as in reports that are older than the choice.
 func setCounter(s *Spec, text string) error {
 	switch text {
 	case withLocks:

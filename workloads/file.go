@@ -24,7 +24,7 @@ import (
 type File struct {
 	Name        string // for messages
 	Description string
-	Options     []Option // in the order in which they stand there
+	Options     []Option // in the order of the file
 }
 
 // Option is one line of a File.
@@ -34,14 +34,14 @@ type Option struct {
 	Line   int
 }
 
-// Place is where the option stands, for messages.
+// Place returns where the option is, for messages.
 func (f *File) Place(o Option) string { return fmt.Sprintf("%s:%d: %s", f.Name, o.Line, o.Name) }
 
 // maxFile is more than any workload needs.
 const maxFile = 1 << 20
 
-// ReadFile reads a workload file and names every error in its form, each with
-// file and line. What the options mean together is found by Points and Validate.
+// ReadFile reads a workload file and names every error in its form, each with file and line.
+// Points and Validate find what is wrong with the options together.
 func ReadFile(name string, from io.Reader) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *fileReader) try(field Field, name string, line int, texts ...string) bo
 	return err == nil
 }
 
-// scalars are a value's words: one, or those of a sequence.
+// scalars returns a value's words: one, or those of a sequence.
 func scalars(value *yaml.Node) ([]string, error) {
 	switch {
 	case value.Kind == yaml.ScalarNode && value.Tag != "!!null" && value.Value != "":
@@ -165,7 +165,7 @@ func scalars(value *yaml.Node) ([]string, error) {
 	return nil, errors.New("it is to have a plain value, or a list of them")
 }
 
-// suggestion is the option that was probably meant.
+// suggestion names the option that was probably meant.
 func (r *fileReader) suggestion(name string) string {
 	var names []string
 	for _, f := range r.fields {
@@ -174,8 +174,8 @@ func (r *fileReader) suggestion(name string) string {
 	return suggest.Question("%q", name, names)
 }
 
-// Points are the workloads that the file stands for. Every fault names file and
-// line where one option is to blame.
+// Points returns the workloads of the file. A fault names file and line if one option is to
+// blame.
 func (f *File) Points() ([]Point, error) {
 	var draft Draft
 	origins := Origins{}
@@ -195,7 +195,7 @@ func (f *File) Points() ([]Point, error) {
 	return points, errors.Join(problems...)
 }
 
-// apart takes a joined error apart.
+// apart splits a joined error.
 func apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -209,7 +209,8 @@ func apart(err error) []error {
 // Origins says where options got their values, other than from flags.
 type Origins map[string]string
 
-// Rename lets a fault that begins with a flag speak of where its value came from.
+// Rename replaces the flag at the beginning of a fault by the place where its value came
+// from.
 func (o Origins) Rename(problem error) error {
 	if problem == nil {
 		return nil

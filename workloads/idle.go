@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Idle names the options that were given and have no effect beside the others, at any
-// point of a sweep. Each begins with its flag.
+// Idle names the given options that have no effect beside the others, at any point of a
+// sweep. Each text begins with the flag.
 func (d Draft) Idle() []string {
 	points, err := d.Points()
 	if err != nil {
-		return nil // that is said first
+		return nil // Points reports that
 	}
 	var idle []string
 	for _, check := range idleChecks {

@@ -74,7 +74,7 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Chooser draws keys; it may be shared, the source of randomness may not.
+// Chooser draws keys. Goroutines may share it, but not the source of randomness.
 type Chooser struct {
 	keys       int
 	cumulative []float64 // nil for uniform
@@ -122,7 +122,7 @@ func (k KeyDist) Hottest(keys int) float64 {
 	return most / before
 }
 
-// Choose is the next key, from 0.
+// Choose returns the next key, from 0.
 func (c Chooser) Choose(random *rand.Rand) int {
 	switch {
 	case c.keys == 1:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Rate is a number of arrivals a second. It reads and writes itself as text,
-// "2000/s"; also per m or h. 0 is none.
+// Rate is a number of arrivals a second. It reads and writes itself as text, "2000/s"; also
+// per m or h. 0 means none.
 type Rate float64
 
 // String is the text form.
@@ -39,5 +39,5 @@ const (
 	ArrivalsPoisson Arrivals = "poisson"
 )
 
-// ArrivalKinds are all there are.
+// ArrivalKinds returns all kinds.
 func ArrivalKinds() []Arrivals { return []Arrivals{ArrivalsConstant, ArrivalsPoisson} }

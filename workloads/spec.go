@@ -17,22 +17,22 @@ type Spec struct {
 	Keys      int     `json:"keys"`      // locks the clients choose among
 	KeyDist   KeyDist `json:"key_dist"`
 
-	// Rate opens the loop: so many arrivals a second in all, however long the
-	// earlier ones take. 0 is a closed loop.
+	// Rate opens the loop: so many arrivals a second in all, however long the earlier ones
+	// take. 0 means a closed loop.
 	Rate     Rate     `json:"rate"`
 	Arrivals Arrivals `json:"arrivals"` // of an open loop
-	// Stages change the load in the course of the window: the active clients of a
-	// closed loop, or the rate of an open one.
+	// Stages change the load during the window: the active clients of a closed loop, or the
+	// rate of an open one.
 	Stages Stages `json:"stages,omitempty"`
 
-	// Burst, unless it is 0, has all clients wait together: one of them holds the lock
-	// for that long, then it releases, and the rest are served one after the other.
+	// Burst, unless it is 0, makes all clients wait together: one of them holds the lock for
+	// that long, then it releases, and the rest are served one after the other.
 	Burst Duration `json:"gather,omitempty"`
 
-	Hold  Dist     `json:"hold"`  // asked for; the report says what it came to
+	Hold  Dist     `json:"hold"`  // as asked for; the report has what was measured
 	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire
 	TTL   Duration `json:"ttl"`
-	// Timeout bounds a wait; nil waits for as long as it takes, 0 is a try-lock.
+	// Timeout bounds a wait; nil means no limit, and 0 a try-lock.
 	Timeout *Duration `json:"timeout"`
 
 	Work Work `json:"work"` // under the lock, around the hold
@@ -40,25 +40,25 @@ type Spec struct {
 	Fence Fence `json:"fence"`
 	// Counter is where the counter is kept.
 	Counter CounterPlace `json:"counter,omitempty"`
-	// Coalesce has clients of an instance that want the same key at the same time
-	// share one acquisition and its work (singleflight).
+	// Coalesce makes clients of an instance that want the same key at the same time share one
+	// acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce"`
 
-	// Faults are what goes wrong meanwhile, on purpose.
+	// Faults are what goes wrong on purpose during the run.
 	Faults []Fault `json:"faults,omitempty"`
 
 	Warmup   Duration `json:"warmup"`
 	Duration Duration `json:"duration"` // of the window, unless Iterations ends it
-	// Iterations ends the window with that many acquisitions in all; 0 does not.
+	// Iterations ends the window after that many acquisitions in all; 0 means no such end.
 	Iterations int64 `json:"iterations"`
 
 	Pool int `json:"pool"` // connections an instance; 0 is min(clients of the instance, 64)
-	// Seed is of everything that is random. 0 has a session draw one, which its
-	// report then has here; a Job by itself takes it as it is.
+	// Seed is the seed of everything that is random. With 0 a session draws one, and its
+	// report has it here; a Job by itself uses 0.
 	Seed int64 `json:"seed"`
 }
 
-// Default is a hot lock as people benchmark it: everybody wants the one key.
+// Default is a hot lock as people benchmark it: all clients want the one key.
 func Default() Spec {
 	return Spec{
 		Clients:   100,
@@ -76,19 +76,19 @@ func Default() Spec {
 // maxRate is far beyond what any lock or generator can do.
 const maxRate Rate = 1e6
 
-// Work is what a holder does beside holding.
+// Work is what a holder does while it holds.
 type Work string
 
 const (
-	// WorkNone is nothing: the hold is slept.
+	// WorkNone is nothing: the holder sleeps.
 	WorkNone Work = "none"
 	// WorkSleep is WorkNone by its other name.
 	WorkSleep Work = "sleep"
 	// WorkSpin computes for as long as the hold, on a core of the generator's
 	// machine: exact also below a millisecond.
 	WorkSpin Work = "spin"
-	// WorkCounter reads a counter in Redis, holds, and writes it back one higher:
-	// two holders at once lose an update, and the counter tells.
+	// WorkCounter reads a counter, holds, and writes it back one higher: two holders at once
+	// lose an update, and the counter shows that.
 	WorkCounter Work = "counter"
 )
 
@@ -99,9 +99,9 @@ type Fence string
 const (
 	// FenceAll refuses reads and writes with a token older than one it has seen.
 	FenceAll Fence = "all"
-	// FenceWrites checks, and learns from, writes alone.
+	// FenceWrites checks writes only, and learns tokens from writes only.
 	FenceWrites Fence = "writes"
-	// FenceOff believes everybody.
+	// FenceOff checks nothing.
 	FenceOff Fence = "off"
 )
 
@@ -109,15 +109,15 @@ const (
 type CounterPlace string
 
 const (
-	// CounterWithLocks is in the store of the locks: what befalls one befalls the other.
+	// CounterWithLocks is in the store of the locks: a fault that hits one hits the other.
 	CounterWithLocks CounterPlace = ""
-	// CounterApart is in a Redis of its own, which no fault hits: it tells what was lost
-	// although the locks' store may have forgotten.
+	// CounterApart is in a Redis of its own, which no fault hits: it shows what was lost even
+	// if the locks' store has forgotten it.
 	CounterApart CounterPlace = "apart"
 )
 
-// MaxPool is the largest command pool an instance opens unless Pool says more:
-// more connections than that buy nothing on one Redis thread.
+// MaxPool is the largest command pool an instance opens unless Pool says more: more
+// connections gain nothing on one Redis thread.
 const MaxPool = 64
 
 // ClientsPerInstance is the number of clients of the fullest instance.

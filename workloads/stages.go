@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Stage is a part of the window in which the load goes linearly from what it was
-// at the end of the stage before to its own. It reads and writes itself as text:
+// Stage is a part of the window in which the load goes linearly from the load at
+// the end of the stage before to Target. It reads and writes itself as text:
 //
 //	30s:500      to 500 active clients of a closed loop
 //	30s:2000/s   to 2000 arrivals a second of an open one
 type Stage struct {
 	Duration Duration
 	Target   float64 // clients, or arrivals a second
-	Open     bool    // the latter
+	Open     bool    // Target is arrivals a second
 }
 
 // String is the text form.
@@ -62,11 +62,11 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stages follow each other from the opening of the window on. The first has its
-// own load throughout, and the warm-up too; what follows the last keeps its load.
+// Stages follow each other from the opening of the window on. The first has its own load
+// throughout, also in the warm-up; after the last stage its load stays.
 type Stages []Stage
 
-// Length is that of all together.
+// Length is the length of all stages together.
 func (s Stages) Length() Duration {
 	var sum Duration
 	for _, stage := range s {

@@ -82,10 +82,10 @@ type Options struct {
 	OneKey bool `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
 }
 
-// Defaults are two keys.
+// Defaults returns Options with two keys.
 func Defaults() Options { return Options{} }
 
-// Refine says what one key costs.
+// Refine says what one key breaks.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.OneKey {
@@ -177,7 +177,7 @@ func (l *Locker) begin(key string) (*token.Announced, error) {
 	}, nil
 }
 
-// wait blocks until the lock is the caller's. left is what the holder has left.
+// wait blocks until the lock is the caller's. left is how long the holder may keep it.
 func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Duration) error {
 	var c *connection
 	defer func() {
@@ -206,8 +206,8 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 			l.abandon(ctx, held)
 			return fmt.Errorf("wait for %q: %w", held.Keys[0], err)
 		}
-		// A signal, the end of the PTTL and a broken connection are all the same here:
-		// a reason to look.
+		// A signal, the end of the PTTL and a broken connection mean the same here: look
+		// again.
 		var taken bool
 		taken, left, err = l.try(ctx, held, "again")
 		l.config.Probe.Wake(taken)
@@ -217,8 +217,8 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 	}
 }
 
-// try makes one attempt; when the lock is another's it returns how long to block
-// at most. After an error the lock is not held and nothing is left.
+// try makes one attempt; if another holds the lock it returns how long to block at most.
+// After an error the lock is not held and nothing is left.
 func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (taken bool, left time.Duration, err error) {
 	l.config.Probe.Attempt()
 	held.Until.Set(time.Now().Add(l.config.TTL))
@@ -232,10 +232,10 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil
-	case err == nil && ms < 0: // it has no TTL: somebody else's doing
+	case err == nil && ms < 0: // it has no TTL: another program has set it
 		return false, l.config.TTL, nil
 	case err == nil:
-		// BLPOP takes 0 for ever, and what is left of the last millisecond as 0.
+		// In the last millisecond ms is 0, and BLPOP takes 0 for ever.
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
 	if indeterminate.MayHaveRun(err) || mode == "again" {
@@ -244,8 +244,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 	return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
 }
 
-// abandon removes every trace of a caller who gives up. When it fails nothing more
-// can be done: all traces expire.
+// abandon removes every trace of a caller that gives up. If that fails, all traces expire.
 func (l *Locker) abandon(ctx context.Context, held *token.Announced) {
 	settle, done := indeterminate.Settle(ctx)
 	defer done()

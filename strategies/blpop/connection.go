@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// bufferSize of a blocking connection: its replies are a key and a digit, and
-	// there may be ten thousand of them.
+	// bufferSize is for a blocking connection: its replies are a key and a digit, and there
+	// may be ten thousand connections.
 	bufferSize = 4 << 10
-	// grace is how late Redis may answer a BLPOP that has timed out before its
-	// connection is taken for dead.
+	// grace is how late Redis may answer a BLPOP that has timed out before its connection
+	// counts as dead.
 	grace = 5 * time.Second
 	// dials is how many connections are opened at a time.
 	dials = 32
@@ -31,7 +31,7 @@ const (
 // go-redis while it is in use.
 type connection struct {
 	client redis.UniversalClient
-	id     atomic.Int64 // as CLIENT UNBLOCK wants it
+	id     atomic.Int64 // for CLIENT UNBLOCK
 }
 
 // dial opens a connection and learns its id.
@@ -41,7 +41,7 @@ func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 		o.MaxRetries = -1 // a BLPOP sent again may have popped already
-		// The context of each call bounds it, and nothing else.
+		// Only the context of a call ends it.
 		o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, true
 		o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -67,11 +67,11 @@ func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 	return c, nil
 }
 
-// block waits for a signal, for as long as limit and ctx allow. It returns nil
-// for a signal as well as for none; after an error the connection is of no use.
+// block waits for a signal, for as long as limit and ctx allow. It returns nil with or
+// without a signal; after an error the connection is of no use.
 func (c *connection) block(ctx context.Context, commands redis.UniversalClient, signal string, limit time.Duration) error {
 	over := make(chan struct{})  // BLPOP has returned
-	freed := make(chan struct{}) // interrupt has
+	freed := make(chan struct{}) // interrupt has returned
 	stop := context.AfterFunc(ctx, func() {
 		defer close(freed)
 		c.interrupt(commands, over)
@@ -90,8 +90,8 @@ func (c *connection) block(ctx context.Context, commands redis.UniversalClient, 
 	return err
 }
 
-// interrupt ends the BLPOP under way: by CLIENT UNBLOCK, so that a signal popped in
-// this very moment still arrives, else by closing the connection.
+// interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
+// moment still arrives, else by closing the connection.
 func (c *connection) interrupt(commands redis.UniversalClient, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -114,7 +114,7 @@ func (c *connection) interrupt(commands redis.UniversalClient, over <-chan struc
 	}
 }
 
-// connections are a Locker's blocking connections that nobody uses.
+// connections are a Locker's blocking connections that no waiter uses.
 type connections struct {
 	node goredis.Node
 
@@ -155,7 +155,7 @@ func (p *connections) open(ctx context.Context, n int) error {
 			for next.Add(1) <= int64(n) && ctx.Err() == nil {
 				c, err := dial(ctx, p.node)
 				if err != nil {
-					cancel(err) // the first one is what is told
+					cancel(err) // only the first error is returned
 					return
 				}
 				p.put(c)

@@ -41,10 +41,10 @@ type Options struct {
 	Batch int `opt:"batch" help:"most acquisitions that a process makes of one lease from Redis"`
 }
 
-// Defaults are batches as large as a lease has tokens for.
+// Defaults returns the largest batch: as many turns as a lease has tokens for.
 func Defaults() Options { return Options{Batch: handoff.MostTurns} }
 
-// Validate refuses what cannot be a batch.
+// Validate rejects a batch that is not possible.
 func (o Options) Validate() error {
 	if o.Batch < 1 || o.Batch > handoff.MostTurns {
 		return fmt.Errorf("option batch: it must be between 1 and %d, not %d", handoff.MostTurns, o.Batch)

@@ -81,7 +81,8 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// Refine says that the Mutex does not tell what it does, and that no library waits otherwise.
+// Refine says that the Mutex does not report what it does, and that no library waits the
+// other way.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.BlackBox = o.Watch == ByMutex
 	if !info.BlackBox {
@@ -96,7 +97,7 @@ type Options struct {
 	Sessions Sessions `opt:"sessions" help:"pooled: sessions are kept for the next acquisition; fresh: each makes its own"`
 }
 
-// Defaults are the library's Mutex and sessions that are kept.
+// Defaults returns the library's Mutex, with sessions that are kept.
 func Defaults() Options { return Options{Watch: ByMutex, Sessions: Pooled} }
 
 // Watch is how waiters wait.
@@ -138,7 +139,7 @@ func (o Options) Validate() error {
 	return errors.Join(o.Watch.UnmarshalText([]byte(o.Watch)), o.Sessions.UnmarshalText([]byte(o.Sessions)))
 }
 
-// Locker queues up in one etcd, be it of several members.
+// Locker queues up in one etcd, of one or several members.
 type Locker struct {
 	config   goetcd.Config
 	client   *clientv3.Client
@@ -147,11 +148,11 @@ type Locker struct {
 	closed   atomic.Bool
 }
 
-// queue is how one stands in line: by a key that is bound to a session. name has no slash,
-// and keys are name/lease.
+// queue is how callers queue up: each by a key that is bound to its session. name has no
+// slash, and keys are name/lease.
 type queue interface {
 	// lock returns when the caller's key is the oldest. After an error the session says
-	// whether a key of its may be left.
+	// whether a key may be left.
 	lock(ctx context.Context, s *session, name string) (entry, error)
 	// tryLock returns concurrency.ErrLocked when there is an older key.
 	tryLock(ctx context.Context, s *session, name string) (entry, error)
@@ -187,13 +188,13 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.acquire(ctx, key, l.queue.lock)
 }
 
-// TryAcquire queues up, and leaves the queue if somebody is before it.
+// TryAcquire queues up, and leaves the queue if another key is before its own.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, l.queue.tryLock)
 }
 
-// acquire locks in a session. One that has ended before it got its turn is not the
-// caller's fault: there are others.
+// acquire locks in a session. If the session ends before its turn, acquire tries again with
+// another.
 func (l *Locker) acquire(ctx context.Context, key string, lock func(context.Context, *session, string) (entry, error)) (strategies.Lease, error) {
 	name := escaped(l.config.Key(key))
 	for {
@@ -222,17 +223,17 @@ func (l *Locker) acquire(ctx context.Context, key string, lock func(context.Cont
 	}
 }
 
-// Close refuses further calls and ends the sessions, those of leases that are held when
-// their TTL has passed; until then they can be released.
+// Close refuses further calls and ends the sessions. Those of held leases end when their TTL
+// has passed; until then the leases can be released.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	l.sessions.close()
 	return nil
 }
 
-// timedOut says whether etcd saw the deadline of a request pass, which it knows of the
-// caller's context. Where that ended what etcd itself was waiting for, it hands on the text of
-// the error without its code.
+// timedOut says whether etcd ended a request at its deadline, which etcd knows from the
+// caller's context. If the deadline ended something that etcd itself waited for, etcd passes
+// on the text of the error without its code.
 func timedOut(err error) bool {
 	if etcd, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return etcd.Code() == codes.DeadlineExceeded
@@ -248,16 +249,16 @@ func timedOut(err error) bool {
 	return code == codes.DeadlineExceeded || code == codes.Unknown && told.GRPCStatus().Message() == context.DeadlineExceeded.Error()
 }
 
-// escaped is a name without slashes, since that of one lock and a slash must not begin that
+// escaped is a name without slashes: the name of one lock and a slash must not begin the name
 // of another.
 func escaped(name string) string {
 	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
 }
 
-// because is an error that says so when a context has ended.
+// because adds the context's error to err if the context has ended.
 func because(ctx context.Context, err error) error {
 	if deadline, has := ctx.Deadline(); has && timedOut(err) && time.Until(deadline) < time.Second {
-		<-ctx.Done() // etcd is told the deadline, and its clock came first
+		<-ctx.Done() // etcd knows the deadline, and its timer was first
 	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

@@ -21,12 +21,12 @@ type lease struct {
 // FencingToken is the revision that created the holder's key.
 func (held *lease) FencingToken() int64 { return held.entry.created }
 
-// Lost is closed when the session is over: when etcd has ended it, has not renewed it for
-// its TTL, or the Locker was closed.
+// Lost returns a channel that is closed when the session is over: etcd has ended it, etcd has
+// not renewed it for its TTL, or the Locker was closed.
 func (held *lease) Lost() <-chan struct{} { return held.lost }
 
-// Release deletes the key, if it is there, and gives the session back. When that fails the
-// session is ended in the background, and the key with it.
+// Release deletes the key, if it is there, and gives the session back. If that fails it ends
+// the session in the background, and the key with it.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld

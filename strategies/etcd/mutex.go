@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// byMutex is the queue as the library has it.
+// byMutex is the library's queue.
 type byMutex struct{}
 
 func (byMutex) lock(ctx context.Context, s *session, name string) (entry, error) {
@@ -23,7 +23,7 @@ func locked(ctx context.Context, s *session, name string, lock func(*concurrency
 		s.clean = m.Key() == deleted
 		return entry{}, err
 	}
-	// Header().Revision may be that of a later look; this is that of the key's creation.
+	// Header().Revision may be from a later look; this is the revision of the key's creation.
 	owner := m.IsOwner()
 	return entry{m.Key(), owner.GetCompare().GetCreateRevision()}, nil
 }

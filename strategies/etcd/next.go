@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// byNext is the same queue as a Mutex's, with watches that begin at the next revision and not
-// at one that is past.
+// byNext is the same queue as a Mutex's, but its watches begin at the next revision, not at a
+// past one.
 type byNext struct{ probe *strategies.Probe }
 
 func (q byNext) lock(ctx context.Context, s *session, name string) (entry, error) {
@@ -49,15 +49,15 @@ func (q byNext) enter(ctx context.Context, s *session, name string) (e entry, fi
 	return e, len(found) > 0 && found[0].GetCreateRevision() == e.created, nil
 }
 
-// leave deletes the key. A wait that was given up has no time of its caller's left.
+// leave deletes the key. It does not use the caller's context, which may have ended.
 func (q byNext) leave(s *session, e entry) {
 	_, err := s.Client().Delete(s.Client().Ctx(), e.key)
 	s.clean = err == nil
 }
 
-// before is the key before one's own, as of a revision.
+// before is the key before the caller's own, at a revision.
 type before struct {
-	key      string // "" is none: the lock is held
+	key      string // "" means none: the caller has the lock
 	revision int64
 }
 
@@ -73,8 +73,8 @@ func (q byNext) wait(ctx context.Context, s *session, name string, e entry) erro
 }
 
 // pass waits for the key before to be deleted, and returns the next one before. It watches
-// from whatever revision etcd is at. When others have written since the look it looks again:
-// a watch from the look's revision would be one of the past.
+// from etcd's current revision. If others have written since the look, it looks again: a
+// watch from the look's revision would begin in the past.
 func (q byNext) pass(ctx context.Context, s *session, name string, e entry, b before) (before, error) {
 	watching, end := context.WithCancel(ctx)
 	defer end()

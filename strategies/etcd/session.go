@@ -18,14 +18,14 @@ const (
 // session is an etcd session of one acquisition at a time.
 type session struct {
 	*concurrency.Session
-	end    context.CancelFunc // of all that it does
+	end    context.CancelFunc // ends all that it does
 	clean  bool               // no key is left of an acquisition that failed
 	unused bool               // it is new
 }
 
-// newSession makes a session. Its client is the caller's, except that its calls end with
-// the session: a Mutex that gives up a wait deletes its key with the client's context, for as
-// long as that takes.
+// newSession makes a session. Its client is the caller's, but its calls end with the session:
+// a Mutex that gives up a wait deletes its key with the client's context, however long that
+// takes.
 func newSession(ctx context.Context, client *clientv3.Client, seconds int64) (*session, error) {
 	granted, err := client.Grant(ctx, seconds)
 	if err != nil {
@@ -46,8 +46,8 @@ func newSession(ctx context.Context, client *clientv3.Client, seconds int64) (*s
 // over says whether the session has ended, as far as is known here.
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// within does something until ctx has ended or the session has. What does not return for
-// that within the grace is cut off, and the session with it.
+// within runs do until ctx or the session has ended. If do does not return within the grace
+// after that, it is cut off, and the session with it.
 func (s *session) within(ctx context.Context, do func(context.Context) (entry, error)) (entry, error) {
 	s.clean = false
 	bounded, cancel := context.WithCancel(ctx)
@@ -72,7 +72,7 @@ func (s *session) within(ctx context.Context, do func(context.Context) (entry, e
 	return e, err
 }
 
-// close ends the session, and with it its keys; if etcd cannot be told, the TTL does.
+// close ends the session, and with it its keys; if etcd cannot be reached, the TTL ends it.
 func (s *session) close(ctx context.Context) {
 	defer s.end()
 	s.Orphan()

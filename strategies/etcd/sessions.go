@@ -11,13 +11,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// sessions are those of one Locker. Each is used by one acquisition at a time.
+// sessions are the sessions of one Locker. Each is used by one acquisition at a time.
 type sessions struct {
 	client  *clientv3.Client
 	seconds int64 // their TTL
 	pooled  bool
 
-	life       context.Context // of what goes on in the background
+	life       context.Context // for tasks in the background
 	end        context.CancelFunc
 	background sync.WaitGroup
 
@@ -41,7 +41,7 @@ func newSessions(client *clientv3.Client, seconds int64, pooled bool) *sessions 
 	return p
 }
 
-// take is an idle session, or a new one. One that the caller does not wait for any more is
+// take returns an idle session, or a new one. If the caller waits no longer, the new one is
 // kept for the next.
 func (p *sessions) take(ctx context.Context) (*session, error) {
 	if err := ctx.Err(); err != nil {
@@ -90,7 +90,7 @@ func (p *sessions) take(ctx context.Context) (*session, error) {
 	return nil, ctx.Err()
 }
 
-// open makes a session for who waits.
+// open makes a session for a caller that waits.
 func (p *sessions) open() {
 	s, err := newSession(p.life, p.client, p.seconds)
 	p.mu.Lock()
@@ -107,8 +107,9 @@ func (p *sessions) open() {
 	p.giveBack(s, true)
 }
 
-// giveBack passes a session on to who waits for one, or keeps it, if nothing is left in it.
-// Else it is ended, which deletes its keys; that is waited for, for a while.
+// giveBack passes a session on to a caller that waits for one, or keeps it, if nothing is
+// left in it. Otherwise it ends the session, which deletes its keys, and waits for that for a
+// while.
 func (p *sessions) giveBack(s *session, clean bool) {
 	if p.keep(s, clean) {
 		return
@@ -121,8 +122,8 @@ func (p *sessions) giveBack(s *session, clean bool) {
 	}
 }
 
-// release gives back the session of a lease. If that was not clean the session is ended in
-// the background; ctx is the caller's.
+// release gives back the session of a lease. If the release was not clean, the session is
+// ended in the background; ctx is the caller's.
 func (p *sessions) release(ctx context.Context, s *session, clean bool) {
 	if p.keep(s, clean) {
 		return
@@ -136,7 +137,7 @@ func (p *sessions) release(ctx context.Context, s *session, clean bool) {
 	}
 }
 
-// keep says whether somebody can have the session.
+// keep says whether the session was passed on or kept.
 func (p *sessions) keep(s *session, clean bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +159,8 @@ func (p *sessions) keep(s *session, clean bool) bool {
 	return true
 }
 
-// discard ends a session in the background, once all is closed in the caller's time. The
-// channel is closed when that is over.
+// discard ends a session in the background; after close it does so itself, in the caller's
+// time. The channel is closed when that is over.
 func (p *sessions) discard(ctx context.Context, s *session) <-chan struct{} {
 	gone := make(chan struct{})
 	p.mu.Lock()
@@ -178,7 +179,7 @@ func (p *sessions) discard(ctx context.Context, s *session) <-chan struct{} {
 	return gone
 }
 
-// fill makes so many idle sessions, if they are kept.
+// fill makes n idle sessions, if sessions are kept.
 func (p *sessions) fill(ctx context.Context, n int) error {
 	if !p.pooled {
 		return nil
@@ -204,7 +205,8 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 // atOnce is how many sessions are made or ended at a time.
 const atOnce = 16
 
-// close ends the idle sessions, and the renewals of those in use. Nobody gets one any more.
+// close ends the idle sessions, and the renewals of those in use. No caller gets a session
+// any more.
 func (p *sessions) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -67,11 +67,12 @@ func rights() strategies.Rights {
 // Options of the lock.
 type Options struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
-	// A waiter that dies is noticed by its deadline: that of the waiter before it (or the
-	// holder's PTTL) plus WaitTimeout, or how long it would wait itself if that is less.
-	// Overdue heads are dropped by whoever next takes or releases the lock. Whoever gets the
-	// lock or gives up shifts the deadlines behind it. Who gives up while Redis is out of
-	// reach leaves the queue as soon as it answers again, for as long as its process lives.
+	// A dead waiter is noticed by its deadline: the deadline of the waiter before it (or the
+	// holder's PTTL) plus WaitTimeout, or plus the longest that it would wait itself if that
+	// is less. Whoever next takes or releases the lock drops overdue heads. A waiter that
+	// gets the lock or gives up shifts the deadlines behind it. If it gives up while Redis is
+	// out of reach, it leaves the queue as soon as Redis answers again, while its process
+	// lives.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
@@ -82,7 +83,7 @@ func Defaults() Options {
 	return Options{Watchdog: true, WaitTimeout: 5 * time.Minute, Sharded: redisson.ShardedAuto}
 }
 
-// Validate refuses a wait-timeout below 1 ms, and what sharded cannot be.
+// Validate rejects a wait-timeout below 1 ms, and an unknown value of sharded.
 func (o Options) Validate() error {
 	var short error
 	if o.WaitTimeout < time.Millisecond {
@@ -107,15 +108,15 @@ type Locker struct {
 	kind *kind
 }
 
-// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every error of the options. The client stays the
-// caller's, to be closed after the Locker.
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the
+// client, after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
-// lock.Watchdog has leases renewed.
+// NewWith is New with other Options than Defaults. It ignores their Watchdog: lock.Watchdog
+// has leases renewed.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	options.Watchdog = false // only for leases without a TTL of their own
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)

@@ -27,7 +27,7 @@ var (
 	leaveScript   = redis.NewScript(leaveSource)
 )
 
-// kind says to Redis what a fair lock does.
+// kind is what a fair lock says to Redis.
 type kind struct {
 	timeout time.Duration
 	leaving *leavers
@@ -38,7 +38,7 @@ func keys(lock string) []string {
 	return []string{lock, redisson.Prefixed("redisson_lock_queue", lock), redisson.Prefixed("redisson_lock_timeout", lock)}
 }
 
-// channel is followed by ":" and the owner whom it tells.
+// channel is the beginning of a waiter's channel: ":" and the owner follow.
 func channel(lock string) string { return redisson.Prefixed("redisson_lock__channel", lock) }
 
 func (*kind) Channel(held *redisson.Lease) string { return channel(held.Key) + ":" + held.Owner }
@@ -47,8 +47,8 @@ func (*kind) Scripts() []*redis.Script {
 	return []*redis.Script{acquireScript, releaseScript, leaveScript}
 }
 
-// wait is what a waiter adds to the deadline of the one before it, in ms: no more
-// than it would wait itself. 0 is for a try-lock, which does not queue.
+// wait is what a waiter adds to the deadline of the one before it, in ms: at most what it
+// would wait itself. 0 means a try-lock, which does not queue.
 func (k *kind) wait(held *redisson.Lease) int64 {
 	if held.Wait == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (k *kind) wait(held *redisson.Lease) int64 {
 }
 
 func (k *kind) Acquire(ctx context.Context, client redis.Scripter, held *redisson.Lease) (taken bool, left time.Duration, err error) {
-	var next redisson.Topic // is told to look
+	var next redisson.Topic // tells the next waiter to look
 	if held.Brief() {
 		next = held.Topic(channel(held.Key))
 	}

@@ -16,20 +16,20 @@ const (
 	leaveLimit = 5 * time.Second
 	// leaveBatch is how many leave in one walk at most.
 	leaveBatch = 1000
-	// leaveAgain is how soon those whom Redis did not hear try again.
+	// leaveAgain is how soon waiters that Redis did not hear try again.
 	leaveAgain = 200 * time.Millisecond
-	// leaveLongest is how long they try: then Redis has been out of reach for longer than
-	// Redisson lets a dead waiter stand at the head.
+	// leaveLongest is how long they try. After that Redis was out of reach for longer than
+	// Redisson leaves a dead waiter at the head.
 	leaveLongest = 5 * time.Minute
 )
 
-// leavers gathers those of a process who give up while others are being taken out of
-// the queue. To leave costs Redis a walk through the whole queue: one by one, ten
-// thousand clients that are stopped would keep it busy for a minute.
+// leavers gathers the waiters of a process that give up while others are being taken out of
+// the queue. To leave costs Redis a walk through the whole queue: one by one, ten thousand
+// stopped clients would keep it busy for a minute.
 //
-// Who gives up because Redis is out of reach cannot say so either, and would stand
-// there for dead. Its caller is not kept waiting for that, but the living process
-// goes on trying to have it leave.
+// A waiter that gives up because Redis is out of reach cannot leave either, and would stay in
+// the queue like a dead one. Its caller does not wait for that, but the process goes on
+// trying.
 type leavers struct {
 	client  redis.UniversalClient
 	done    sync.WaitGroup
@@ -37,7 +37,7 @@ type leavers struct {
 	hurry   context.CancelFunc
 
 	mu     sync.Mutex
-	queued map[string][]*leaver // by lock; an entry while somebody works it off
+	queued map[string][]*leaver // by lock; a lock has an entry while work runs for it
 }
 
 type leaver struct {
@@ -76,7 +76,7 @@ func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) e
 	}
 }
 
-// work runs until nobody is left to leave that lock's queue.
+// work runs until no waiter is left to leave that lock's queue.
 func (l *leavers) work(lock string, topic redisson.Topic) {
 	for {
 		last := l.closing.Err() != nil
@@ -102,7 +102,7 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 	}
 }
 
-// next are those who leave in the next walk; nobody ends the work.
+// next returns those that leave in the next walk; none ends the work.
 func (l *leavers) next(lock string) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (l *leavers) next(lock string) []*leaver {
 	return all[:n:n]
 }
 
-// again has them leave later, behind those who have not tried yet.
+// again queues them once more, behind those that have not tried yet.
 func (l *leavers) again(lock string, batch []*leaver) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -77,7 +77,7 @@ type Options struct {
 // Defaults are Redisson's: the watchdog runs, sharded is auto.
 func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
 
-// Validate refuses what sharded cannot be.
+// Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
 // Refine claims the watchdog when it runs.
@@ -86,19 +86,19 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker is one process's side of the lock: the waiters, who share a
-// subscription, and the holders, who share a watchdog.
+// Locker is one process's side of the lock. Its waiters share a subscription, and its holders
+// share a watchdog.
 type Locker struct{ lock *redisson.Lock }
 
-// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every error of the options. The client stays the
-// caller's, to be closed after the Locker.
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the
+// client, after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
-// lock.Watchdog has leases renewed.
+// NewWith is New with other Options than Defaults. It ignores their Watchdog: lock.Watchdog
+// has leases renewed.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.FencedLocker, error) {
 	options.Watchdog = false // only for leases without a TTL of their own
 	return lock.OpenFenced([]redis.UniversalClient{client}, Open, options, more)
@@ -128,8 +128,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return fenced(l.lock.AcquireFor(ctx, key, ttl))
 }
 
-// AcquireAs is Acquire for somebody who may hold the lock already: all that one
-// Locker acquires in the same owner's name is one holder.
+// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
+// Locker in the same owner's name belong to one holder.
 func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
 	return fenced(l.lock.AcquireAs(ctx, key, owner))
 }
@@ -139,7 +139,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return fenced(l.lock.TryAcquire(ctx, key))
 }
 
-// TryAcquireFor tries once for a lease as AcquireFor's.
+// TryAcquireFor tries once for a lease like AcquireFor's.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return fenced(l.lock.TryAcquireFor(ctx, key, ttl))
 }

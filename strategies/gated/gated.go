@@ -40,7 +40,7 @@ func Wrapper() strategies.Wrapper {
 	}
 }
 
-// fits refuses what a mutex would make something else of.
+// fits refuses a strategy that a mutex would change into something else.
 func fits(info strategies.Info) error {
 	switch {
 	case info.Capacity == 0:
@@ -64,8 +64,8 @@ type Locker struct {
 	closed atomic.Bool
 }
 
-// trier is the Locker of a strategy with a try-lock, termed that of one with a TTL for
-// each lease too. A Locker has no Unwrap: what is inside must not be asked past the gate.
+// trier is the Locker of a strategy with a try-lock, and termed that of one that also has a
+// TTL for each lease. A Locker has no Unwrap: calls must not pass the gate.
 type (
 	trier struct {
 		*Locker
@@ -100,7 +100,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Acquire waits for the process's turn to be the caller's, then for the lock.
+// Acquire waits until it is the caller's turn in the process, then for the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.wait(ctx, key, func() (strategies.Lease, error) { return l.inner.Acquire(ctx, key) })
 }

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// gates are the mutexes of one Locker, for as long as somebody is in or before them.
+// gates are the mutexes of one Locker. A gate exists while a caller is inside or waits before
+// it.
 type gates struct {
 	mu    sync.Mutex
 	byKey map[string]*gate
@@ -13,7 +14,7 @@ type gates struct {
 
 type gate struct {
 	inside chan struct{} // room for one
-	users  int           // inside and before
+	users  int           // callers inside and before it
 }
 
 // approach counts one more user of a key's gate.
@@ -67,7 +68,7 @@ func (g *gates) tryEnter(key string) bool {
 	return false
 }
 
-// leave lets in whoever has waited longest.
+// leave lets in the caller that has waited longest.
 func (g *gates) leave(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

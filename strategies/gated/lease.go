@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// lease is one with its place inside the gate.
+// lease is a lease with its place inside the gate.
 type lease struct {
 	inner strategies.Lease
 	gates *gates
@@ -15,12 +15,12 @@ type lease struct {
 	once  sync.Once
 }
 
-// Release releases the strategy's lease, then lets the next caller in, however the
-// release went.
+// Release releases the strategy's lease, then lets the next caller in, even if the release
+// failed.
 func (held *lease) Release(ctx context.Context) error {
 	defer held.once.Do(func() { held.gates.leave(held.key) })
 	return held.inner.Release(ctx)
 }
 
-// Unwrap is the strategy's lease, for what it can do beside.
+// Unwrap returns the strategy's lease, for what else it can do.
 func (held *lease) Unwrap() strategies.Lease { return held.inner }

@@ -11,7 +11,7 @@ import (
 // Config is what a lock on etcd is opened with.
 type Config = strategies.ConfigOf[Node]
 
-// Node is one etcd, be it of several members. The client belongs to the caller.
+// Node is one etcd, of one or several members. The client belongs to the caller.
 type Node struct {
 	Client *clientv3.Client
 	Config clientv3.Config // to dial another client with

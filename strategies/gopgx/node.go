@@ -11,10 +11,10 @@ import (
 // Config is what a lock on PostgreSQL is opened with.
 type Config = strategies.ConfigOf[Node]
 
-// Node is one PostgreSQL. A lock copies Config and opens connections of its own with it.
+// Node is one PostgreSQL. A lock copies Config and opens its own connections with it.
 type Node struct {
 	Config *pgx.ConnConfig
 	// Schema is where a lock that needs a table or a sequence has it. The lock makes what is
-	// not there. "" is the first schema of the connections' search_path.
+	// missing. "" means the first schema of the connections' search_path.
 	Schema string
 }

@@ -20,7 +20,7 @@ type Config = strategies.ConfigOf[Node]
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
 // Node is one Redis: the client to use and the options it was made from, so
-// that a strategy can open a pool of its own and a peer dial with its own
+// that a strategy can open its own pool, and a peer can dial with its own
 // library. The client belongs to the caller.
 type Node struct {
 	Client  redis.UniversalClient
@@ -36,8 +36,8 @@ func (n Node) Dial(change func(*redis.UniversalOptions)) redis.UniversalClient {
 }
 
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
-// NewClusterClient or NewUniversalClient. Connections that a lock opens for itself are
-// dialled as the client's, with the same timeouts.
+// NewClusterClient or NewUniversalClient. A lock's own connections are dialled as the
+// client's are, with the same timeouts.
 func NodeOf(client redis.UniversalClient) (Node, error) {
 	switch c := client.(type) {
 	case nil:
@@ -63,8 +63,8 @@ func universalOptions(from any) *redis.UniversalOptions {
 			target.FieldByIndex(field.Index).Set(f)
 		}
 	}
-	// go-redis writes defaults into a client's options, and "none", which is given as -1, as
-	// 0; that would be taken for the default when another client is made of them.
+	// go-redis writes defaults into a client's options. It writes "none", which is given as
+	// -1, as 0; another client would take that for the default.
 	none(&options.MaxRetries)
 	none(&options.MaxRedirects)
 	none(&options.MinRetryBackoff)
@@ -76,7 +76,7 @@ func universalOptions(from any) *redis.UniversalOptions {
 		none(timeout)
 	}
 	options.MaxConcurrentDials = 0 // as many as the pool has
-	// What a lock sends is not to be answered out of a cache.
+	// What a lock sends must not be answered out of a cache.
 	options.ClientSideCache, options.ClientSideCacheConfig = nil, nil
 	return options
 }

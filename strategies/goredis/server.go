@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is the first node of a strategy that cannot lock in a cluster, for the reason given.
-// Its errors begin with the strategy's name.
+// Server returns the first node for a strategy that cannot lock in a cluster, for the reason
+// given. Its errors begin with the strategy's name.
 func Server(c Config, strategy, noCluster string) (Node, error) {
 	if err := c.Validate(1); err != nil {
 		return Node{}, fmt.Errorf("%s: %w", strategy, err)
@@ -21,7 +21,7 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 	return node, nil
 }
 
-// Load has Redis know scripts, so that they can be called by their hashes.
+// Load loads scripts, so that they can be called by their hashes.
 func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.Script) error {
 	for _, script := range scripts {
 		if err := script.Load(ctx, client).Err(); err != nil {

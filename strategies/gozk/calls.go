@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// answers are errors that a server has told: the call was carried out, or will not be.
+// answers are errors that come from a server: the call was carried out, or will not be.
 var answers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL,
 	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrNothing,
@@ -24,8 +24,8 @@ func answered(err error) bool {
 	return err == nil || strings.HasPrefix(err.Error(), "unknown error: ") // a code that the library has no name for
 }
 
-// call has the library do something, which does not end before there is an answer or the
-// session is over: whose context has ended waits no longer.
+// call has the library do something, which ends only with an answer or with the session. If
+// ctx ends, call does not wait for that.
 func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -58,7 +58,8 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 }
 
-// why is what a call returns whose context has ended: that of Go ends with the session.
+// why is the error of a call whose context has ended; the context of Go ends with the
+// session.
 func (s *Session) why(ctx context.Context) error {
 	if ctx == s.life {
 		return ErrOver
@@ -66,8 +67,8 @@ func (s *Session) why(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Create makes a node with one of go-zookeeper's flags for its kind, and returns its path.
-// ctx that ends before there is an answer leaves it open whether it was made.
+// Create makes a node with one of go-zookeeper's flags for its kind, and returns its path. If
+// ctx ends before there is an answer, the node may or may not have been made.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	return call(ctx, s, func(c *zk.Conn) (string, error) {
 		if flags == zk.FlagContainer {
@@ -83,7 +84,7 @@ func (s *Session) Delete(ctx context.Context, path string) error {
 	return err
 }
 
-// Children are the names of a node's.
+// Children returns the names of a node's children.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	return call(ctx, s, func(c *zk.Conn) ([]string, error) {
 		names, _, err := c.Children(path)
@@ -91,7 +92,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	})
 }
 
-// Stat tells of a node, or returns zk.ErrNoNode.
+// Stat returns what ZooKeeper tells of a node, or zk.ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (*zk.Stat, error) {
 	return call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) {
 		there, stat, err := c.Exists(path)
@@ -116,14 +117,14 @@ func (s *Session) Get(ctx context.Context, path string) (Value, error) {
 	})
 }
 
-// Set writes a node of that version; -1 is any.
+// Set writes a node of that version; -1 means any.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
 	_, err := call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
 	return err
 }
 
-// Multi carries out several operations of go-zookeeper, or none of them. Those that create
-// nodes need no ACL.
+// Multi carries out several operations of go-zookeeper, or none of them. It sets the ACL of
+// those that create nodes.
 func (s *Session) Multi(ctx context.Context, operations ...any) error {
 	for _, o := range operations {
 		if create, ok := o.(*zk.CreateRequest); ok && create.Acl == nil {
@@ -137,15 +138,15 @@ func (s *Session) Multi(ctx context.Context, operations ...any) error {
 	return err
 }
 
-// Sync has the server that the session is connected to catch up with the leader.
+// Sync has the session's server catch up with the leader.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 
-// Watch returns what is sent an event, and closed, once the node has changed or gone, or
-// the session is over; zk.ErrNoNode if it is not there. All who watch a node share one
-// watch: whoever waits no longer leaves nothing more behind.
+// Watch returns a channel that gets an event, and is closed, once the node has changed or
+// gone, or the session is over. It returns zk.ErrNoNode if the node is not there. All callers
+// share one watch of a node, so a caller that waits no longer leaves nothing more behind.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	s.mu.Lock()
 	watch, ok := s.watches[path]
@@ -163,7 +164,7 @@ func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, erro
 	return watch, err
 }
 
-// remember lets others have the watch, if nothing has happened yet.
+// remember lets later calls have the watch, if nothing has happened yet.
 func (s *Session) remember(path string, watch <-chan zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Session) remember(path string, watch <-chan zk.Event) {
 	}
 }
 
-// Seen forgets a watch that was told of its event.
+// Seen forgets a watch that has had its event.
 func (s *Session) Seen(path string, watch <-chan zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// line is all connections of one session, of which there is one at a time. It knows what
-// the library does not tell: the session's timeout as the server has granted it, and the
-// last time the server is known to have heard of us.
+// line is the connections of one session, one at a time. It knows what the library does not
+// tell: the session's timeout as the server has granted it, and the last time at which the
+// server is known to have heard of us.
 type line struct {
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 	servers   int
@@ -38,9 +38,9 @@ const (
 	longestWait  = time.Second
 )
 
-// open is the library's dialer. Where no server answers it takes its time.
+// open is the library's dialer. If no server answers, it pauses before it dials.
 func (l *line) open(network, addr string, _ time.Duration) (net.Conn, error) {
-	l.hangUp() // the library forgets to, when a session has expired
+	l.hangUp() // the library does not when a session has expired
 	l.mu.Lock()
 	rounds := l.failures / l.servers
 	l.failures++
@@ -79,7 +79,7 @@ func (l *line) isShut() bool {
 	return l.shut
 }
 
-// close lets no more connections be opened. One that has no session yet is of no use.
+// close prevents new connections. It closes a connection that has no session yet.
 func (l *line) close() {
 	l.cancel()
 	l.mu.Lock()
@@ -97,19 +97,19 @@ func (l *line) hangUp() {
 	conn := l.conn
 	l.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close() // again, mostly
+		_ = conn.Close() // mostly it is closed already
 	}
 }
 
-// broken notes why there is no session, for whoever waits for one.
+// broken records why there is no session, for callers that wait for one.
 func (l *line) broken(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fault = err
 }
 
-// granted notes the session's timeout, and that the server has answered to what was sent
-// at that time.
+// granted records the session's timeout, and that the server has answered what was sent at
+// that time.
 func (l *line) granted(timeout time.Duration, sent time.Time) {
 	l.mu.Lock()
 	l.timeout = timeout
@@ -125,7 +125,7 @@ func (l *line) heard(sent time.Time) {
 	}
 }
 
-// until is when the session may end if the server hears no more of us.
+// until is when the session may end if the server hears nothing more from us.
 func (l *line) until() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,17 +140,17 @@ type wire struct {
 
 	mu   sync.Mutex
 	sent map[int32]time.Time // requests without an answer, by their number
-	ping time.Time           // the first ping without one; they have no numbers
+	ping time.Time           // the first ping without an answer; pings have no numbers
 	said bool                // the request for a session was sent
-	met  bool                // and answered
+	met  bool                // and it was answered
 	head [12]byte            // of the answer that is being read
 	have int
-	left int // of its rest
+	left int // bytes of its rest
 }
 
 const (
 	pings         = -2 // as the number of a request
-	notifications = -1 // as that of an answer to none
+	notifications = -1 // as the number of an answer to no request
 	// longest is more than any answer: ZooKeeper's own clients take 1 MB.
 	longest = 64 << 20
 )
@@ -179,7 +179,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// note remembers the time just before a request is sent. The time after it would make a session
+// note records the time just before a request is sent. With the time after it a session would
 // seem to last longer than it does.
 func (w *wire) note(b []byte, now time.Time) {
 	w.mu.Lock()
@@ -209,8 +209,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read follows the answers: each is its length, then its number; the first one, to the
-// request for a session, has the protocol's version there, and then the timeout.
+// read follows the answers. Each has its length, then its number; the first one, to the
+// request for a session, has the protocol's version in place of the number, and then the
+// timeout.
 func (w *wire) read(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +239,7 @@ func (w *wire) read(b []byte) error {
 	return nil
 }
 
-// answer takes the head of an answer.
+// answer handles the head of an answer.
 func (w *wire) answer() {
 	number := int32(binary.BigEndian.Uint32(w.head[4:]))
 	switch {

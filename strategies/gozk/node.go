@@ -16,24 +16,24 @@ import (
 // Config is what a lock on ZooKeeper is opened with.
 type Config = strategies.ConfigOf[Node]
 
-// Node is one ZooKeeper, be it a server or an ensemble of several.
+// Node is one ZooKeeper, a server or an ensemble.
 type Node struct {
 	// Servers are host:port of each; a session is connected to one of them at a time.
 	Servers []string
-	// Root is the path of the node below which locks are, which must exist: /locks; "" is
-	// the root of the tree.
+	// Root is the path of the node that has the locks below it, such as /locks; it must
+	// exist. "" means the root of the tree.
 	Root string
-	// Auth is user:password of the digest scheme; "" is nobody. Nodes made with it are
-	// that user's alone.
+	// Auth is user:password of the digest scheme; "" means no user. Only that user may use
+	// the nodes that are made with it.
 	Auth string
-	// Standalone says that there is one server and no ensemble, so that what it has
-	// answered is what sessions last by.
+	// Standalone says that there is one server and no ensemble, so that its answers alone
+	// decide how long sessions last.
 	Standalone bool
-	// Dial opens connections; nil is the net package's.
+	// Dial opens connections; nil means the net package's.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Path is that of the node for a key.
+// Path returns the path of the node for a key.
 func (n Node) Path(key string) string { return n.Root + "/" + Name(key) }
 
 // acl is what others may do with the nodes that are made.
@@ -44,7 +44,8 @@ func (n Node) acl() []zk.ACL {
 	return zk.WorldACL(zk.PermAll)
 }
 
-// servers is the list, in an order of its own for each session, see zk.HostProvider.
+// servers is the list of servers, in an order of its own for each session; see
+// zk.HostProvider.
 type servers struct {
 	all  []string
 	next int
@@ -54,18 +55,18 @@ type servers struct {
 func (s *servers) Init(all []string) error { s.all = all; return nil }
 func (s *servers) Len() int                { return len(s.all) }
 
-// Next has the library go on with the next server at once: line has it pause where none
-// answers. Once the line is shut the library may look whether it was closed.
+// Next has the library go on with the next server at once: line pauses if none answers. Once
+// the line is shut, the library looks whether it was closed.
 func (s *servers) Next() (server string, shut bool) {
 	s.next++
 	return s.all[s.next%len(s.all)], s.line.isShut()
 }
 
-// Connected comes with a session.
+// Connected is called when there is a session.
 func (s *servers) Connected() { s.line.succeeded() }
 
-// Name is what the node for a key is called: any string is one, and ZooKeeper takes only
-// some. All but printable ASCII is percent-encoded.
+// Name returns the name of the node for a key. Any string is a key, but ZooKeeper takes only
+// some names: all but printable ASCII is percent-encoded.
 func Name(key string) string {
 	if key == "" {
 		return "%"
@@ -86,7 +87,7 @@ func Name(key string) string {
 	return b.String()
 }
 
-// Key is whose node is called so; false for a name that Name does not make.
+// Key returns the key whose node has that name; false for a name that Name does not make.
 func Key(name string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {

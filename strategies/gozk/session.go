@@ -16,18 +16,18 @@ var (
 	// ErrOver is returned by calls of a session that the server has ended, or that was
 	// closed.
 	ErrOver = errors.New("the ZooKeeper session is over")
-	// ErrIndeterminate is returned by a call whose connection broke: nobody knows whether it was
-	// carried out.
+	// ErrIndeterminate is returned by a call whose connection broke: it may or may not have
+	// been carried out.
 	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the answer")
 )
 
 // Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself.
 // Unlike a zk.Conn it never becomes another session: it is over when a server says that it
-// has ended it, or when no server was heard of for the timeout, as Apache Curator has it.
-// (A server that was restarted gives all sessions their whole timeout once more, so that
-// ephemeral nodes may outlive the second kind for so long; and one that has lost its data
-// hangs up on whoever knows more, without a word.)
-// It is safe for concurrent use.
+// has ended it, or when no server was heard of for the timeout, as in Apache Curator. (A
+// restarted server gives all sessions their whole timeout once more, so in the second case
+// ephemeral nodes may outlive the session for that long. A server that has lost its data
+// closes the connection of a client that knows more, without a message.) It is safe for
+// concurrent use.
 type Session struct {
 	node Node
 	conn *zk.Conn
@@ -38,20 +38,21 @@ type Session struct {
 	calls  sync.WaitGroup
 	ready  chan struct{} // closed once there is a session
 	ended  chan struct{} // closed once the library's goroutines have ended
-	finish chan bool     // has them do so; true cuts the connection before
+	finish chan bool     // ends them; true cuts the connection first
 
 	mu            sync.Mutex
 	closing       bool // Close or Abandon was called
 	lost          chan struct{}
-	indeterminate *time.Timer // comes when the session has timed out; nil while it is connected
+	indeterminate *time.Timer // fires when the session has timed out; nil while it is connected
 	watches       map[string]<-chan zk.Event
 }
 
 // shortest is the shortest time in which a server has to answer to a new connection.
 const shortest = time.Second
 
-// Connect opens a session that the server ends when it has heard nothing of it for so long;
-// servers bound what they grant, see Session.Timeout. It waits for a server until ctx ends.
+// Connect opens a session that the server ends when it has heard nothing of it for timeout;
+// servers bound what they grant, see Session.Timeout. Connect waits for a server until ctx
+// ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	s := &Session{
 		node: n, ready: make(chan struct{}), ended: make(chan struct{}), finish: make(chan bool, 1),
@@ -94,10 +95,10 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	return s, nil
 }
 
-// requests is the length of the longest, that with which the library sets its watches again.
+// requests is the size of the largest request: the library sets its watches again with it.
 const requests = 256 << 10
 
-// silence is a zk.Logger: whatever is wrong is told by errors.
+// silence is a zk.Logger that logs nothing: errors tell what is wrong.
 type silence struct{}
 
 func (silence) Printf(string, ...any) {}
@@ -120,11 +121,11 @@ func (s *Session) attend(events <-chan zk.Event) {
 	}
 	s.conn.Close()
 	s.line.hangUp()
-	for range events { // they end with the library's own
+	for range events { // ends with the library's goroutines
 	}
 }
 
-// happened is told of every event, by the library's goroutines, one after the other.
+// happened gets every event, from the library's goroutines, one after the other.
 func (s *Session) happened(event zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *Session) happened(event zk.Event) {
 	}
 }
 
-// despair comes when no server was heard of for the timeout.
+// despair runs when no server was heard of for the timeout.
 func (s *Session) despair() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +164,7 @@ func (s *Session) despair() {
 	}
 }
 
-// lose tells that leases may not be relied on any more. It is called with the mutex.
+// lose tells that leases may not be relied on any more. The caller has the mutex.
 func (s *Session) lose() {
 	select {
 	case <-s.lost:
@@ -172,7 +173,7 @@ func (s *Session) lose() {
 	}
 }
 
-// giveUp has the library end, if nothing else has before. It is called with the mutex.
+// giveUp ends the library's part, if that has not begun. The caller has the mutex.
 func (s *Session) giveUp(cut bool) {
 	if s.life.Err() == nil {
 		s.die()
@@ -183,7 +184,8 @@ func (s *Session) giveUp(cut bool) {
 // Close ends the session, and with it all its ephemeral nodes.
 func (s *Session) Close() { s.end(false) }
 
-// Abandon hangs up without a word: the server ends the session after its timeout.
+// Abandon closes the connection without a message: the server ends the session after its
+// timeout.
 func (s *Session) Abandon() { s.end(true) }
 
 func (s *Session) end(cut bool) {
@@ -204,27 +206,28 @@ func (s *Session) end(cut bool) {
 	}
 }
 
-// Timeout is after how long without a word the server ends the session, as it has granted.
+// Timeout returns after how long without a message the server ends the session, as it has
+// granted.
 func (s *Session) Timeout() time.Duration {
 	s.line.mu.Lock()
 	defer s.line.mu.Unlock()
 	return s.line.timeout
 }
 
-// Until is the timeout after the newest request that the server has answered was sent. A
-// standalone server ends the session no earlier. In an ensemble the leader does, which may
-// not have heard of it: the server in between answers for itself.
+// Until returns when the newest request was sent that the server has answered, plus the
+// timeout. A standalone server ends the session no earlier. In an ensemble the leader ends
+// it, which may not have heard of that request: the server in between answers for itself.
 func (s *Session) Until() time.Time { return s.line.until() }
 
-// Lost is closed once what the session holds may not be relied on any more: the server has
-// ended it, or no server was heard of for the timeout.
+// Lost returns a channel that is closed once what the session holds may not be relied on any
+// more: the server has ended it, or no server was heard of for the timeout.
 func (s *Session) Lost() <-chan struct{} { return s.lost }
 
-// Over is closed when the session is over: it is lost, or was closed, or abandoned.
+// Over returns a channel that is closed when the session is lost, closed or abandoned.
 func (s *Session) Over() <-chan struct{} { return s.life.Done() }
 
-// Go does something in the background, with a context that ends with the session. It says
-// whether it will; Close and Abandon wait for its end.
+// Go runs do in the background, with a context that ends with the session. It returns false
+// if the session is over; Close and Abandon wait for the end of do.
 func (s *Session) Go(do func(life context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

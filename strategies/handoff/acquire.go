@@ -59,7 +59,8 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	return held, err
 }
 
-// enter returns the line of a key and a TTL, with the mutex.
+// enter returns the line of a key and a TTL. Without an error it returns with the mutex
+// locked.
 func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*line, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -75,8 +76,8 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*lin
 	return l.line(key, ttl), nil
 }
 
-// ask takes a lock that is free, or returns ErrHeld. It is called with the mutex, and
-// talks to Redis without.
+// ask takes a lock that is free, or returns ErrHeld. The caller has the mutex; ask unlocks it
+// while it talks to Redis.
 func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	ln.asking = true
 	l.mu.Unlock()
@@ -95,8 +96,8 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	return held, nil
 }
 
-// take asks Redis for a free lock. Where the answer is lost it asks again under the same
-// id, which tells whether it got it.
+// take asks Redis for a free lock. If the answer is lost it asks again under the same id: the
+// owner in the answer shows whether the id got the lock.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	g := &lease{id: l.ids.next(), since: time.Now()}
 	g.until.Set(end(g.since, ln.ttl))
@@ -112,7 +113,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		return g, nil
 	case err == nil && !doubtful && owner != g.id:
 		return nil, strategies.ErrHeld
-	case err == nil: // or its answer came too late
+	case err == nil: // an answer was lost, or came too late
 		err, doubtful = strategies.ErrHeld, true
 	}
 	if doubtful {
@@ -124,8 +125,8 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	return nil, err
 }
 
-// queue has a place stand in Redis's queue, if the lock is not free. An error says that it
-// does not, and that nobody waits by it.
+// queue puts a place into Redis's queue if the lock is not free. An error means that the
+// place is not queued and that no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
@@ -145,7 +146,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 		return nil
 	}
 	l.mu.Lock()
-	if !ln.drop(p) { // it was granted all the same
+	if !ln.drop(p) { // the place was granted all the same
 		l.mu.Unlock()
 		return nil
 	}
@@ -158,7 +159,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	return err
 }
 
-// queueOnce asks Redis once; without a script where others are known to be queued.
+// queueOnce asks Redis once. It needs no script if other places are known to be queued.
 func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	ln := p.line
 	l.mu.Lock()
@@ -188,7 +189,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	defer l.mu.Unlock()
 	if told, ok := reply.(string); ok {
 		l.told(told, p.since, true)
-		if l.places[p.id] != nil { // it was told of another of its process
+		if l.places[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
 			ln.known(longest)
 		}
@@ -203,8 +204,8 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	return nil
 }
 
-// leave ends a wait, unless it has ended by itself: then it returns false. A turn that has
-// come to somebody whose ctx has ended goes to the next.
+// leave ends a wait and returns true. It returns false if the wait has already ended. But if
+// the turn came after the end of ctx, leave releases it and returns true.
 func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) bool {
 	w := element.Value.(*waiter)
 	var paid <-chan struct{}
@@ -235,7 +236,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	return true
 }
 
-// grace is how long somebody whose ctx has ended is held up by what he leaves behind.
+// grace is how long a caller whose ctx has ended waits for its clean-up at Redis.
 const grace = 100 * time.Millisecond
 
 func await(ctx context.Context, paid <-chan struct{}) {

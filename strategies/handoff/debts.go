@@ -9,8 +9,8 @@ import (
 // debt is what this process may have at Redis, and does not want.
 type debt struct {
 	names
-	entry         string // or an id alone, that was not queued
-	indeterminate bool   // a lost command may come late: it is looked at again, for a while
+	entry         string // an entry of the queue, or an id alone that was not queued
+	indeterminate bool   // a lost command may come late: the debt is paid again, for a while
 	since         time.Time
 	due           time.Time
 	paid          chan struct{} // closed when Redis has answered
@@ -19,12 +19,12 @@ type debt struct {
 
 const (
 	mostDebts = 1024
-	// latest is for how long commands of a broken connection are expected.
+	// latest is how long commands of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
 
-// owe has the keeper give up what an id has at Redis: the lock, and its place if it is an
-// entry. The channel is closed when it has.
+// owe has the keeper give up what an id has at Redis: the lock, and its place if entry is
+// one. The channel is closed when Redis has answered.
 func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	d := &debt{
 		names: n, entry: entry, indeterminate: doubtful,
@@ -41,7 +41,7 @@ func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	return d.paid
 }
 
-// payDebts pays what is due, and returns when the next is.
+// payDebts pays the debts that are due, and returns when the next one is due.
 func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	if l.paying {
 		return now.Add(20 * time.Millisecond)
@@ -51,7 +51,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	for _, d := range l.debts {
 		if !d.due.After(now) {
 			due = append(due, d)
-			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what comes late is there for as long again
+			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what a late command takes stays for at most as long as the command was late
 			if !d.answered {
 				d.due = now.Add(100 * time.Millisecond)
 			}
@@ -72,10 +72,11 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	return next
 }
 
-// payOff gives up all that is left at Redis when the Locker is closed: the next release would
-// go to places of a process that is no longer there, if Redis has not noticed that yet.
+// payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
+// release might grant the lock to a place of this process until Redis notices that the
+// process is gone.
 func (l *Locker) payOff() {
-	var err error // after which a TTL has to do
+	var err error // after an error the rest ends by its TTL
 	for over := false; !over; {
 		l.mu.Lock()
 		due := slices.DeleteFunc(slices.Clone(l.debts), func(d *debt) bool { return d.answered })

@@ -51,7 +51,7 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Limits are the lock's, of which each way of Redis's clock is one.
+// Limits returns the lock's limits: one for each way in which Redis's clock can be set.
 func Limits() []strategies.Limit {
 	return []strategies.Limit{
 		strategies.ByRedisClock(),
@@ -59,8 +59,8 @@ func Limits() []strategies.Limit {
 	}
 }
 
-// Rights are what a user of Redis needs for this lock, and for cohort. In a cluster keys and
-// channels begin with { too.
+// Rights returns what a user of Redis needs for this lock, and for cohort. In a cluster keys
+// and channels begin with { too.
 func Rights() strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -72,30 +72,31 @@ func Rights() strategies.Rights {
 	}
 }
 
-// Options are of one process; others may have their own.
+// Options are those of one process; other processes may have their own.
 //
-// A process that has the lock passes it on among its own waiters before it gives it up to
-// other processes: to those who waited when the lock came to it, and for as long as Linger.
-// Nothing is sent for a pass. In a process all who ask for the same TTL are served in the order in
-// which they came. Somebody who waits is overtaken by each client of the other processes
-// once at most, for each lease that comes to his process until it is his turn. That is one lease if
-// those before him there are done within Linger, and else at most one for each of them and
-// one more. With Linger 0 everybody has a place of his own in Redis's queue, and all are
-// served in the order in which Redis took the requests. What is said of order does not hold for a process
-// that cannot be told at its turn, which comes back to the head of the queue, nor after a
-// holder has died, when whoever asks first gets the lock.
+// A process that has the lock passes it on to its own waiters before it gives it up to other
+// processes: only to those that waited when the lock came to it, and only for Linger. A pass
+// sends nothing. In a process all callers that ask for the same TTL are served in the order
+// in which they came. Each client of another process overtakes a waiter at most once for each
+// lease that comes to the waiter's process until its turn. That is one lease if the waiters
+// ahead of it there are done within Linger; otherwise it is at most one lease for each of
+// them, and one more. With Linger 0 each waiter has its own place in Redis's queue, and all
+// are served in the order in which Redis took the requests.
+//
+// Two things break this order. A process that cannot be told of its turn comes back to the
+// head of the queue. After the death of a holder, the first process that asks gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on among its own waiters; 0 passes nothing on, for the order in which Redis took the requests"`
-	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 is MostTurns.
+	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
 	Turns int
 }
 
-// Defaults are Options that cost Redis least.
+// Defaults returns the Options that cost Redis least.
 func Defaults() Options { return Options{Linger: 200 * time.Millisecond} }
 
-// Refine says what holds only where nothing is passed on.
+// Refine changes what differs if nothing is passed on.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
 		info.Summary = "the release hands the lock to the longest waiting"
@@ -103,7 +104,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Validate rejects what cannot be.
+// Validate rejects Options that are not possible.
 func (o Options) Validate() error {
 	var problems []error
 	if o.Linger < 0 {
@@ -115,41 +116,41 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// MostTurns is how many turns a process can have of one lease: as many as each µs of
-// Redis's clock has tokens.
+// MostTurns is how many turns a process can have of one lease: each µs of Redis's clock has
+// so many tokens.
 const MostTurns = 1024
 
-// leastTTL leaves room for what a lease loses to drift, and to the way there and back.
+// leastTTL leaves room for clock drift and for the way to Redis and back.
 const leastTTL = 10 * time.Millisecond
 
 // Locker is one process's side of the lock. It is a strategies.Locker, Trier and Preparer.
 type Locker struct {
 	config goredis.Config
 	linger time.Duration // 0 passes nothing on
-	turns  int           // of one lease, at most
+	turns  int           // the most turns of one lease
 	ids    *ids
-	base   string // of a process's channel, where it is no cluster
+	base   string // the beginning of a process's channel name, without a cluster
 	redis  *node
 
-	attention time.Duration // for how long it does without a look at what others do
+	attention time.Duration // how long it goes without a look at what others do
 
-	ctx   context.Context // of what is done in the background
+	ctx   context.Context // for tasks in the background
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	hungUp bool              // and nothing is owed any more
-	lines  map[lineKey]*line // of those that somebody here wants or has
-	places map[string]*place // by id, of those that wait at Redis
-	held   map[string]*lease // by id, of those that came of places
+	hungUp bool              // closed, and owe takes no more debts
+	lines  map[lineKey]*line // of the locks that a caller of this process wants or has
+	places map[string]*place // the places at Redis, by id
+	held   map[string]*lease // the leases that came to places, by id
 	debts  []*debt
-	paying bool // a task of the keeper's is
+	paying bool // a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
-	listenAfter  time.Time // so that Redis is not dialled all the time
-	failures     int       // to listen, in a row
-	unsubscribed error     // the last of them
+	listenAfter  time.Time // no new connection before then
+	failures     int       // failed connections in a row
+	unsubscribed error     // why the last of them failed
 	keeper       keeper
 }
 
@@ -188,7 +189,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// validTTL rejects one that is too short.
+// validTTL rejects a TTL that is too short.
 func validTTL(ttl time.Duration) error {
 	if ttl < leastTTL {
 		return fmt.Errorf("the TTL must be at least %v, not %v", leastTTL, ttl)
@@ -196,20 +197,20 @@ func validTTL(ttl time.Duration) error {
 	return nil
 }
 
-// milliseconds are a TTL's, which may be one that no clock counts.
+// milliseconds returns a TTL in ms, from 1 ms to longest.
 func milliseconds(ttl time.Duration) int64 { return max(1, min(ttl, longest).Milliseconds()) }
 
-// longest is as long as a lease gets: 10 years.
+// longest is the longest TTL of a lease: 10 years.
 const longest = 10 * 365 * 24 * time.Hour
 
-// end is until when a lease is valid that Redis has given, or will give, for ttl after
-// that instant: less what clocks may drift, and what Redis rounds off.
+// end returns until when a lease is valid that Redis gives for ttl, at that instant or later.
+// It subtracts 1 % for clock drift and 2 ms for what Redis rounds off.
 func end(after time.Time, ttl time.Duration) time.Time {
 	ttl = min(ttl, longest)
 	return after.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
-// Prepare connects, and sees that all rights are there.
+// Prepare connects, and checks that the user has all rights.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	if l.redis.cluster == nil || len(keys) == 0 {
 		keys = []string{""}
@@ -227,8 +228,8 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire with that TTL. To those of the process who ask for another, it is as if the
-// caller were of another process.
+// AcquireFor is Acquire with that TTL. Callers of this process that ask for another TTL are
+// served as if they were of another process.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
@@ -237,7 +238,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return held, nil
 }
 
-// TryAcquire tries once, unless somebody of this process has the lock or wants it.
+// TryAcquire tries once. It returns ErrHeld without a try if a caller of this process has the
+// lock or wants it.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
@@ -251,8 +253,8 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return held, nil
 }
 
-// Close gives up what is queued, for no longer than two seconds, and hangs up. Who waits all
-// the same gets ErrClosed at once. Leases can still be released.
+// Close gives up what is queued, for no longer than two seconds, and closes the connections.
+// Waiters get ErrClosed at once. Leases can still be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// keeper is a process's goroutine for what nobody is there to do: it looks after lines that
-// get no turn, pings, and pays debts. It lives while something is due.
+// keeper is a process's background goroutine: it looks after lines that get no turn, sends
+// PINGs and pays debts. It runs only while something is due.
 type keeper struct {
 	running bool
 	planned time.Time // when it is due
@@ -23,14 +23,14 @@ func (l *Locker) jitter() time.Duration {
 	return time.Millisecond + rand.N(min(l.config.TTL/16, 50*time.Millisecond))
 }
 
-// begin has something done in the background, unless the Locker is closed.
+// begin runs do in the background, unless the Locker is closed.
 func (l *Locker) begin(do func()) {
 	if !l.closed {
 		l.tasks.Go(do)
 	}
 }
 
-// keep has the keeper at work by then. It is called with the mutex.
+// keep has the keeper run by due. The caller has the mutex.
 func (l *Locker) keep(due time.Time) {
 	switch k := &l.keeper; {
 	case l.closed:
@@ -67,7 +67,7 @@ func (l *Locker) keepOn() {
 	}
 }
 
-// attend does what is due, and returns when the next is.
+// attend does what is due, and returns when the next task is due; zero means never.
 func (l *Locker) attend(now time.Time) (next time.Time) {
 	soonest := func(due time.Time) {
 		if next.IsZero() || due.Before(next) {
@@ -120,7 +120,7 @@ func (ln *line) attend(now time.Time) {
 	ln.locker.begin(ln.lookNow)
 }
 
-// lookNow asks Redis what has become of the line's places, and queues those that are missing.
+// lookNow asks Redis for the state of the line's places, and queues those that are missing.
 func (ln *line) lookNow() {
 	l := ln.locker
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
@@ -144,7 +144,7 @@ func (ln *line) lookNow() {
 	ln.forget()
 }
 
-// failed notes that Redis does not serve the line. It is asked again soon.
+// failed records that Redis does not serve the line, and plans another look soon.
 func (ln *line) failed() {
 	if ln.failing.IsZero() {
 		ln.failing = time.Now()
@@ -161,7 +161,7 @@ func (ln *line) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Backward(missing) { // the oldest is to be the first
+	for _, p := range slices.Backward(missing) { // each goes to the front, so the oldest must be queued last
 		l.mu.Lock()
 		there := ln.drop(p)
 		if p.indeterminate || p.unsure {
@@ -192,8 +192,8 @@ func (ln *line) recover(ctx context.Context) error {
 	}
 }
 
-// check has the queue seen to, and returns those of the line's places that are not in it.
-// If the first is there, so are those behind it.
+// check has Redis look after the queue, and returns the line's places that are not in it. If
+// the first place is there, so are those behind it.
 func (ln *line) check(ctx context.Context) (missing []*place, err error) {
 	l := ln.locker
 	l.mu.Lock()
@@ -239,7 +239,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	ln.seen = owner
 	if told, ok := values[4].(string); ok {
 		l.told(told, sent, true)
-	} else if mine := l.places[owner]; mine != nil { // its message is lost, or under way
+	} else if mine := l.places[owner]; mine != nil { // its message is lost, or on its way
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond), true)
 		}
@@ -257,5 +257,5 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	return false, nil
 }
 
-// errMissed is why a subscriber ends by which a place was not told of its turn.
+// errMissed ends a subscriber that did not hear of a place's turn.
 var errMissed = errors.New("listen: a turn was missed")

@@ -13,41 +13,43 @@ import (
 // lease is what Redis gives a process: one turn or several. The Locker's mutex guards it.
 type lease struct {
 	id    string
-	token int64     // of Redis, in µs
-	since time.Time // before which Redis cannot have given it
+	token int64     // from Redis's clock, in µs
+	since time.Time // Redis cannot have given it earlier
 	until validity.Until
 
 	holder        *Lease // whose turn it is; nil when it is given up or lost
 	passed        int    // turns so far
-	last          int64  // the number of the last waiter who gets one
+	last          int64  // the number of the last waiter that gets one
 	began         time.Time
 	seen          time.Time // when it was last known to be the process's
-	looking       bool      // somebody asks whether it is
+	looking       bool      // a task asks Redis whether it still is
 	lost          bool
 	indeterminate bool // a command that takes it may come late
 }
 
-// Lease is somebody's turn. It is a strategies.Lease, Extender, Fenced, Timed and Watched.
+// Lease is one turn of a caller. It is a strategies.Lease, Extender, Fenced, Timed and
+// Watched.
 type Lease struct {
 	line  *line
 	lease *lease
 	fence int64
 
-	// Of the Locker's mutex.
+	// The Locker's mutex guards these.
 	over          bool          // it was passed on, released or lost
 	refused       bool          // its release ended with an error
 	indeterminate bool          // … and may have been carried out
-	gone          chan struct{} // nil until somebody wants to know
+	gone          chan struct{} // nil until Lost is called
 	timer         *time.Timer
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
 func (t *Lease) FencingToken() int64 { return t.fence }
 
-// ValidUntil is until when it may be relied on, unless it is extended or released.
+// ValidUntil returns when the lease ends, unless it is extended or released.
 func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }
 
-// Lost is closed when the lease is over before it is released, or found to be lost.
+// Lost returns a channel that is closed when the lease ends before it is released, or is
+// found to be lost.
 func (t *Lease) Lost() <-chan struct{} {
 	l := t.line.locker
 	l.mu.Lock()
@@ -63,7 +65,7 @@ func (t *Lease) Lost() <-chan struct{} {
 	return t.gone
 }
 
-// expire says that it is over, unless it was extended.
+// expire ends the lease as lost, unless it was extended.
 func (t *Lease) expire() {
 	l := t.line.locker
 	l.mu.Lock()
@@ -85,7 +87,6 @@ func (t *Lease) tell() {
 	}
 }
 
-// end ends a turn.
 func (t *Lease) end() {
 	t.over = true
 	if t.timer != nil {
@@ -93,8 +94,8 @@ func (t *Lease) end() {
 	}
 }
 
-// Release hands the lock to the next of the process, or of another. It may be called again
-// after an error other than ErrNotHeld.
+// Release hands the lock to the next waiter of this process, or of another. It may be called
+// again after an error other than ErrNotHeld.
 func (t *Lease) Release(ctx context.Context) error {
 	ln, g := t.line, t.lease
 	l := ln.locker
@@ -128,8 +129,8 @@ func (t *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// release asks Redis. One whose answer is lost may have been carried out, and others have
-// released since.
+// release asks Redis. If the answer was lost, Redis may have released the lock, and others
+// may have released it since.
 func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	ln, g := t.line, t.lease
 	var reply any
@@ -139,7 +140,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 		entry = p.entry()
 	}
 	token := g.token
-	if g.indeterminate { // what takes the lock late takes it with that id
+	if g.indeterminate { // a late command may take the lock again with this id
 		token = 0
 	}
 	doubtful, err := l.persist(ctx, func() (err error) {
@@ -147,7 +148,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 		if err != nil && entry != "" {
 			entry = ""
-			if !lost(err) { // what it refuses may be to queue
+			if !lost(err) { // Redis may have refused only to queue
 				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
 			}
 		}
@@ -155,7 +156,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, g.id) // not before: a message that comes late must find it known
+	delete(l.held, g.id) // only now: a late message must find the id
 	t.indeterminate = t.indeterminate || doubtful
 	if p != nil {
 		p.queued, p.unsure = entry != "", entry == ""
@@ -173,7 +174,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	switch {
 	case granted:
 		l.told(told, sent, true)
-	case n == 0 && p != nil && !p.unsure: // it is not queued
+	case n == 0 && p != nil && !p.unsure: // the place is not queued
 		ln.drop(p)
 	case n == 2:
 		ln.crowded = sent.Add(l.attention)
@@ -195,11 +196,11 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	return nil
 }
 
-// mostUnseen is for how long a lease goes on in the process without a look whether it is
-// still there: Redis may have lost it.
+// mostUnseen is how long a process passes a lease on without a look whether it still has it:
+// Redis may have lost it.
 const mostUnseen = 25 * time.Millisecond
 
-// see looks whether a lease is still the process's.
+// see asks Redis whether the process still has a lease.
 func (l *Locker) see(ln *line, g *lease) {
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
 	defer cancel()
@@ -209,7 +210,7 @@ func (l *Locker) see(ln *line, g *lease) {
 	defer l.mu.Unlock()
 	g.looking = false
 	switch {
-	case err != nil: // then until tells
+	case err != nil: // then the lease ends at until
 	case owner == g.id:
 		g.seen = sent
 	case ln.held == g:
@@ -218,8 +219,8 @@ func (l *Locker) see(ln *line, g *lease) {
 	}
 }
 
-// Extend makes the lease valid for ttl from now on. After an error other than ErrNotHeld it
-// is valid until when it was.
+// Extend makes the lease valid for ttl from now on. An error other than ErrNotHeld leaves its
+// end as it was.
 func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ln, g := t.line, t.lease
 	l := ln.locker
@@ -254,7 +255,8 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extend has Redis keep a lease. It returns Redis's time, or 0 if the lease is not the id's.
+// extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
+// lock.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
 	_, err = l.persist(ctx, func() error {
 		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))

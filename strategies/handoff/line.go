@@ -6,62 +6,64 @@ import (
 	"time"
 )
 
-// line is those of a process who want one lock, and what the process has of it. The
-// Locker's mutex guards it. Nobody talks to Redis while he has the mutex.
+// line is the callers of a process that want one lock for one TTL, and what the process has
+// of that lock. The Locker's mutex guards it. No goroutine talks to Redis while it has the
+// mutex.
 type line struct {
 	names
 	locker *Locker
 	lineKey
-	waiters list.List // of *waiter, as they came
-	came    int64     // how many have come, ever
+	waiters list.List // of *waiter, in the order of arrival
+	came    int64     // how many waiters have come so far
 	places  []*place  // in Redis's queue, oldest first
 	held    *lease    // nil while nobody here has the lock
-	asking  bool      // somebody sees whether the lock can be had at once
-	looking bool      // a task of the keeper's is at work
+	asking  bool      // a goroutine asks Redis for the lock, or for its lease
+	looking bool      // a task looks after the line
 
-	subscriber *subscriber // by which the process is told; nil while it listens to nobody
-	due        time.Time   // when the keeper looks after it; zero for never
+	subscriber *subscriber // tells the process of its turns; nil means none
+	due        time.Time   // when the keeper looks after it; zero means never
 	failing    time.Time   // since when Redis does not serve; zero if it does
 	seen       string      // the owner that was seen last
 	crowded    time.Time   // until when it is likely that another process has the lock
-	ahead      int64       // how many were queued at the last time
-	kept       time.Time   // when Redis last was told to keep the queue
+	ahead      int64       // how many places were queued when Redis last said so
+	kept       time.Time   // when Redis was last told to keep the queue
 }
 
-// lineKey tells lines apart: a process passes a lease on only to those who want one as long.
+// lineKey tells lines apart: a process passes a lease on only to callers that ask for the
+// same TTL.
 type lineKey struct {
 	key string
 	ttl time.Duration
 }
 
-// waiter is somebody who wants the lock.
+// waiter is a caller that waits for the lock.
 type waiter struct {
-	number int64         // in which they came, from 1
-	turn   Lease         // to be
+	number int64         // in the order of arrival, from 1
+	turn   Lease         // the lease that it is to get
 	over   chan struct{} // closed when it is known how the wait ended
 	err    error
 }
 
-// place is one in Redis's queue.
+// place is a line's entry in Redis's queue.
 type place struct {
 	id     string
 	line   *line
-	since  time.Time // before it was asked for
-	queued bool      // Redis has said so
-	unsure bool      // or it may be, but has not said so
+	since  time.Time // a moment before it was asked for
+	queued bool      // Redis has said that it is
+	unsure bool      // it may be queued, but Redis has not said so
 	// indeterminate says that a command which queues it may come late.
 	indeterminate bool
 }
 
-// entry is what stands for the place in Redis's queue.
+// entry returns the place's entry in Redis's queue.
 func (p *place) entry() string { return entry(p.id, p.line.ttl) }
 
-// entry is what stands in Redis's queue for an id that wants a lease of ttl.
+// entry returns the entry in Redis's queue of an id that wants a lease of ttl.
 func entry(id string, ttl time.Duration) string {
 	return id + " " + strconv.FormatInt(milliseconds(ttl), 10)
 }
 
-// line returns that of a key and a TTL. The caller sees to it that it is kept or forgotten.
+// line returns the line of a key and a TTL. The caller must use or forget it.
 func (l *Locker) line(key string, ttl time.Duration) *line {
 	of := lineKey{key, ttl}
 	ln := l.lines[of]
@@ -78,9 +80,9 @@ func (ln *line) idle() bool {
 	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
 }
 
-// forget ends a line that nobody needs; a crowded one an attention later. It may be called again
-// when the release of a lease ends that outlasted its line: the next line of the same key is
-// another's then, and stays.
+// forget ends a line that nobody needs; a crowded one later. The release of a
+// lease that outlasted its line calls it once more: the key then has another line, which
+// stays.
 func (ln *line) forget() {
 	switch {
 	case !ln.idle():
@@ -92,7 +94,7 @@ func (ln *line) forget() {
 	}
 }
 
-// join queues somebody in the process, in the order in which they came.
+// join adds a waiter, in the order in which the waiters came.
 func (ln *line) join(w *waiter) *list.Element {
 	if ln.held != nil {
 		ln.lookAt(ln.held.until.Get()) // its holder may hang
@@ -119,7 +121,7 @@ func (ln *line) wanted() int {
 	}
 }
 
-// short returns a new place, to be queued, if the line has too few.
+// short returns a new place, to be queued, if the line has too few; else nil.
 func (ln *line) short() *place {
 	if len(ln.places) >= ln.wanted() {
 		return nil
@@ -133,7 +135,7 @@ func (ln *line) add(p *place) *place {
 	return p
 }
 
-// spare returns the last place, to be given up, if the line has too many.
+// spare takes out the last place if the line has too many, and returns it, to be given up.
 func (ln *line) spare() *place {
 	if len(ln.places) <= ln.wanted() {
 		return nil
@@ -143,7 +145,7 @@ func (ln *line) spare() *place {
 	return p
 }
 
-// drop takes a place out, and says whether it was there.
+// drop removes a place, and says whether it was there.
 func (ln *line) drop(p *place) bool {
 	for i, other := range ln.places {
 		if other == p {
@@ -155,8 +157,7 @@ func (ln *line) drop(p *place) bool {
 	return false
 }
 
-// granted gives a lease that has come to the first who waits; if nobody does any more, back
-// to Redis.
+// granted gives a lease that has come to the first waiter, or back to Redis if nobody waits.
 func (ln *line) granted(g *lease) {
 	ln.failing = time.Time{}
 	ln.crowded = time.Now().Add(ln.locker.attention)
@@ -171,7 +172,7 @@ func (ln *line) granted(g *lease) {
 	ln.give(g, front)
 }
 
-// begin makes a lease the line's own: its turns are those of who has come so far.
+// begin makes a lease the line's own: its turns are for the waiters that have come so far.
 func (ln *line) begin(g *lease) {
 	g.last, g.began, g.seen = ln.came, time.Now(), g.since
 	ln.held = g
@@ -180,7 +181,7 @@ func (ln *line) begin(g *lease) {
 	}
 }
 
-// give gives the next turn to somebody who waits.
+// give gives the next turn to a waiter.
 func (ln *line) give(g *lease, element *list.Element) {
 	w := ln.waiters.Remove(element).(*waiter)
 	ln.hand(g, &w.turn)
@@ -188,14 +189,15 @@ func (ln *line) give(g *lease, element *list.Element) {
 	close(w.over)
 }
 
-// hand gives the next turn of a lease.
+// hand makes turn the next turn of a lease.
 func (ln *line) hand(g *lease, turn *Lease) {
 	turn.line, turn.lease, turn.fence = ln, g, g.token*MostTurns+int64(g.passed)
 	g.passed++
 	g.holder = turn
 }
 
-// goesOn says whether a lease has another turn in the process, and somebody for it.
+// goesOn returns the waiter that gets the next turn of a lease in this process; nil means
+// none.
 func (ln *line) goesOn(g *lease) *list.Element {
 	l := ln.locker
 	front := ln.waiters.Front()
@@ -209,7 +211,7 @@ func (ln *line) goesOn(g *lease) *list.Element {
 	return front
 }
 
-// fail ends all waits. The places are given up.
+// fail ends all waits with err and gives up the places.
 func (ln *line) fail(err error) {
 	for front := ln.waiters.Front(); front != nil; front = ln.waiters.Front() {
 		w := ln.waiters.Remove(front).(*waiter)
@@ -223,7 +225,7 @@ func (ln *line) fail(err error) {
 	}
 }
 
-// lose takes a lease that is known to be lost from its holder.
+// lose ends a lease that is known to be lost, and tells its holder.
 func (ln *line) lose(g *lease) {
 	g.lost = true
 	delete(ln.locker.held, g.id)
@@ -233,17 +235,18 @@ func (ln *line) lose(g *lease) {
 	ln.giveUp(g)
 }
 
-// giveUp notes that nobody here has a lease any more.
+// giveUp records that this process no longer has a lease.
 func (ln *line) giveUp(g *lease) {
 	g.holder = nil
 	if ln.held == g {
 		if ln.held = nil; ln.waiters.Len() > 0 {
-			ln.known(longest) // nobody looked after them while it was held
+			ln.known(longest) // the keeper did not look after them while it was held
 		}
 	}
 }
 
-// settle sees to those for whom nobody asks, and ends a line that is of no use.
+// settle has the keeper look after waiters without a place, and ends a line that nobody
+// needs.
 func (ln *line) settle() {
 	if ln.waiters.Len() > 0 && len(ln.places) < ln.wanted() {
 		ln.look(0)
@@ -251,7 +254,7 @@ func (ln *line) settle() {
 	ln.forget()
 }
 
-// look has the keeper look after the line that soon, or sooner if it is to anyway.
+// look has the keeper look after the line that soon, or sooner if that is planned.
 func (ln *line) look(soon time.Duration) { ln.lookAt(time.Now().Add(soon)) }
 
 func (ln *line) lookAt(due time.Time) {
@@ -261,13 +264,13 @@ func (ln *line) lookAt(due time.Time) {
 	}
 }
 
-// known notes when Redis has said how long the owner has the lock: it is looked at again
-// after that, for nobody else may be there to do it.
+// known records how long the owner still has the lock, as Redis said. The keeper looks at the
+// line after that: perhaps no other process does.
 func (ln *line) known(ttl time.Duration) {
-	if ttl < 0 { // none, or no lock
+	if ttl < 0 { // no TTL, or no lock
 		ttl = 0
 	}
 	ln.due = time.Time{}
-	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond // a line that gets no turn may have missed it
+	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond // a longer queue takes longer to come to the line's turn
 	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 }

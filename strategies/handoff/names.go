@@ -9,13 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// names are what a lock is called at Redis.
+// names are the names of a lock at Redis.
 type names struct {
 	lock, queue string
-	base        string // what the channel of a process begins with on which it is told
+	base        string // the beginning of a process's channel name
 }
 
-// lockOf is the name of a key's lock. In a cluster it has a hash tag that others can have too.
+// lockOf returns the name of a key's lock. In a cluster it has a hash tag that the queue and
+// the channel can share.
 func lockOf(name string, cluster bool) string {
 	if _, tagged := tagOf(name); cluster && !tagged && strings.Contains(name, "}") {
 		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
@@ -24,8 +25,8 @@ func lockOf(name string, cluster bool) string {
 	return name
 }
 
-// namesOf are those of a lock. In a cluster all three are in one slot; elsewhere a process
-// has one channel for all locks, which begins with base.
+// namesOf returns the names of a lock. In a cluster all three are in one slot; elsewhere a
+// process has one channel for all locks, which begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + ":handoff"
 	if _, tagged := tagOf(lock); cluster && !tagged {
@@ -37,8 +38,8 @@ func namesOf(lock, base string, cluster bool) names {
 	return names{lock, queue, base}
 }
 
-// tagOf is the part of a name that Redis Cluster hashes: what stands between the first
-// brace and the next closing one, unless that is nothing; else all of it.
+// tagOf returns the part of a name that Redis Cluster hashes: what stands between the first {
+// and the next }, or the whole name if that is nothing.
 func tagOf(name string) (tag string, tagged bool) {
 	if _, rest, ok := strings.Cut(name, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -48,13 +49,13 @@ func tagOf(name string) (tag string, tagged bool) {
 	return name, false
 }
 
-// ids are used once in the world: a process's random name and a number.
+// ids are unique in the world: a process's random name and a number.
 type ids struct {
 	process string
 	last    atomic.Int64
 }
 
-// processLength is that of a process's name, which grant.lua cuts off an id.
+// processLength is the length of a process's name, which grant.lua cuts off an id.
 const processLength = 26
 
 func newIDs() *ids { return &ids{process: rand.Text()[:processLength]} }

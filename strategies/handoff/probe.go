@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probe does once to a lock of its own what is done to those of others, so that a right
-// that is missing shows at once.
+// probe runs each command of the lock once, on a lock of its own, so that a missing right
+// shows at once.
 func (l *Locker) probe(ctx context.Context, key string) error {
 	l.mu.Lock()
 	ln := l.line(key, l.config.TTL)
@@ -24,7 +24,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	}
 	lock := ln.lock + ":" + l.ids.process
 	if _, tagged := tagOf(ln.lock); l.redis.cluster != nil && !tagged {
-		lock = ln.queue + ":" + l.ids.process // in the slot that it listens for
+		lock = ln.queue + ":" + l.ids.process // in the slot of the channel
 	}
 	probe := namesOf(lock, ln.base, false)
 	probe.base = ln.base

@@ -16,18 +16,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
-// patience is for how long a process asks again after Redis has not answered, or not
-// served, before it tells whoever waits.
+// patience is how long a process asks again after Redis has not answered, or not served,
+// before its waiters get an error.
 const patience = 2 * time.Second
 
-// node is Redis, as a process talks to it: by one pipeline, and never twice by itself.
+// node is Redis as a process talks to it: through one pipeline, which never sends a command
+// twice by itself.
 type node struct {
 	conn    *shared.Conn
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil if it is none
+	cluster *redis.ClusterClient // nil without a cluster
 }
 
-// run runs a script.
+// run runs a script, from its source if Redis does not know it.
 func (n *node) run(ctx context.Context, s script, on *names, process string, args ...any) (reply any, err error) {
 	words := append([]any{"evalsha", s.hash, 2, on.lock, on.queue, on.base, process}, args...)
 	for r := (retry{}); ; {
@@ -44,13 +45,13 @@ func (n *node) run(ctx context.Context, s script, on *names, process string, arg
 	}
 }
 
-// again says whether to try again what ended so: Redis has said that it carried nothing
-// out, and may do so soon, or elsewhere.
+// again says whether to try again after err: Redis has said that it ran nothing, and may run
+// it soon, or on another node.
 func (n *node) again(ctx context.Context, err error, r *retry) bool {
 	switch {
 	case err == nil:
 		return false
-	case says(err, "READONLY", "MASTERDOWN"): // a primary no more: its name may lead to another
+	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
 		n.conn.Redial()
 	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
 		return false
@@ -58,8 +59,8 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 	return r.wait(ctx)
 }
 
-// take takes a free lock: without a script where two commands can go together. It returns
-// the owner, and if that is id the time in µs after that.
+// take takes a free lock, without a script where two commands can go together. It returns the
+// owner and, if that is id, Redis's time in µs after the grant.
 func (n *node) take(ctx context.Context, on *names, process, id string, ttl int64) (owner string, clock int64, err error) {
 	if n.cluster != nil {
 		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
@@ -85,7 +86,8 @@ func (n *node) take(ctx context.Context, on *names, process, id string, ttl int6
 	}
 }
 
-// follow queues behind others, if there are any. It returns their number with id.
+// follow queues an entry behind others, if there are any. It returns the length of the queue,
+// 0 if there was none.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	command := redis.NewIntCmd(ctx, "rpushx", queue, entry)
 	if err := n.conn.Send(ctx, command); err != nil {
@@ -94,7 +96,7 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	return command.Result()
 }
 
-// owner is whose a lock is, "" if it is free.
+// owner returns the id that has the lock, "" if it is free.
 func (n *node) owner(ctx context.Context, lock string) (string, error) {
 	command := redis.NewStringCmd(ctx, "get", lock)
 	if err := n.conn.Send(ctx, command); err != nil {
@@ -107,7 +109,7 @@ func (n *node) owner(ctx context.Context, lock string) (string, error) {
 	return strings.TrimSuffix(owner, "+"), err
 }
 
-// at is the client to listen by: in a cluster that of the lock's node.
+// at returns the client to listen with: in a cluster that of the lock's node.
 func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
 	if n.cluster == nil {
 		return n.client, nil
@@ -118,7 +120,7 @@ func (n *node) at(ctx context.Context, lock string, again bool) (redis.Universal
 	return n.cluster.MasterForKey(ctx, lock)
 }
 
-// says whether an error is one of Redis's that begins with one of those words.
+// says reports whether err is an error of Redis that begins with one of those words.
 func says(err error, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return redis.HasErrorPrefix(err, word) })
 }
@@ -142,13 +144,13 @@ func pair(reply any) (a, b int64, ok bool) {
 // lost says that a command may have been carried out although it ended with an error.
 func lost(err error) bool { return indeterminate.MayHaveRun(err) }
 
-// retry is what is waited for between tries.
+// retry is the pauses between tries.
 type retry struct {
 	pause time.Duration // the next
 	end   time.Time
 }
 
-// wait waits longer each time, until it returns false: after patience, or when ctx ends.
+// wait pauses, longer each time. It returns false after patience, or when ctx ends.
 func (r *retry) wait(ctx context.Context) bool {
 	if r.pause == 0 {
 		r.pause, r.end = 20*time.Millisecond, time.Now().Add(patience)
@@ -167,8 +169,8 @@ func (r *retry) wait(ctx context.Context) bool {
 	}
 }
 
-// persist tries again what ends without an answer, for as long as patience, or until the
-// Locker is closed. It says whether Redis may have carried out a try that was not answered.
+// persist tries again what ended without an answer, until patience is over or the Locker is
+// closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
 	for r := (retry{}); ; {
 		if err = try(); err == nil || !lost(err) && !doubtful {

@@ -29,7 +29,7 @@ var (
 	extendScript  = newScript(extendSource)
 )
 
-// script is one of them with its source, for when Redis has forgotten it.
+// script is a script's hash, and its source for when Redis has forgotten it.
 type script struct{ hash, source string }
 
 func newScript(source string) script { return script{redis.NewScript(source).Hash(), source} }

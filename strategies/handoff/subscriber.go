@@ -12,8 +12,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// subscriber is a connection by which a process is told: one, or in a cluster one for each node. It
-// lives as long as the connection; lines then look for another. The Locker's mutex guards it.
+// subscriber is a connection that tells a process of its turns; in a cluster there is one per
+// node. It lives as long as the connection; its lines then look for another. The Locker's
+// mutex guards it.
 type subscriber struct {
 	locker   *Locker
 	client   redis.UniversalClient
@@ -21,23 +22,23 @@ type subscriber struct {
 	channels map[string]*channel
 	gone     chan struct{} // closed when it has ended …
 	err      error         // … and why
-	good     bool          // it was heard
+	good     bool          // Redis has confirmed a subscription
 
-	// What is heard after the answer to a PING was said after the PING was sent.
+	// A message that comes after the answer to a PING was sent after the PING.
 	proof  time.Time
 	pings  int
 	pinged time.Time // when the last was sent
-	silent bool      // it has not been answered
+	silent bool      // it has no answer yet
 }
 
-// channel is one that a subscriber listens to, for so many lines.
+// channel is a channel that a subscriber listens to, and the number of lines that need it.
 type channel struct {
 	lines   int
-	ready   chan struct{} // closed when Redis has said so
+	ready   chan struct{} // closed when Redis has confirmed the subscription
 	isReady bool
 }
 
-// listen has the process be told for a line.
+// listen has the process be told of a line's turns.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
 	again := false
 	for r := (retry{}); ; {
@@ -126,7 +127,8 @@ func (s *subscriber) join(ln *line) *channel {
 	return c
 }
 
-// leave has a subscriber no longer listen for a line. A channel of its own is given up in a cluster.
+// leave has a subscriber no longer listen for a line. In a cluster it gives up a channel that
+// no line needs.
 func (s *subscriber) leave(ln *line) {
 	if s == nil || ln.subscriber != s {
 		return
@@ -143,7 +145,7 @@ func (s *subscriber) leave(ln *line) {
 	}
 }
 
-// live hears until the connection ends.
+// live receives until the connection ends.
 func (s *subscriber) live() {
 	l := s.locker
 	err := s.hear()
@@ -154,14 +156,14 @@ func (s *subscriber) live() {
 	close(s.gone)
 }
 
-// end ends a subscriber, for that reason. Its lines look for another.
+// end ends a subscriber for that reason. Its lines look for another.
 func (s *subscriber) end(err error) {
 	l := s.locker
 	if s.err != nil {
 		return
 	}
 	s.err = err
-	l.tasks.Go(s.hangUp) // also while the Locker is being closed: Close no longer knows of it
+	l.tasks.Go(s.hangUp) // also during Close, which no longer knows this subscriber
 	delete(l.subscribers, s.client)
 	if l.unsubscribed = err; s.good {
 		l.failures = 0
@@ -178,7 +180,6 @@ func (s *subscriber) end(err error) {
 	}
 }
 
-// hangUp closes the connection.
 func (s *subscriber) hangUp() { _ = s.pubsub.Close() }
 
 func (s *subscriber) hear() error {
@@ -201,7 +202,8 @@ func (s *subscriber) heard(message any) error {
 	defer l.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
-		// In a cluster a message is also heard at a replica, by those whom nobody has counted.
+		// In a cluster a subscriber at a replica hears the message too, and SPUBLISH has not
+		// counted it.
 		l.told(m.Payload, s.proof, l.redis.cluster == nil)
 	case *redis.Pong:
 		if m.Payload == strconv.Itoa(s.pings) {
@@ -216,17 +218,18 @@ func (s *subscriber) heard(message any) error {
 				c.isReady = true
 				close(c.ready)
 			}
-		case c.isReady: // Redis did it
+		case c.isReady: // Redis ended the subscription
 			return errMoved
 		}
 	}
 	return nil
 }
 
-// pause is for how long a line hears nothing before it sends a PING.
+// pause is how long a line hears nothing before it sends a PING.
 func (ln *line) pause() time.Duration { return min(ln.ttl/4, ln.locker.attention) }
 
-// pingDue is when a line needs to know that its subscriber hears; zero while it waits for nothing.
+// pingDue returns when a line needs proof that its subscriber hears; zero while it waits for
+// nothing.
 func (s *subscriber) pingDue(ln *line) time.Time {
 	if s == nil || len(ln.places) == 0 || ln.places[0].since.IsZero() {
 		return time.Time{}
@@ -240,8 +243,8 @@ func (s *subscriber) pingDue(ln *line) time.Time {
 	return since.Add(ln.pause())
 }
 
-// ping asks Redis for an answer on the connection, and returns when the next is due, after
-// a pause. One that does not answer is given up.
+// ping sends a PING, and returns when the next is due, after a pause. It ends a subscriber
+// that has not answered for patience.
 func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
 	if s.silent {
 		if now.Sub(s.pinged) > patience {
@@ -254,13 +257,13 @@ func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
 	s.pinged, s.silent = now, true
 	payload := strconv.Itoa(s.pings)
 	s.locker.begin(func() {
-		_ = s.pubsub.Ping(s.locker.ctx, payload) // that it fails the subscriber hears
+		_ = s.pubsub.Ping(s.locker.ctx, payload) // the subscriber hears of a failure itself
 	})
 	return now.Add(pause)
 }
 
-// told takes what grant.lua says, surely or perhaps: that an id is the owner. Redis cannot
-// have said so before since.
+// told takes a message of grant.lua that an id is the owner; sure says whether that is
+// certain. Redis cannot have sent it before since.
 func (l *Locker) told(told string, since time.Time, sure bool) {
 	id, token, lock, ok := parse(told)
 	if !ok || l.held[id] != nil { // it was told before
@@ -277,8 +280,8 @@ func (l *Locker) told(told string, since time.Time, sure bool) {
 	p.arrive(token, since, end(since, p.line.ttl), sure)
 }
 
-// arrive takes a lease that has come to a place. Whether one that is not sure, or was long
-// under way, is the process's Redis must say.
+// arrive takes a lease that has come to a place. If that is not sure, or the message was long
+// on its way, Redis must confirm it.
 func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 	ln := p.line
 	l := ln.locker
@@ -294,7 +297,7 @@ func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 	l.begin(func() { l.confirm(ln, g) })
 }
 
-// confirm asks whether a lease that was long under way is still the process's.
+// confirm asks Redis whether the process has a lease.
 func (l *Locker) confirm(ln *line, g *lease) {
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
 	defer cancel()
@@ -305,7 +308,7 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	ln.asking = false
 	g.until.Set(end(since, ln.ttl))
 	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
-		g.since, g.token = since, max(g.token, clock) // others may have had it since it was told
+		g.since, g.token = since, max(g.token, clock) // others may have had it since the message
 		ln.granted(g)
 		return
 	}

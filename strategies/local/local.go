@@ -47,8 +47,7 @@ type queue struct {
 	waiters list.List // of *waiter
 }
 
-// waiter gets the lock through granted, which has room for it: the releaser
-// never blocks.
+// waiter gets the lock through granted, which has a buffer so that the releaser never blocks.
 type waiter struct{ granted chan *lease }
 
 // Open returns a Locker; it never fails.
@@ -137,7 +136,7 @@ type lease struct {
 	key    string
 }
 
-// Release hands the lock to whoever has waited longest.
+// Release hands the lock to the waiter that has waited longest.
 func (held *lease) Release(context.Context) error {
 	l := held.locker
 	l.mu.Lock()

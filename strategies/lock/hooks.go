@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Hooks are called by a Locker, for metrics, traces and logs. Each may be nil; what is not
-// set costs nothing. They are called by the caller's goroutine (Lost: by one of the
-// Locker's), which waits for them: they should be quick. They must be safe for concurrent use.
+// Hooks are called by a Locker, for metrics, traces and logs. Each may be nil, and then costs
+// nothing. The caller's goroutine calls them (Lost: one of the Locker's) and waits for them:
+// they should be quick. They must be safe for concurrent use.
 type Hooks struct {
 	// Waited is called at the end of every Acquire and TryAcquire, with how long it took. The error
 	// is nil if the lock was acquired.

@@ -22,8 +22,8 @@ type Lease struct {
 	mu     sync.Mutex
 	over   bool               // lost, or Release was called
 	isLost bool               // before Release was called
-	stop   context.CancelFunc // ends its goroutine; nil without
-	told   context.Context    // ends when it is lost; nil before somebody wants to know
+	stop   context.CancelFunc // ends its goroutine; nil without one
+	told   context.Context    // ends when it is lost; nil until it is asked for
 	tell   context.CancelFunc // ends told
 }
 
@@ -37,7 +37,7 @@ func (l *FencedLease) FencingToken() int64 {
 	return f.FencingToken()
 }
 
-// begin makes it the lease that was acquired just now.
+// begin fills in a lease that was acquired just now.
 func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s settings) {
 	l.locker, l.inner, l.key, l.ttl, l.hooks = locker, inner, key, s.ttl, s.hooks
 	if l.hooks != nil {
@@ -53,11 +53,11 @@ func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s sett
 	}
 }
 
-// Key is what was locked.
+// Key returns what was locked.
 func (l *Lease) Key() string { return l.key }
 
-// ValidUntil is until when the lease may be relied on unless it is extended, by this
-// process's clock. It is the zero time where a lease does not run out.
+// ValidUntil returns until when the lease may be relied on unless it is extended, by this
+// process's clock. The zero time means that it does not run out.
 func (l *Lease) ValidUntil() time.Time {
 	if t, ok := strategies.As[strategies.Timed](l.inner); ok {
 		return t.ValidUntil()
@@ -65,8 +65,8 @@ func (l *Lease) ValidUntil() time.Time {
 	return time.Time{}
 }
 
-// Extend makes the lease last ttl from now on. It returns ErrNotHeld if it had been lost,
-// and errors.ErrUnsupported where a lease does not run out. After another error it lasts as it did.
+// Extend makes the lease last ttl from now on. It returns ErrNotHeld if it had been lost, and
+// errors.ErrUnsupported if it does not run out. Another error leaves its end as it was.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {
@@ -80,8 +80,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 // Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any
-// other error it may be called again; the lock frees after its TTL if not. Give it a context
-// that has not ended, such as context.WithoutCancel(ctx).
+// other error it may be called again; otherwise the lock frees after its TTL. Give it a
+// context that has not ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
 	err := l.inner.Release(ctx)
@@ -89,9 +89,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Lost is closed when the lease is lost before Release is called: when it has run out, or
-// when Extend, the watchdog or the lock itself finds that it is another's. It is closed by
-// the Locker's Close too, since nobody looks after the lease any more.
+// Lost returns a channel that is closed when the lease is lost before Release is called: it
+// has run out, or Extend, the watchdog or the lock itself finds that another has the lock.
+// The Locker's Close closes it too, since nothing looks after the lease any more.
 func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
 
 // untilLost returns a context that ends when the lease is lost.
@@ -111,8 +111,8 @@ func (l *Lease) untilLost() context.Context {
 // Unwrap returns the lock's own lease.
 func (l *Lease) Unwrap() strategies.Lease { return l.inner }
 
-// finish ends what is done for the lease, as it is released or lost. What comes second
-// does nothing: a renewal that meets a release reports no loss.
+// finish ends what is done for the lease when it is released or lost. Only the first call
+// counts: a renewal that meets a release reports no loss.
 func (l *Lease) finish(lost bool) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 
 // The errors that all locks return, wrapped in what was being done.
 var (
-	// ErrHeld is TryAcquire's when another has the lock, and Acquire's when Wait is over.
+	// ErrHeld is returned by TryAcquire when another has the lock, and by Acquire when Wait
+	// is over.
 	ErrHeld = strategies.ErrHeld
-	// ErrNotHeld is Release's and Extend's when the lease had been lost before, and the
-	// cause of WithLock's context when it is lost.
+	// ErrNotHeld is returned by Release and Extend when the lease had been lost before. It is
+	// the cause of WithLock's context when the lease is lost.
 	ErrNotHeld = strategies.ErrNotHeld
 	// ErrNoQuorum is returned when too few nodes answer to reach a majority.
 	ErrNoQuorum = strategies.ErrNoQuorum
@@ -39,13 +40,13 @@ type Locker struct {
 	backend  Backend
 	settings settings
 
-	ctx      context.Context // of those who watch leases
+	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
 	watchers sync.WaitGroup
 }
 
-// Open makes a Locker of a lock on these nodes, one for most locks: open opens the lock,
-// with options of its own. It is for packages that implement a lock; services call the New
+// Open makes a Locker of a lock on these nodes; most locks have one. open opens the lock,
+// with options of its own. Open is for packages that implement a lock; services call the New
 // of such a package. It does not talk to Redis.
 func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*Locker, error) {
 	s, err := newSettings(options)

@@ -9,8 +9,8 @@ import (
 // Option is for the constructor of a lock.
 type Option interface{ set(*settings) }
 
-// CallOption is for one call. Given to the constructor it holds for all calls that do not
-// give it themselves.
+// CallOption is for one call. Given to the constructor it holds for all calls without that
+// option.
 type CallOption interface {
 	Option
 	perCall()
@@ -25,21 +25,21 @@ func (o option) set(s *settings)     { o(s) }
 func (o callOption) set(s *settings) { o(s) }
 func (callOption) perCall()          {}
 
-// settings are what all options come to.
+// settings are the result of all options.
 type settings struct {
 	prefix   string
 	ttl      time.Duration
 	wait     time.Duration // only if waits
 	waits    bool
 	watchdog bool
-	hooks    *Hooks // nil without
+	hooks    *Hooks // nil means none
 }
 
-// DefaultTTL is that of leases where nobody says otherwise; Redisson's is the same.
+// DefaultTTL is the TTL of leases without an option TTL; Redisson's is the same.
 const DefaultTTL = 30 * time.Second
 
-// TTL is how long a lease lasts unless it is extended or released: for as long nobody gets
-// the lock of a holder that has died. The default is DefaultTTL.
+// TTL is how long a lease lasts unless it is extended or released: for so long nobody gets
+// the lock of a dead holder. The default is DefaultTTL.
 func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
 
 // Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld.
@@ -55,10 +55,10 @@ func Watchdog() CallOption { return callOption(func(s *settings) { s.watchdog = 
 // Prefix is put before every key. The default is "lock:". All processes need the same.
 func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
 
-// With has the hooks called.
+// With sets the hooks.
 func With(hooks Hooks) Option { return option(func(s *settings) { s.hooks = &hooks }) }
 
-// newSettings are those of a constructor.
+// newSettings returns the settings of a constructor.
 func newSettings(options []Option) (settings, error) {
 	s := settings{prefix: "lock:", ttl: DefaultTTL}
 	for _, o := range options {

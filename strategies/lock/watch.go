@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// watch has a goroutine look after the lease, unless one does or it is over. It is called
-// with the mutex.
+// watch starts a goroutine that looks after the lease, unless one does or it is over. The
+// caller has the mutex.
 func (l *Lease) watch() {
 	if l.stop != nil || l.over || l.locker.ctx.Err() != nil {
 		return
@@ -49,9 +49,9 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// rest is how long to do nothing: until the next renewal, and never beyond the lease's end.
+// rest is how long to wait: until the next renewal, and never beyond the lease's end.
 func (l *Lease) rest(failed error) time.Duration {
-	rest := l.ttl // where it does not run out there is nothing to be seen
+	rest := l.ttl // a lease that does not run out needs no look
 	if until := l.ValidUntil(); !until.IsZero() {
 		rest = time.Until(until)
 	}
@@ -64,7 +64,7 @@ func (l *Lease) rest(failed error) time.Duration {
 	return max(rest, time.Millisecond)
 }
 
-// renew extends the lease by its TTL. It gives up after a third of that, to try again.
+// renew extends the lease by its TTL. It gives up after a third of the TTL, to try again.
 func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl/3, 10*time.Millisecond))
 	defer cancel()

@@ -15,7 +15,7 @@ const releasePatience = 5 * time.Second
 // WithLock acquires the lock as Acquire does, calls do, and releases it, also when do
 // panics. The context that do gets ends when ctx does, and when the lease is lost: its
 // cause (context.Cause) then is ErrNotHeld. A do that must not go on without the lock
-// has to heed it.
+// has to watch it.
 //
 // The error is do's, joined with that of the release: ErrNotHeld says that the lock was lost before
 // do returned, and that do may have run beside another holder.
@@ -40,8 +40,8 @@ func (l *Locker) WithLock(ctx context.Context, key string, do func(ctx context.C
 // held is a context's key.
 type held struct{}
 
-// TokenFrom returns the fencing token of the lock that WithLock has acquired for ctx, if
-// it is one with tokens.
+// TokenFrom returns the fencing token of the lock that WithLock has acquired for ctx; ok is
+// false if that lock has none.
 func TokenFrom(ctx context.Context) (token int64, ok bool) {
 	lease, ok := ctx.Value(held{}).(*Lease)
 	if !ok {

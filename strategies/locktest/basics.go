@@ -21,7 +21,7 @@ func acquireAndRelease(s *stage) {
 	s.notHeld("a second release", lease)
 }
 
-// notHeld releases what must not be held any more.
+// notHeld releases a lease that nobody may hold any more.
 func (s *stage) notHeld(what string, lease strategies.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
@@ -74,7 +74,7 @@ func strangeKeys(s *stage) {
 		if !s.free(i, key+"x") {
 			s.errorf("key %.20q is the same as with an x added", key)
 		}
-		// Somebody waits, so that whatever a wait needs is made of the key too.
+		// A waiter also uses keys and channels that are derived from the key.
 		w := s.waiter(i, key)
 		w.parked()
 		s.release(leases[0])
@@ -83,8 +83,8 @@ func strangeKeys(s *stage) {
 	}
 }
 
-// stranger releases again what somebody else has acquired meanwhile, of the same
-// instance and of another.
+// stranger releases a lease a second time after another caller has acquired the lock, on the
+// same instance and on another one.
 func stranger(s *stage) {
 	both := s.several(2, longTTL)
 	for _, next := range both {

@@ -9,15 +9,15 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// book notes who holds a lock while servers fail, and says when too many do, or when a
-// token does not grow.
+// book records who holds a lock while servers fail. It reports too many holders, and tokens
+// that do not grow.
 type book struct {
 	*stage
-	tokens string // the promise that they grow
+	tokens string // the promise that tokens grow
 
 	mu      sync.Mutex
-	holders map[strategies.Lease]time.Time // until when each may rely on it
-	token   int64                          // the largest
+	holders map[strategies.Lease]time.Time // the end of each lease's validity
+	token   int64                          // the largest so far
 	served  int
 }
 
@@ -25,14 +25,14 @@ func (s *stage) book() *book {
 	return &book{stage: s, tokens: growing, holders: map[strategies.Lease]time.Time{}}
 }
 
-// enter notes a lease that has been granted, of those that last for ttl.
+// enter records a granted lease that lasts for ttl.
 func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.served++
 	now := time.Now()
 	until := validUntil(lease, asked, ttl)
-	if !now.Before(until) { // then it is not relied on
+	if !now.Before(until) { // the lease has already ended
 		return
 	}
 	others := 0
@@ -54,7 +54,7 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 	}
 }
 
-// leave notes that a lease is about to be released.
+// leave records that a lease is about to be released.
 func (b *book) leave(lease strategies.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +67,7 @@ func (b *book) count() int {
 	return b.served
 }
 
-// fill takes all permits, and notes them.
+// fill takes all permits and records them.
 func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
 	asked := time.Now()
 	leases := b.stage.fill(i, "key")
@@ -77,7 +77,7 @@ func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
 	return leases
 }
 
-// free releases, again and again while that ends with an error.
+// free releases each lease, and retries after errors.
 func (b *book) free(leases ...strategies.Lease) {
 	for _, lease := range leases {
 		b.leave(lease)
@@ -85,8 +85,8 @@ func (b *book) free(leases ...strategies.Lease) {
 	}
 }
 
-// client asks for the lock, again and again while that ends with an error, holds it for a
-// while and releases it.
+// client acquires the lock in the background, with retries after errors, holds it for a while
+// and releases it.
 func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	return b.background(i, "key", func(ctx context.Context) error {
 		for {
@@ -106,7 +106,7 @@ func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	})
 }
 
-// queue has n clients ask for the lock on these instances in turn, and returns when all wait.
+// queue starts n clients, spread over the instances, and returns when all of them wait.
 func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	var waiting []*waiter
 	for c := range n {
@@ -118,7 +118,7 @@ func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	return waiting
 }
 
-// all waits until each has been served.
+// all waits until each client has had the lock.
 func (b *book) all(waiting []*waiter, after string) {
 	stranded, end := 0, time.Now().Add(b.patience)
 	for _, w := range waiting {

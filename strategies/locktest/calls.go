@@ -14,8 +14,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Calls returns how often each command ran on a server while do ran, also within
-// scripts, by INFO commandstats. The server must be nobody else's meanwhile.
+// Calls counts how often a server ran each command while do ran, including commands inside
+// scripts (INFO commandstats). Nobody else may use the server meanwhile.
 func Calls(t TB, server redis.UniversalClient, do func()) map[string]int {
 	t.Helper()
 	before := calls(t, server)

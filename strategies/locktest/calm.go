@@ -8,14 +8,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// attempts are how often something is played that the machine can spoil by standing
-// still, such as a lease that must not run out.
+// attempts is how often a check repeats a step that a stalled machine can spoil, such as a
+// lease that must not run out.
 const attempts = 6
 
-// calmly has play find no fault, with a lease of that TTL. A fault that is found when
-// the machine has stood still for a good part of the TTL may not be the lock's: then it
-// is played again, with twice the TTL. A machine that stands still each time allows no
-// verdict.
+// calmly fails the check if play finds a fault, with a lease of that TTL. If the machine
+// stood still for a fifth of the TTL, the fault may not be the lock's: calmly then repeats
+// play with twice the TTL. After the last attempt the check is not judged.
 func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *standstill) (fault string)) {
 	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
 		w := &standstill{last: time.Now()}
@@ -34,9 +33,9 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *stands
 	}
 }
 
-// awake has play look whether a watchdog that should be still goes on, with leases of
-// that TTL. If the machine stands still for a good part of it they run out whatever the
-// watchdog does: then it is played again, with twice the TTL.
+// awake runs play, which looks whether a watchdog keeps a lease that it should not. If the
+// machine stands still for a third of the TTL, the lease runs out whatever the watchdog does:
+// awake then repeats play with twice the TTL.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
 		longest := meanwhile(func() { play(ttl) })
@@ -50,7 +49,7 @@ func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	}
 }
 
-// meanwhile is the longest standstill while do runs.
+// meanwhile returns the longest standstill while do runs.
 func meanwhile(do func()) time.Duration {
 	w := &standstill{last: time.Now()}
 	ended, looked := make(chan struct{}), make(chan struct{})
@@ -73,8 +72,8 @@ func meanwhile(do func()) time.Duration {
 	return w.longest
 }
 
-// unlessStill has play look for a fault that a machine that stands still makes too, on a
-// correct lock: then it is played again.
+// unlessStill fails the check if play finds a fault. If the machine stood still for half of by
+// or longer, a correct lock may show the same fault: unlessStill then repeats play.
 func (s *stage) unlessStill(play func() (fault string, by time.Duration)) {
 	for attempt := 1; ; attempt++ {
 		var fault string
@@ -92,7 +91,7 @@ func (s *stage) unlessStill(play func() (fault string, by time.Duration)) {
 	}
 }
 
-// standstill is the longest time from one look at the clock to the next.
+// standstill measures the longest time between two looks at the clock.
 type standstill struct {
 	last    time.Time
 	longest time.Duration
@@ -103,14 +102,14 @@ func (w *standstill) look() {
 	w.longest, w.last = max(w.longest, now.Sub(w.last)), now
 }
 
-// sleep looks each time that a step is over.
+// sleep looks at the clock after each step.
 func (w *standstill) sleep(d, step time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); w.look() {
 		time.Sleep(step)
 	}
 }
 
-// releaseAll says what is wrong with the releases.
+// releaseAll releases the leases and returns the first error.
 func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()

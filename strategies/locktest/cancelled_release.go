@@ -9,15 +9,15 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// interruption is how a call is held up: before a command of it is sent, or before the
-// answer to it is read.
+// interruption is where a call is held up: before it sends a command, or before it reads the
+// answer.
 type interruption struct {
 	what string
 	hold func(w *wire, step int) *gate
 }
 
-// timeouts are how a release that has its time runs out of it: what it has not sent by then
-// is not sent, and what it has not heard is not heard.
+// timeouts are the ways in which a release runs out of time: before it sends a command, or
+// before it reads the answer. Its connection breaks then.
 func timeouts() []interruption {
 	return []interruption{
 		{"before its command", (*wire).loseWrite},
@@ -25,8 +25,8 @@ func timeouts() []interruption {
 	}
 }
 
-// cancel begins a release whose time is over at that step, and waits for its end. It says
-// whether there was such a step.
+// cancel starts a release whose context ends at that step, and waits for its return. there is
+// false if the release has no such step.
 func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step int) (there bool, err error) {
 	const enough = 50 * time.Millisecond
 	gate := n.hold(i.wire, step)
@@ -46,15 +46,15 @@ func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step
 	}
 	gate.open()
 	w.returned("a release whose context has ended")
-	return caught || w.err != nil, w.err // or its time was over before it sent anything
+	return caught || w.err != nil, w.err // an error alone: the context ended before anything was sent
 }
 
-// cancelledRelease cancels a release at each of its steps, and releases again: whoever
-// waits must be served, long before the TTL is over.
+// cancelledRelease cancels a release at each of its steps, and releases again: a waiter must
+// get the lock long before the TTL is over.
 func cancelledRelease(s *stage) {
 	s.expiring = true
 	both := s.several(2, s.lasting())
-	s.release(s.acquire(both[0], "key")) // its connections are open
+	s.release(s.acquire(both[0], "key")) // this opens its connections
 	for _, n := range timeouts() {
 		for step := range steps {
 			leases := s.fill(both[0], "key")
@@ -72,7 +72,7 @@ func cancelledRelease(s *stage) {
 			}
 		}
 	}
-	// With a context that has ended before.
+	// The same with a context that ended before the release.
 	leases := s.fill(both[0], "key")
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -83,7 +83,7 @@ func cancelledRelease(s *stage) {
 	}
 }
 
-// repeat releases again what was released with that error.
+// repeat releases again after a release that returned err.
 func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return
@@ -93,13 +93,13 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	}
 }
 
-// abandonedRelease cancels a release at each of its steps and leaves it at that: the lock
-// has to become free by its TTL.
+// abandonedRelease cancels a release at each of its steps and does not repeat it: the lock
+// must become free by its TTL.
 func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		s.release(s.acquire(i, "key")) // its connections are open
+		s.release(s.acquire(i, "key")) // this opens its connections
 		for _, n := range timeouts() {
 			for step := range steps {
 				if !s.abandon(i, other, n, step, ttl) {
@@ -110,11 +110,11 @@ func abandonedRelease(s *stage) {
 	})
 }
 
-// abandon says whether there was such a step.
+// abandon says whether the release has such a step.
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = n.cancel(s, i, leases[0], step)
-	// No longer than that: a machine that stands still ends what a watchdog keeps.
+	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -126,12 +126,12 @@ func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.D
 	return there
 }
 
-// renewalAndRelease releases while a renewal is on its way, to the server or back.
+// renewalAndRelease releases a lease while a renewal is on its way to the server or back.
 func renewalAndRelease(s *stage) {
 	const ttl = 2 * shortTTL
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
-	for range 3 { // so that the script is known that renews: asked for, sent, and asked for again
+	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
 		gate := i.wire.holdWrite(0)
 		gate.catches(2 * time.Second)
 		gate.open()
@@ -154,17 +154,17 @@ func renewalAndRelease(s *stage) {
 	}
 }
 
-// releaseDuringRenewal returns what is wrong.
+// releaseDuringRenewal returns the fault, "" for none.
 func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *standstill) (fault string) {
 	lease := s.acquire(i, "key")
-	time.Sleep(5 * time.Millisecond) // all that belongs to the acquire is over
+	time.Sleep(5 * time.Millisecond) // the commands of the acquire are over
 	gate := n.hold(i.wire, 0)
 	caught := false
 	for end := time.Now().Add(2 * time.Second); !caught && time.Now().Before(end); still.look() {
 		caught = gate.catches(5 * time.Millisecond)
 	}
 	w := s.background(i, "key", lease.Release)
-	for look := 0; look < 20 && !w.isOver(); look++ { // it may wait for the renewal to end
+	for look := 0; look < 20 && !w.isOver(); look++ { // the release may wait for the renewal to end
 		time.Sleep(5 * time.Millisecond)
 	}
 	gate.open()
@@ -179,7 +179,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *
 		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
 	if watched, ok := strategies.As[strategies.Watched](lease); ok {
-		for look := 0; look < 20 && fault == ""; look++ { // what stops the test stops the watchdog too
+		for look := 0; look < 20 && fault == ""; look++ { // counts looks, not time: a stall stops the watchdog too
 			select {
 			case <-watched.Lost():
 				fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)

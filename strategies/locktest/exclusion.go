@@ -10,11 +10,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// exclusion has clients of several instances fight for one key, counts who is
-// inside, and has the history of a lock checked too.
+// exclusion has clients of several instances compete for one key, and counts how many are
+// inside at a time. It also checks the history of a lock with one permit.
 func exclusion(s *stage) {
 	const instances, turns = 3, 8
-	clients := 5 + s.info.Capacity/instances // of each instance: more than permits
+	clients := 5 + s.info.Capacity/instances // per instance; more in all than there are permits
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f := &fight{stage: s, history: NewHistory()}
@@ -50,8 +50,8 @@ type fight struct {
 	inside, overlaps, acquired atomic.Int64
 }
 
-// watch waits for all clients, and ends their contexts when none has got anywhere
-// for too long.
+// watch waits for all clients, and cancels their contexts when none has acquired the lock for
+// too long.
 func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {
@@ -79,8 +79,8 @@ func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
 	}
 }
 
-// turn acquires, looks who else is inside and releases. Some turns begin with an
-// attempt that is likely to fail. It says whether to go on.
+// turn acquires, counts the clients inside and releases. Some turns begin with an attempt
+// that is likely to fail. It says whether to go on.
 func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
 	lease, err := f.attempt(ctx, locker, turn)
 	if lease == nil && err == nil {
@@ -106,7 +106,7 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 	return true
 }
 
-// attempt may return neither a lease nor an error.
+// attempt returns nil, nil if it made no attempt or did not get the lock.
 func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
 	var err error
@@ -125,7 +125,7 @@ func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int)
 	return lease, err
 }
 
-// check holds the history against the model of the lock.
+// check compares the history with the model of the lock.
 func (f *fight) check() {
 	promise := exclusive
 	err := CheckHistory(Mutex, f.history.Operations(), f.fixture.Drawings)
@@ -141,7 +141,7 @@ func (f *fight) check() {
 	}
 }
 
-// permits counts them: as many as there are may be held, and no more.
+// permits checks that as many clients hold the lock as there are permits, and no more.
 func permits(s *stage) {
 	both := s.several(2, longTTL)
 	for _, freed := range []int{1, s.info.Capacity} {

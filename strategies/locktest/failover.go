@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// failover has the servers change roles with their replicas, which have all that they had,
-// while a lock is passed on: before its release, and during it. All who wait are still
-// connected to what is a replica then.
+// failover swaps the servers with their replicas, which have all data, while a lock is passed
+// on: once before its release, once during it. All waiters are then still connected to a
+// replica.
 func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")
@@ -21,7 +21,7 @@ func failover(s *stage) {
 		swapped = !swapped
 	}
 	defer func() {
-		if swapped { // the servers are as they were
+		if swapped { // restore the first roles
 			swap()
 		}
 	}()
@@ -42,7 +42,7 @@ func failover(s *stage) {
 		}
 		b.all(waiting, "a failover")
 	}
-	s.moveTo(s.nodes, s.nodes) // connections to what was a replica are new to us
+	s.moveTo(s.nodes, s.nodes) // the former replicas have connections that s.outside does not know
 	for _, i := range all {
 		s.recovers(i)
 	}

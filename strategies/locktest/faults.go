@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// What a strategy promises of faults, in the words of a failure.
+// The promises of a strategy about faults, as a failure names them.
 const (
 	alive      = "no lease is handed out that has already run out"
 	failing    = "a failover that loses nothing makes no second holder and strands nobody"
@@ -25,10 +25,10 @@ const (
 	back       = "a clock of the server that is set back strands nobody, and repeats no token"
 )
 
-// staleTTL is that of leases that must run out soon, whenever the machine stands still.
+// staleTTL is the TTL of leases that must run out soon, even if the machine stands still.
 const staleTTL = 100 * time.Millisecond
 
-// What locks must be for some of these checks.
+// What a lock must be for some of these checks.
 var (
 	expires  = recovers.and(onRedis...)
 	renews   = watches.and(onRedis...)
@@ -40,7 +40,7 @@ var (
 	})
 )
 
-// faultChecks are the suite's that break servers, networks or calls on purpose.
+// faultChecks returns the checks that break servers, networks or calls on purpose.
 func faultChecks() []Check {
 	return []Check{
 		{"slow answer", alive, "An acquire whose answer takes longer than the TTL does not return the lease, which another may have by then.", expires, slowAnswer},
@@ -59,8 +59,8 @@ func faultChecks() []Check {
 	}
 }
 
-// lasting is the TTL of leases that should not help anybody by running out. A quorum's may
-// stay on a minority of the nodes until then, so that they do.
+// lasting is the TTL of leases that must not help a waiter by running out. A quorum's lease
+// may stay on a minority of the nodes until its TTL ends, so a quorum's TTL is shorter.
 func (s *stage) lasting() time.Duration {
 	if s.info.Nodes > 1 {
 		return 3 * time.Second
@@ -68,22 +68,22 @@ func (s *stage) lasting() time.Duration {
 	return longTTL
 }
 
-// background does something with a lease in the background.
+// background runs do in the background.
 func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
 	w := s.newWaiter(i, key)
 	w.run(do)
 	return w
 }
 
-// returned waits for what was begun in the background.
+// returned waits until the background call is over.
 func (w *waiter) returned(what string) {
 	if !w.within(w.s.patience) {
 		w.s.fatalf("%s does not return within %v", what, w.s.patience)
 	}
 }
 
-// asked has the lock be asked for at once, by try-lock where there is one, and keeps what
-// is granted. It returns nil when the lock is held.
+// asked asks for the lock once, by try-lock if there is one, and returns the lease. It
+// returns nil when the lock is held.
 func (s *stage) asked(i *instance, key string) strategies.Lease {
 	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
 		w := s.waiterFor(i, key, trier.TryAcquire)
@@ -96,7 +96,7 @@ func (s *stage) asked(i *instance, key string) strategies.Lease {
 	return w.lease
 }
 
-// validUntil is until when a lease that was asked for at that time may be relied on.
+// validUntil is the end of the validity of a lease that was asked for at asked.
 func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
 	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 		return timed.ValidUntil()
@@ -104,7 +104,7 @@ func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time
 	return asked.Add(ttl)
 }
 
-// again releases until the answer is plain: nil, or ErrNotHeld.
+// again releases until the result is nil or ErrNotHeld, or until patience is over.
 func (s *stage) again(lease strategies.Lease) (err error) {
 	for end := time.Now().Add(s.patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

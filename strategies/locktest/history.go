@@ -14,27 +14,26 @@ import (
 // Event is how an operation on a lock ended.
 type Event int
 
-// The ways.
+// How an operation can end.
 const (
 	Acquired Event = iota // an acquire or a try returned a lease
-	Failed                // either returned an error: it may hold all the same, unknown to anybody
+	Failed                // an acquire or a try returned an error: it may hold the lock all the same
 	Refused               // a try returned ErrHeld
 	Released              // a release returned nil
 	Lost                  // a release returned ErrNotHeld
 	Unclear               // a release returned another error: it may have released all the same
 )
 
-// Operation is one call of one client. Its times are counted from the beginning
-// of the history.
+// Operation is one call of one client. Its times count from the beginning of the history.
 type Operation struct {
 	Client       int
 	Key          string
 	Event        Event
-	Lease        int   // which one was got or released, from 1; 0 for none
-	Token        int64 // of a fenced lease, else 0
+	Lease        int   // the number of the lease acquired or released, from 1; 0 means none
+	Token        int64 // the fencing token; 0 if the lease has none
 	Call, Return time.Duration
-	// Until is when the lease ceased to be valid by what it said itself, 0 for one
-	// that does not end but by its release.
+	// Until is when the validity of the lease ended, as the lease says; 0 means that only a
+	// release ends it.
 	Until time.Duration
 }
 
@@ -47,10 +46,10 @@ type History struct {
 	leases     int
 }
 
-// NewHistory begins now.
+// NewHistory returns a history that begins now.
 func NewHistory() *History { return &History{began: time.Now()} }
 
-// Operations are those that have ended so far, in the order of their calls.
+// Operations returns the operations that have ended so far, in the order of their calls.
 func (h *History) Operations() []Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,9 +58,9 @@ func (h *History) Operations() []Operation {
 	return operations
 }
 
-// Watch returns a Locker that records what that client does with it; it has a
-// try-lock if locker has one. A client's calls must not overlap. The leases can do what
-// locker's can: strategies.As finds it.
+// Watch returns a Locker that records what that client does with locker; it has a try-lock if
+// locker has one. The calls of one client must not overlap. The leases have the abilities of
+// locker's leases: strategies.As finds them.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
 	if trier, ok := strategies.As[strategies.Trier](locker); ok {
@@ -72,7 +71,7 @@ func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker 
 
 func (h *History) now() time.Duration { return time.Since(h.began) }
 
-// add returns the number of the operation.
+// add adds an operation and returns its number.
 func (h *History) add(o Operation) int {
 	o.Return = h.now()
 	h.mu.Lock()
@@ -85,7 +84,7 @@ func (h *History) add(o Operation) int {
 	return len(h.operations) - 1
 }
 
-// change changes an operation that was added.
+// change changes an earlier operation.
 func (h *History) change(number int, do func(*Operation)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +140,7 @@ type watchedLease struct {
 	acquired int // the number of that operation
 }
 
-// note writes down until when the lease is valid, as far as is known now.
+// note records until when the lease is valid, as far as is known now.
 func (held *watchedLease) note() {
 	if timed, ok := strategies.As[strategies.Timed](held.lease); ok {
 		until := timed.ValidUntil().Sub(held.history.began)
@@ -149,7 +148,7 @@ func (held *watchedLease) note() {
 	}
 }
 
-// Unwrap is the locker's lease.
+// Unwrap returns the locker's lease.
 func (held *watchedLease) Unwrap() strategies.Lease { return held.lease }
 
 func (held *watchedLease) Release(ctx context.Context) error {
@@ -177,7 +176,7 @@ type watchedExtender struct {
 	extender strategies.Extender
 }
 
-// Extend is none of the operations: the lease it belongs to is valid for longer.
+// Extend is not recorded as an operation: it prolongs the validity of its lease.
 func (held *watchedExtender) Extend(ctx context.Context, ttl time.Duration) error {
 	err := held.extender.Extend(ctx, ttl)
 	held.note()

@@ -12,28 +12,28 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// ErrUndecided is returned by CheckHistory when it has found neither an order that
-// explains the history nor that there is none.
+// ErrUndecided means that CheckHistory found neither an order that explains the history nor a
+// proof that there is none.
 var ErrUndecided = errors.New("the history is too long to be decided")
 
-// checkLimit is how long CheckHistory looks: the problem is NP-hard.
+// checkLimit is how long CheckHistory searches: the problem is NP-hard.
 const checkLimit = 10 * time.Second
 
-// CheckHistory says whether there is an order in which the operations could have
-// happened on such a lock, each at a moment between its call and its return
-// (linearizability, Herlihy and Wing, 1990; found by porcupine). Keys are
-// independent. Of an impossible history it draws an HTML page in dir ("" is the
-// system's for temporary files), whose path is in the error.
+// CheckHistory says whether there is an order in which the operations could have happened on
+// such a lock, each at a moment between its call and its return (linearizability, Herlihy and
+// Wing, 1990; found by porcupine). Keys are independent. It draws an impossible history as an
+// HTML page in dir and names the page in the error; "" means the system's directory for
+// temporary files.
 //
-// What is not certain is held against nobody. A failed acquire may hold from its
-// call on, as Redis may carry the command out long after the client has given up;
-// an unclear release may release at any time. A lease that says until when it is
-// valid may be gone from then on, at any time; before, nobody else may acquire. A
-// refused try counts only when no other attempt ran at the same time: two that
-// meet may keep each other from a quorum.
+// An uncertain result never makes a history impossible. A failed acquire may hold the lock
+// from its call on, because Redis may run the command long after the client has given up. An
+// unclear release may release at any later time. A lease that says until when it is valid may
+// be gone at any time after that; before, no other client may acquire. A refused try counts
+// only if no other attempt ran at the same time: two such attempts may both fail to get a
+// quorum.
 //
-// The leases by themselves are looked at first, which is soon decided: nothing that
-// failed or was refused can excuse two that overlap.
+// It first checks the operations on leases alone, which is fast: a failed or refused attempt
+// can never excuse two leases that overlap.
 func CheckHistory(model Model, history []Operation, dir string) error {
 	if err := check(model, leases(history), dir); err != nil {
 		return err
@@ -41,7 +41,7 @@ func CheckHistory(model Model, history []Operation, dir string) error {
 	return check(model, history, dir)
 }
 
-// leases are the operations by which one was got or given up.
+// leases returns the operations that acquired or gave up a lease.
 func leases(history []Operation) []Operation {
 	return slices.DeleteFunc(slices.Clone(history), func(o Operation) bool { return o.Lease == 0 })
 }
@@ -65,12 +65,12 @@ func check(model Model, history []Operation, dir string) error {
 	return fmt.Errorf("the history is not that of a %v; it is drawn in %s", model, file.Name())
 }
 
-// never is the return of what may happen at any time after its call.
+// never is the return time of an operation that may happen at any time after its call.
 const never = math.MaxInt64
 
-// events are the operations as porcupine takes them, with those that no client
-// sees and without those that say nothing. What has no end is drawn as a client
-// of its own.
+// events returns the operations in porcupine's form. It adds the events that no client sees,
+// and drops operations that prove nothing. The drawing shows an operation without an end as a
+// client of its own.
 func events(history []Operation) []porcupine.Operation {
 	history = slices.Clone(history)
 	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -87,7 +87,7 @@ func events(history []Operation) []porcupine.Operation {
 		lines++
 	}
 	released := map[int]time.Duration{}
-	lastTry := map[string]time.Duration{} // that counts, by key
+	lastTry := map[string]time.Duration{} // by key: when the last refused try that counts returned
 	for i, o := range history {
 		switch o.Event {
 		case Released:
@@ -106,7 +106,7 @@ func events(history []Operation) []porcupine.Operation {
 				endless(Operation{Event: expired, Key: o.Key, Lease: o.Lease, Call: max(o.Until, o.Call)})
 			}
 		case Failed:
-			if o.Call <= lastTry[o.Key] { // nothing else can tell
+			if o.Call <= lastTry[o.Key] { // only a later refused try can show it
 				endless(o)
 			}
 		case Refused:

@@ -7,18 +7,18 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Model is what a history is held against.
+// Model is the lock that CheckHistory compares a history with.
 type Model int
 
 const (
 	// Mutex is held by one lease at a time, and released by that one only.
 	Mutex Model = iota
-	// FencedMutex is a Mutex each of whose leases has a larger token than those
-	// before.
+	// FencedMutex is a Mutex in which each lease has a larger token than all leases before
+	// it.
 	FencedMutex
 )
 
-// String is what a failure calls it.
+// String returns the name that a failure uses.
 func (m Model) String() string {
 	if m == FencedMutex {
 		return "fenced mutex"
@@ -26,22 +26,22 @@ func (m Model) String() string {
 	return "mutex"
 }
 
-// expired is that a lease's validity has ended: an event that no client sees.
+// expired is the event that a lease's validity has ended; no client sees it.
 const expired Event = -1
 
 // state is a lock between two operations.
 type state struct {
-	lease int   // that holds it, 0 for none
-	maybe bool  // none is known to, but one whose acquire failed may
+	lease int   // the lease that holds it, 0 for none
+	maybe bool  // no lease is known to hold it, but a failed acquire may
 	token int64 // the last one given
 }
 
-// step says whether an operation could have happened in a state, and what the
-// state is then.
+// step says whether an operation could have happened in a state, and returns the state after
+// it.
 //
-// A failed acquire may hold: until the next one that succeeds it may be why a try
-// is refused. A lease that has expired may be gone: Redis lets it go no sooner,
-// but nobody knows when exactly, so that the event is free to come later.
+// A failed acquire may hold the lock: until the next successful acquire it may be the reason
+// why a try is refused. A lease that has expired may be gone: Redis ends it no sooner, but no
+// client knows exactly when, so the event may come later.
 func (m Model) step(s state, o Operation) (bool, state) {
 	switch o.Event {
 	case Acquired:
@@ -95,7 +95,7 @@ func byKey(history []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// String tells an operation as a drawing shows it.
+// String returns the operation as a drawing shows it.
 func (o Operation) String() string {
 	text := map[Event]string{
 		Acquired: "acquire → lease %d", Failed: "acquire → failed, may hold", Refused: "try → held",

@@ -7,21 +7,21 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// idleLocks are how many locks a service has used and uses no more.
+// idleLocks is how many locks a check uses and then leaves idle.
 const idleLocks = 60
 
-// atOnce are how many of them are waited for at a time.
+// atOnce is how many of them have a waiter at a time.
 const atOnce = 10
 
-// used has each of many locks be held, waited for and passed on once, some at a time.
+// used holds each of many locks once, waits for it and passes it on, atOnce locks at a time.
 func (s *stage) used(from, to *instance) {
 	for first := 0; first < idleLocks; first += atOnce {
 		s.pass(from, to, first, atOnce, func() {})
 	}
 }
 
-// pass has locks be held by one instance and waited for in another, does something
-// meanwhile, and has them be passed on.
+// pass holds n locks in one instance, waits for them in another, calls meanwhile, and passes
+// the locks on.
 func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	var leases []strategies.Lease
 	var waiting []*waiter
@@ -39,8 +39,8 @@ func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	}
 }
 
-// idleKeys counts the keys that locks leave which nobody uses any more, while the
-// instances live on. What all locks share may stay.
+// idleKeys counts the keys and channels that unused locks leave while the instances live on.
+// What all locks share may stay.
 func idleKeys(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
@@ -50,8 +50,8 @@ func idleKeys(s *stage) {
 	}
 }
 
-// connections counts what an instance has open beside its clients' pools: when all locks
-// are idle, and while some wait.
+// connections counts an instance's open connections outside its clients' pools: when all
+// locks are idle, and while some have a waiter.
 func connections(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
@@ -66,8 +66,8 @@ func connections(s *stage) {
 	})
 }
 
-// opens compares what an instance has open with what is declared, while so many wait. What
-// a waiter has may be kept for the next.
+// opens compares an instance's open connections with the declared number, while that many
+// waiters wait. A waiter's connection may be kept for the next waiter.
 func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
@@ -77,7 +77,7 @@ func (s *stage) opens(i *instance, waiters int) {
 	}
 }
 
-// besidePool is how many connections it has open that are not in its clients' pools.
+// besidePool returns the number of open connections that are not in the clients' pools.
 func (i *instance) besidePool() int {
 	pooled := 0
 	for _, client := range i.nodes {

@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// lateCommands has a network keep back what a holder or a waiter sends until its lease has
-// run out and another has the lock, and then deliver it: each command of a release, of an
-// extension and of an acquire.
+// lateCommands keeps commands of a holder or a waiter in the network until its lease has run
+// out and another client has the lock, and then delivers them. It does so for each command of
+// a release, an extension and an acquire.
 func lateCommands(s *stage) {
 	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
@@ -27,13 +27,14 @@ func lateCommands(s *stage) {
 	}
 }
 
-// lateness is who takes part.
+// lateness is the instances that take part.
 type lateness struct {
 	*stage
 	stale, next, third *instance
 }
 
-// call is what the stale instance does, and the lease that it releases in the end, if any.
+// call is what the stale instance does, and the lease that it releases in the end; nil means
+// none.
 type call struct {
 	do    func(context.Context) error
 	lease strategies.Lease
@@ -62,12 +63,12 @@ func (l *lateness) stalesAcquire() call {
 	}}
 }
 
-// arrives keeps back all that is sent but the first so many commands, until another has the
+// arrives lets step commands through and keeps back the others until another client has the
 // lock. It says whether there was such a command.
 func (l *lateness) arrives(what string, begin func() call, step int) bool {
 	if l.stale == nil {
 		l.stale = l.open(staleTTL)
-		_ = l.again(l.acquire(l.stale, "key")) // its connections are open
+		_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
 	}
 	late := begin()
 	kept := l.stale.wire.keepBack(step)
@@ -76,15 +77,15 @@ func (l *lateness) arrives(what string, begin func() call, step int) bool {
 	w.cancel()
 	kept.snap()
 	w.returned("a " + what + " whose connection has broken")
-	if l.info.Claims.Watchdog { // else it keeps what it extends
+	if l.info.Claims.Watchdog { // else its watchdog keeps what it extends
 		l.die(l.stale)
 		l.stale = nil
 	}
-	leases := l.fill(l.next, "key") // once the stale one has run out
+	leases := l.fill(l.next, "key") // granted once the stale lease has run out
 	if err := kept.arrive(l.patience); err != nil {
 		l.Logf("what came late was not answered: %v", err)
 	}
-	time.Sleep(staleTTL * 3 / 2) // an extension by that would be over
+	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
 	seen := fmt.Sprintf("command number %d of a stale %s came late", step+1, what)
 	if !l.held(l.third, "key") {
 		l.fatalf("%s, and freed the next holder's lock", seen)

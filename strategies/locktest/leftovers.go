@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// outside looks at a server, and disturbs it.
+// outside is the suite's own client of a server: it looks at the server and disturbs it.
 type outside struct {
 	redis.UniversalClient
 	before map[string]bool // ids of the connections that are not the test's
@@ -35,7 +35,7 @@ func (s *stage) look(node goredis.Node) {
 	s.outside = append(s.outside, o)
 }
 
-// connections are the fields of CLIENT LIST.
+// connections returns the fields of CLIENT LIST.
 func (s *stage) connections(o *outside) []map[string]string {
 	list, err := o.ClientList(context.Background()).Result()
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *stage) connections(o *outside) []map[string]string {
 	return slices.Collect(replies.Clients(list))
 }
 
-// nothingLeft closes the instances and checks that no key, channel, connection or
-// goroutine of the test remains but the keys that the strategy declares.
+// nothingLeft closes the instances and checks what remains of the test: no key but those that
+// the strategy declares, and no channel, connection or goroutine.
 func (s *stage) nothingLeft() {
 	for _, i := range s.instances {
 		if err := i.Close(); err != nil {
@@ -59,11 +59,11 @@ func (s *stage) nothingLeft() {
 		}
 	}
 	s.gone("connections", s.unownedConnections)
-	pprof.SetGoroutineLabels(context.Background()) // this one is not meant
+	pprof.SetGoroutineLabels(context.Background()) // this goroutine does not count
 	s.gone("goroutines", s.goroutines)
 }
 
-// gone waits for there to be nothing.
+// gone waits until left returns nothing.
 func (s *stage) gone(what string, left func() []string) {
 	var last []string
 	if !s.eventually(func() bool { last = left(); return len(last) == 0 }) {
@@ -71,7 +71,7 @@ func (s *stage) gone(what string, left func() []string) {
 	}
 }
 
-// leftovers are the test's keys and channels on all servers.
+// leftovers returns the test's keys and channels on all servers, except those that may stay.
 func (s *stage) leftovers() []string {
 	ctx := context.Background()
 	var left []string
@@ -100,9 +100,9 @@ func (s *stage) leftovers() []string {
 	return left
 }
 
-// declared says whether a key fits one of the persistent patterns. What stands there
-// for {key} must be the whole name of a lock that the test has used, in braces or
-// not: else {key} alone, a semaphore's pattern, would declare whatever is left.
+// declared says whether a key matches one of the persistent patterns. {key} must match the
+// whole name of a lock that the test has used, with or without braces: otherwise the pattern
+// {key} of a semaphore would match every key.
 func (s *stage) declared(key string) bool {
 	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Keys(s.locks)), func(lock string) bool {
@@ -112,8 +112,8 @@ func (s *stage) declared(key string) bool {
 	})
 }
 
-// unownedConnections are those that came during the check, unless they are no more than
-// what the caller's own clients hold.
+// unownedConnections returns the connections that were opened during the check, less as many
+// as the caller's own clients hold.
 func (s *stage) unownedConnections() []string {
 	left := s.newConnections()
 	for _, client := range s.fixture.Clients {
@@ -136,7 +136,7 @@ func (s *stage) newConnections() []string {
 
 func (s *stage) label() pprof.LabelSet { return pprof.Labels("locktest", s.prefix) }
 
-// goroutines are those that carry the test's label, one line each.
+// goroutines returns the goroutines that carry the test's label, one line each.
 func (s *stage) goroutines() []string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

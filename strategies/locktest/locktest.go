@@ -1,9 +1,9 @@
-// Package locktest is the conformance suite: what a lock claims of itself in its
-// Info is what it is tested for, against real servers.
+// Package locktest is the conformance suite: it tests on real servers what a lock claims in
+// its Info.
 //
-// A test runs it with Run, one subtest for each check. Here of a lock on a Redis
-// that listens on addr, and that nobody else uses meanwhile, since connections are
-// killed and the script cache is flushed:
+// A test calls Run, which runs one subtest per check. This example tests a lock on a Redis
+// server at addr. Nobody else may use that server meanwhile, because the suite kills
+// connections and flushes the script cache:
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
@@ -19,10 +19,10 @@
 //		})
 //	}
 //
-// A command runs it with Judge, which needs no package testing and returns a Verdict
-// for each check: Checks lists them, with what each proves. Every failure names the
-// promise that was found broken and what was seen of it. What cannot be tried with
-// the Fixture, or does not come to a verdict, is said to be so and never passes.
+// A command calls Judge, which does not need package testing and returns a Verdict for each
+// check. Checks lists the checks and what each of them proves. Every failure names the broken
+// promise and what the check saw of it. A check that the Fixture does not allow, or that
+// comes to no verdict, says so and never passes.
 package locktest
 
 import (
@@ -35,54 +35,54 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Fixture is a lock and the servers to try it on. Open alone is enough for a lock
-// that lives in the process; one on servers needs Nodes too. Each of the other
-// functions may be nil: what takes it is then not tried.
+// Fixture is a lock and the servers to test it on. A lock that lives in the process needs
+// Open alone; a lock on servers needs Nodes too. Each of the other functions may be nil: the
+// checks that need it are then not tried.
 type Fixture struct {
-	// Open opens the lock as one application instance would. Its Config holds clients
-	// of the instance's own, which the suite closes; a client that Open makes itself
-	// is closed by the Locker's Close. A lock on the Config's clients, or that dials
-	// with their Options, is tested more sharply: its commands can be held up.
+	// Open opens the lock as one application instance would. Its Config holds clients of the
+	// instance's own, which the suite closes; the Locker's Close closes a client that Open
+	// makes itself. The suite can hold up the commands of a lock that uses the Config's
+	// clients, or dials with their Options, and so tests it more strictly.
 	Open func(goredis.Config) (strategies.Locker, error)
-	// Nodes returns one Node a server. Only their Options are used: the suite opens
-	// and closes clients of its own. It is not called when Info.Nodes is 0.
+	// Nodes returns one Node per server. The suite uses only their Options: it opens and
+	// closes clients of its own. It does not call Nodes when Info.Nodes is 0.
 	Nodes func() []goredis.Node
 
-	// Pause and Resume stop the servers for a while with their connections open, as
-	// SIGSTOP does; Restart ends them and starts them again, empty.
+	// Pause and Resume stop the servers for a while and leave their connections open, as
+	// SIGSTOP does. Restart ends the servers and starts them again, empty.
 	Pause, Resume, Restart func() error
 	// Kill ends one server, by its index in Nodes, and Revive starts it again, empty.
 	Kill, Revive func(node int) error
 
-	// Clients are those of the caller's own that Open's lockers use, if any: the
-	// connections in their pools may stay when a Locker is closed.
+	// Clients are the caller's own clients that Open's lockers use, if any: the connections
+	// in their pools may stay when a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover makes a replica of each server, which has all that the server had, the
-	// primary in its place, as the command FAILOVER does: connections stay as they are,
-	// and new ones go to the new primary. Twice is back again.
+	// Failover puts a replica that has all the data in each server's place, as the command
+	// FAILOVER does: connections stay as they are, and new ones go to the new primary. A
+	// second call restores the first roles.
 	Failover func() error
-	// Cluster starts a cluster, and Clock servers whose clock can be set, for a check
-	// that wants them.
+	// Cluster starts a cluster, and Clock starts servers whose clock can be set. Only the
+	// checks that need them call them.
 	Cluster func() (Cluster, error)
 	Clock   func() (Clock, error)
 
-	// Patience is how long anything may take that is not lost for good, 20 s when it
-	// is 0: far more than a loaded machine needs. Checks that the lock says not to pass
-	// have 4 s then.
+	// Patience is how long a step may take before it counts as lost. 0 means 20 s, far more
+	// than a loaded machine needs, and 4 s in checks that the lock's Info says it does not
+	// pass.
 	Patience time.Duration
-	// Rounds is how often a check plays what goes wrong only now and then, 30 times
-	// when it is 0.
+	// Rounds is how often a check repeats what goes wrong only now and then; 0 means 30
+	// times.
 	Rounds int
-	// Drawings is the directory for the drawings of impossible histories; "" is the
-	// system's for temporary files.
+	// Drawings is the directory for the drawings of impossible histories; "" means the
+	// system's directory for temporary files.
 	Drawings string
 }
 
 // Cluster is a Redis Cluster.
 type Cluster struct {
 	Node      goredis.Node   // with IsClusterMode among its Options
-	Primaries []goredis.Node // one for each, to look at it
+	Primaries []goredis.Node // one per primary, to look at it
 	// Move begins to move the slot of the keys that fit a pattern to another node. It
 	// moves one key at once; finish moves the rest, and the slot.
 	Move func(pattern string) (finish func() error, err error)
@@ -91,11 +91,11 @@ type Cluster struct {
 // Clock is servers whose clock can be set.
 type Clock struct {
 	Nodes func() []goredis.Node           // as Fixture.Nodes
-	Set   func(ahead time.Duration) error // of the machine's clock
+	Set   func(ahead time.Duration) error // ahead of the machine's clock
 }
 
-// Judge runs all checks, one after the other on the same fixture, and returns their
-// verdicts in the order of Checks. Once ctx has ended the rest are NotJudged.
+// Judge runs all checks, one after the other on the same fixture, and returns their verdicts
+// in the order of Checks. Once ctx has ended, the remaining checks are NotJudged.
 func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Verdict {
 	var verdicts []Verdict
 	for _, check := range Checks() {
@@ -114,9 +114,9 @@ type Test[T any] interface {
 	Run(name string, test func(t T)) bool
 }
 
-// Run tests what info claims: t is a *testing.T. Each check is a subtest on a fixture
-// of its own, which fails when the check's promise is broken or could not be judged,
-// and is skipped when it does not apply or cannot be tried.
+// Run tests what info claims; t is a *testing.T. Each check is a subtest on a fixture of its
+// own. The subtest fails when the check's promise is broken or not judged. It is skipped when
+// the check does not apply, cannot be tried, or fails as the lock's Info says.
 func Run[T Test[T]](t T, factory func(t T) Fixture, info strategies.Info) {
 	t.Helper()
 	for _, check := range Checks() {

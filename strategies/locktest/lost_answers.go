@@ -8,15 +8,15 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// lostAnswers loses the answer to each command of an acquire, of a release and of an
-// extension, once the server has carried it out.
+// lostAnswers loses the answer to each command of an acquire, a release and an extension
+// after the server has run the command.
 func lostAnswers(s *stage) {
 	s.expiring = true
 	holder, third := s.open(longTTL), s.open(longTTL)
 	var short *instance
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		short = s.open(ttl)
-		s.release(s.acquire(short, "key")) // its connections are open
+		s.release(s.acquire(short, "key")) // this opens its connections
 		for step := range steps {
 			if !s.acquireUnanswered(short, third, step, ttl) {
 				break
@@ -37,8 +37,8 @@ func lostAnswers(s *stage) {
 	}
 }
 
-// acquireUnanswered asks for a free lock. It says whether an answer was lost, as its
-// neighbours do.
+// acquireUnanswered asks for a free lock. Like the functions below, it says whether an answer
+// was lost.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) bool {
 	gate := i.wire.loseAnswer(step)
 	asked := time.Now()
@@ -70,7 +70,7 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) bool {
 	gate := i.wire.loseAnswer(step)
 	w := s.waiterFor(i, "key", i.Acquire)
 	caught := false
-	for range 10 { // who waits may never ask again
+	for range 10 { // a waiter may never ask again
 		if caught = gate.catches(soon / 10); caught || w.isOver() {
 			break
 		}
@@ -89,8 +89,8 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) bool {
 	return caught
 }
 
-// releaseUnanswered has another acquire before the holder learns that there is no answer:
-// what it does then must not take the lock from the other.
+// releaseUnanswered lets another client acquire before the holder learns that no answer
+// comes: what the holder does then must not take the lock from that client.
 func (s *stage) releaseUnanswered(holder, third *instance, step int) bool {
 	leases := s.fill(holder, "key")
 	gate := holder.wire.loseAnswer(step)
@@ -122,7 +122,7 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) bool {
 	return caught
 }
 
-// extendUnanswered extends a lease that is valid anyway.
+// extendUnanswered extends a lease that is valid without the extension too.
 func (s *stage) extendUnanswered(holder, third *instance, step int) bool {
 	leases := s.fill(holder, "key")
 	defer s.release(leases[1:]...)

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// movingSlot moves the slot of a lock that is held and waited for, as a cluster does that
-// grows, and has the lock be released in the middle of it.
+// movingSlot moves the slot of a lock that has a holder and waiters, as a growing cluster
+// does, and releases the lock during the move.
 func movingSlot(s *stage) {
 	if s.fixture.Cluster == nil {
 		s.notTried("the fixture has no cluster")
@@ -24,17 +24,17 @@ func movingSlot(s *stage) {
 	var finish func() error
 	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.prefix + "*"); return err })
 	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
-	w.within(100 * time.Millisecond) // of several keys one is elsewhere: it may have to wait
+	w.within(100 * time.Millisecond) // while the lock's keys are on two nodes, the release may have to wait
 	s.disturb("finish a slot's move", finish)
 	w.returned("a release during a slot's move")
 	b.all(waiting, "a slot's move")
-	s.moveTo(s.nodes, cluster.Primaries) // the primaries have connected to each other
+	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other do not count
 	for _, i := range all {
 		s.recovers(i)
 	}
 }
 
-// moveTo has the check play on other servers than before.
+// moveTo plays the rest of the check on other servers.
 func (s *stage) moveTo(nodes, look []goredis.Node) {
 	s.nodes = nodes
 	for _, o := range s.outside {

@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// fifo has waiters of several instances come one after the other, and expects
-// them to be served so.
+// fifo starts waiters of several instances one after the other, and expects them to be served
+// in that order.
 func fifo(s *stage) {
 	const waiters = 8
 	instances := s.several(3, longTTL)
@@ -39,7 +39,7 @@ func fifo(s *stage) {
 	s.release(leases[1:]...)
 }
 
-// fencing takes leases in turn, of several instances, also of one that dies.
+// fencing takes leases on several instances in turn, and one on an instance that dies.
 func fencing(s *stage) {
 	var last int64
 	grows := func(lease strategies.Lease) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// overtaking has clients of two instances acquire again and again while others wait in a
-// third, and counts how often each of them is served first although it asked later.
+// overtaking has clients of two instances acquire again and again while other clients wait in
+// a third instance. It counts how often each client that asked later is served before such a
+// waiter.
 //
-// Why package handoff keeps the bound, while no lease runs out and nobody misses his turn: an
-// instance with waiters has one place in Redis's queue, which is first in, first out, or a
-// lease. Between two leases of the waiter's instance, or from when its place is queued to
-// the next, each other instance has its place before it at most once, and so one lease,
-// whose turns are of those who wait when it arrives: one for each of its clients. Each lease
-// of the waiter's own instance serves the first of its waiters at least, in the order in
-// which they came. So of those who were there before him each costs one such round at most,
-// and he himself one.
+// Why package handoff keeps the bound while no lease runs out and no waiter misses its turn:
+// an instance with waiters has either a lease or one place in Redis's queue, which is first
+// in, first out. Between two leases of the waiter's instance, or between the queueing of its
+// place and its next lease, each other instance is served before it at most once. That one
+// lease gives one turn to each client that waits when it arrives. Each lease of the waiter's own
+// instance serves at least its first waiter, in the order in which they came. So each earlier
+// waiter of the same instance costs at most one such round, and the waiter itself costs one.
 func overtaking(s *stage) {
 	three := s.several(3, longTTL)
 	for round := range 6 {
@@ -28,7 +28,8 @@ func overtaking(s *stage) {
 	}
 }
 
-// rush is clients who acquire again as soon as they have released, and some who wait.
+// rush is clients that acquire again as soon as they have released, and some clients that
+// wait.
 type rush struct {
 	*stage
 	ctx  context.Context
@@ -41,8 +42,8 @@ type rush struct {
 	patients []*patient
 }
 
-// patient is one who waits, and how often each client of the rush was served before him
-// that asked later.
+// patient is a waiter. before counts, for each client of the rush, how often it asked later
+// and was served first.
 type patient struct {
 	*waiter
 	served bool
@@ -55,8 +56,8 @@ func newRush(s *stage, hold time.Duration) *rush {
 	return r
 }
 
-// play has them all wait for one holder: the rush in two of the instances, so many who are
-// patient in the third.
+// play has all of them wait for one holder: the rush in two of the instances, and that many
+// patients in the third.
 func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
 	defer r.all.Wait()
 	defer r.end()
@@ -78,14 +79,14 @@ func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patient
 	r.all.Wait()
 }
 
-// stop has who rushes have his last turn.
+// stop makes the current turn of each client of the rush its last.
 func (r *rush) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 }
 
-// wait has one more wait, and returns when the servers have heard of him.
+// wait starts one more patient, and returns when the servers have received its commands.
 func (r *rush) wait(on *instance) {
 	p := &patient{waiter: r.newWaiter(on, "key"), before: map[int]int{}}
 	p.run(func(ctx context.Context) error {
@@ -105,9 +106,9 @@ func (r *rush) wait(on *instance) {
 	r.patients = append(r.patients, p)
 }
 
-// begin has clients of those instances come, all at once.
+// begin starts clients of those instances, all at once.
 func (r *rush) begin(on []*instance) {
-	const clients = 4 // of each
+	const clients = 4 // per instance
 	for n := range clients * len(on) {
 		r.all.Go(func() {
 			for r.turn(n, on[n%len(on)]) {
@@ -116,10 +117,10 @@ func (r *rush) begin(on []*instance) {
 	}
 }
 
-// turn is one of a client's. It says whether he comes again.
+// turn acquires and releases once. It says whether the client comes again.
 func (r *rush) turn(client int, on *instance) bool {
 	r.mu.Lock()
-	earlier := r.patients // who had asked before
+	earlier := r.patients // the patients that asked before this turn
 	r.mu.Unlock()
 	lease, err := on.Acquire(r.ctx, "key")
 	if err != nil {
@@ -137,8 +138,8 @@ func (r *rush) turn(client int, on *instance) bool {
 	return more
 }
 
-// count notes that a client has the lock, who asked later than those. When somebody was
-// overtaken too often nobody comes again.
+// count records that a client has the lock although it asked later than those patients. Once
+// a patient was overtaken too often, no client comes again.
 func (r *rush) count(client int, earlier []*patient) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// die ends an instance as the death of its process would: leases stay behind.
+// die ends an instance as the death of its process would: its leases stay.
 func (s *stage) die(i *instance) {
 	if err := i.Close(); err != nil {
 		s.fatalf("close: %v", err)
@@ -31,18 +31,18 @@ func deadHolder(s *stage) {
 	s.release(s.fill(alive, "key")...) // the other permits come back too
 }
 
-// lateRelease checks that who has lost a lease can neither free nor extend the
-// next one's.
+// lateRelease checks that a client that has lost a lease can neither free nor extend the next
+// holder's.
 func lateRelease(s *stage) {
 	dead, alive, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	free, lease := s.fill(dead, "another")[0], s.fill(dead, "key")[0]
-	if s.info.Claims.Watchdog { // else they run out by themselves
+	if s.info.Claims.Watchdog { // without one they run out by themselves
 		s.die(dead)
 		if s.ownConnections(dead) {
 			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use the Config's clients or Options")
 		}
 	}
-	// Either may run out first: it may have been renewed once more than the other.
+	// Either lease may run out first: one may have been renewed once more than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
 		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
 		s.FailNow()
@@ -95,8 +95,8 @@ func extend(s *stage) {
 	})
 }
 
-// validity checks that a lease says to be valid no longer than from the moment
-// before it was asked for, and that nobody else is granted the lock before its end.
+// validity checks that a lease claims to be valid no longer than its TTL from the moment
+// before it was asked for, and that no other client gets the lock before that end.
 func validity(s *stage) {
 	alive := s.open(longTTL)
 	for range 4 {
@@ -120,8 +120,8 @@ func validity(s *stage) {
 	}
 }
 
-// outlived is how long after a dead holder's lease had ceased to be valid another got
-// the lock.
+// outlived returns how long after the end of a dead holder's validity another client got the
+// lock.
 func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	dead := s.open(ttl)
 	timed, ok := strategies.As[strategies.Timed](s.fill(dead, "key")[0])
@@ -140,12 +140,12 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", -late)
 	}
 	s.release(next.lease)
-	s.release(s.fill(alive, "key")...) // the other permits come back when somebody looks
+	s.release(s.fill(alive, "key")...) // the other permits come back when a client looks
 	return late
 }
 
-// believable compares a lease's validity with the moment in which the last command
-// was sent, where both can be seen: its TTL has begun then, or before.
+// believable compares the end of a lease's validity with the time when the last command was
+// sent, where both can be seen: the TTL began then, or before.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
 	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {

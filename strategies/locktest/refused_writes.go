@@ -13,11 +13,11 @@ import (
 // refusal is a setting under which a server refuses writes.
 type refusal struct {
 	setting, value string
-	every          bool // write, not those alone that take memory
+	every          bool // refuses every write, not only those that need memory
 }
 
-// refusedWrites has the servers refuse writes while a lock is passed on, as without enough
-// replicas and as without memory.
+// refusedWrites makes the servers refuse writes while a lock is passed on: once as if replicas
+// were missing, once as if memory were full.
 func refusedWrites(s *stage) {
 	s.expiring = true
 	b, all := s.book(), s.several(3, s.lasting())
@@ -52,7 +52,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	b.all(waiting, "writes are no longer refused")
 }
 
-// set has the servers have another setting until it is undone.
+// set changes a setting of the servers until undo is called.
 func (s *stage) set(setting, value string) (undo func()) {
 	type usual struct {
 		redis.UniversalClient

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// report is what a check has to say, and how it ends. It may be written to by all
-// goroutines of the check, but ended only by the one that plays it.
+// report is what a check reports, and how it ends. All goroutines of the check may write to
+// it, but only the goroutine that plays the check may end it.
 type report struct {
 	ctx context.Context
 
 	mu       sync.Mutex
 	failures []Failure
 	log      []string
-	end      Outcome // of an end that is none of the promise's: NotApplicable, NotTried, NotJudged
+	end      Outcome // NotApplicable, NotTried or NotJudged; Passed while it is none of these
 	err      error   // why
 	cleanups []func()
 }
 
-// errorf says by what the check saw its promise broken.
+// errorf records what showed that the check's promise is broken.
 func (s *stage) errorf(format string, args ...any) {
 	s.broken(s.check.Promise, format, args...)
 }
@@ -40,18 +40,18 @@ func (s *stage) broken(promise, format string, args ...any) {
 	s.failures = append(s.failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
 }
 
-// notApplicable ends the check: the lock has not what it is about.
+// notApplicable ends the check because the lock lacks what the check is about.
 func (s *stage) notApplicable(format string, args ...any) {
 	s.stop(NotApplicable, fmt.Errorf(format, args...))
 }
 
-// notTried ends the check: the fixture cannot do what it takes.
+// notTried ends the check because the fixture cannot do what the check needs.
 func (s *stage) notTried(format string, args ...any) {
 	s.stop(NotTried, fmt.Errorf(format, args...))
 }
 
-// notJudged ends the check: whether the promise is kept could not be found out. The
-// last argument is the error, where there is one, with %w.
+// notJudged ends the check because it could not find out whether the promise is kept. The
+// last argument is the error, if there is one, with %w.
 func (s *stage) notJudged(format string, args ...any) {
 	s.stop(NotJudged, fmt.Errorf(format, args...))
 }
@@ -72,7 +72,7 @@ func (s *stage) alive() {
 	}
 }
 
-// Context ends with the check.
+// Context returns a context that ends with the check.
 func (r *report) Context() context.Context { return r.ctx }
 
 // Failed says whether a promise was found broken.
@@ -82,17 +82,17 @@ func (r *report) Failed() bool {
 	return len(r.failures) > 0
 }
 
-// FailNow ends the check, whose failures have been told.
+// FailNow ends the check; its failures have been recorded.
 func (r *report) FailNow() { runtime.Goexit() }
 
-// Logf notes what is worth knowing but breaks no promise.
+// Logf records what is worth knowing but breaks no promise.
 func (r *report) Logf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, fmt.Sprintf(format, args...))
 }
 
-// Cleanup has do called when the check is over, before what was asked for earlier.
+// Cleanup registers do for the end of the check; what was registered last runs first.
 func (r *report) Cleanup(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *report) cleanUp() {
 
 var errEndedFromOutside = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
 
-// conclude fills in the outcome of a check that came to its own end, or not.
+// conclude fills in the outcome; atItsEnd is false if the check did not come to its own end.
 func (r *report) conclude(v *Verdict, atItsEnd bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

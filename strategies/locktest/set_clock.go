@@ -5,8 +5,8 @@ import "time"
 // clockStep is how far the servers' clocks are set: further than any lease lasts.
 const clockStep = time.Hour
 
-// clockSetForward has a holder hold while the servers' clocks are set forward. A lock whose
-// leases Redis ends by its clock says in its Limits that it does not stand this.
+// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock
+// whose leases end by Redis's clock says in its Limits that it does not pass this.
 func clockSetForward(s *stage) {
 	set := s.settable()
 	defer set(0)
@@ -28,8 +28,8 @@ func clockSetForward(s *stage) {
 	}
 }
 
-// clockSetBack has a lock that is held and waited for be passed on after the servers'
-// clocks were set back.
+// clockSetBack sets the servers' clocks back while a lock has a holder and waiters, and then
+// passes the lock on.
 func clockSetBack(s *stage) {
 	set := s.settable()
 	defer set(0)
@@ -44,7 +44,8 @@ func clockSetBack(s *stage) {
 	}
 }
 
-// settable has the check play on servers whose clock can be set, and returns what does so.
+// settable plays the check on servers whose clock can be set, and returns a function that
+// sets it.
 func (s *stage) settable() (set func(ahead time.Duration)) {
 	if s.fixture.Clock == nil {
 		s.notTried("the fixture has no servers whose clock can be set")

@@ -7,12 +7,12 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// slowAnswer keeps the servers' answers to an acquire back for longer than the TTL, until
-// another has the lock: of a free lock, and of one that is released to who waits.
+// slowAnswer delays the servers' answers to an acquire for longer than the TTL, until another
+// client has the lock. The lock is free, or it is released to the waiter.
 func slowAnswer(s *stage) {
 	holder, other := s.open(longTTL), s.open(longTTL)
 	late := s.open(staleTTL)
-	_ = s.again(s.acquire(late, "key")) // its connections are open; it may have run out
+	_ = s.again(s.acquire(late, "key")) // this opens its connections; the lease may have run out
 	for _, waits := range []bool{false, true} {
 		for step := range steps {
 			var there bool
@@ -30,8 +30,8 @@ func slowAnswer(s *stage) {
 	}
 }
 
-// answeredLate keeps back all answers but the first so many. It says whether there was one,
-// and how long after its end a lease was returned.
+// answeredLate lets step answers through and delays the others. It says whether there was
+// such an answer, and how long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
 	var gate *gate
@@ -54,17 +54,17 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 		if w.err != nil {
 			s.fatalf("acquire: %v", w.err)
 		}
-		_ = s.again(w.lease) // it may have run out
+		_ = s.again(w.lease) // the lease may have run out
 		return false, 0
 	}
-	next := s.fill(other, "key") // once what was granted to nobody has run out
+	next := s.fill(other, "key") // granted once the lease without an answer has run out
 	taken := time.Now()
 	gate.open()
 	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	w.quiet()
-	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had answers enough
+	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had enough answers
 		s.fatalf("an acquire whose answer took %v returned a lease of %v, and another has the lock",
 			w.over.Sub(began).Round(time.Millisecond), staleTTL)
 	}

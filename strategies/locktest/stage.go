@@ -18,11 +18,11 @@ const (
 	// usualPatience is far more than a loaded machine needs, far less than longTTL.
 	usualPatience = 20 * time.Second
 	usualRounds   = 30
-	// limitedPatience is for what a lock says not to pass.
+	// limitedPatience is for checks that a lock says it does not pass.
 	limitedPatience = 4 * time.Second
-	// longTTL is that of leases that must not help a waiter by running out.
+	// longTTL is the TTL of leases that must not help a waiter by running out.
 	longTTL = 5 * time.Minute
-	// shortTTL is that of leases that are meant to run out.
+	// shortTTL is the TTL of leases that are meant to run out.
 	shortTTL = 300 * time.Millisecond
 )
 
@@ -35,11 +35,11 @@ type stage struct {
 	patience  time.Duration
 	rounds    int
 	prefix    string          // marks all keys of the check
-	locks     map[string]bool // that have been asked for, as they are called in Redis
+	locks     map[string]bool // the locks that have been asked for, by their names in Redis
 	nodes     []goredis.Node  // the fixture's
 	instances []*instance
-	outside   []*outside // one a server
-	expiring  bool       // keys may be left that expire, of who could not clean up
+	outside   []*outside // one per server
+	expiring  bool       // keys with a TTL may be left, by clients that could not clean up
 }
 
 // instance is one application instance: a Locker and its connections.
@@ -63,15 +63,15 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 	return s
 }
 
-// play runs the check, and looks at what it leaves behind. What it ends early is the
-// goroutine that calls it.
+// play runs the check, and looks at what it leaves behind. A check that ends early ends the
+// goroutine that calls play.
 func (s *stage) play() {
 	s.alive()
 	if s.info.OnRedis() {
 		if s.fixture.Nodes == nil {
 			s.notTried("the fixture has no servers")
 		}
-		// The clients that it may open are its own.
+		// The clients that Nodes may open belong to the fixture.
 		if s.nodes = s.fixture.Nodes(); len(s.nodes) < s.info.Nodes {
 			s.notTried("the fixture has %d servers, and the lock needs %d", len(s.nodes), s.info.Nodes)
 		}
@@ -79,7 +79,7 @@ func (s *stage) play() {
 			s.look(node)
 		}
 	}
-	// Goroutines inherit it, so that those left behind can be told from others.
+	// Goroutines inherit the label, and nothingLeft finds them by it.
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
 	defer pprof.SetGoroutineLabels(context.Background())
 	s.check.run(s)
@@ -114,8 +114,8 @@ func (s *stage) open(ttl time.Duration) *instance {
 	return i
 }
 
-// several opens n instances, or as many as the strategy works across; it always
-// returns n, some of them the same then.
+// several opens n instances, or as many as the strategy works across. It always returns n;
+// some of them are then the same.
 func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam // tests say which they need
 	var opened []*instance
 	for range n {
@@ -166,19 +166,18 @@ func (s *stage) release(leases ...strategies.Lease) {
 	}
 }
 
-// held says whether a newcomer finds all permits taken. Where the strategy has no
-// try-lock it waits a moment, and what is free may seem held on a slow machine.
+// held says whether a new client finds all permits taken. Without a try-lock it waits a
+// moment; on a slow machine a free lock may then seem held.
 func (s *stage) held(i *instance, key string) bool {
 	return !s.obtains(i, key, 50*time.Millisecond)
 }
 
-// free says whether a newcomer finds a permit. Where the strategy has no try-lock
-// it waits as long as anything may take.
+// free says whether a new client finds a permit. Without a try-lock it waits for s.patience.
 func (s *stage) free(i *instance, key string) bool {
 	return s.obtains(i, key, s.patience)
 }
 
-// obtains tries once, or else waits that long.
+// obtains uses the try-lock once, or else waits for that long.
 func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	var w *waiter
 	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
@@ -198,8 +197,7 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	return w.err == nil
 }
 
-// full expects all permits to be taken, as they should be when they have just been
-// granted.
+// full expects all permits to be taken: the caller has just acquired them.
 func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neighbours
 	if !s.held(i, key) {
 		s.broken(exclusive, "a lock was granted to one more than it has permits")
@@ -207,7 +205,7 @@ func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neigh
 	}
 }
 
-// eventually polls, ever more slowly, until done or out of patience.
+// eventually polls, at growing intervals, until done returns true or patience is over.
 func (s *stage) eventually(done func() bool) bool {
 	pause := time.Millisecond
 	for end := time.Now().Add(s.patience); ; time.Sleep(pause) {
@@ -228,7 +226,7 @@ func (s *stage) ownConnections(i *instance) bool {
 	return s.info.OnRedis() && i.wire.lastWrite().IsZero()
 }
 
-// forget has the servers forget the lock on key, with whatever belongs to it.
+// forget deletes the lock on key from the servers, with all keys that belong to it.
 func (s *stage) forget(key string) {
 	ctx := context.Background()
 	for _, o := range s.outside {
@@ -244,7 +242,8 @@ func (s *stage) forget(key string) {
 	}
 }
 
-// disturb calls one of the fixture's functions, whose goroutines are not ours.
+// disturb calls one of the fixture's functions without the check's label: the goroutines of
+// that function are not the check's.
 func (s *stage) disturb(what string, do func() error) {
 	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
 	pprof.SetGoroutineLabels(context.Background())

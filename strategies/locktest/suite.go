@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// What a lock promises, in the words of a failure.
+// The promises of a lock, as a failure names them.
 const (
 	granting   = "a free lock is granted, and given back once"
 	exclusive  = "never more holders than permits"
@@ -35,11 +35,11 @@ const (
 	majority   = "a majority of the nodes is enough, and needed"
 )
 
-// Check is one of the suite's: of one promise, although it may see others broken.
+// Check is one check of the suite. It tests one promise, although it may find others broken.
 type Check struct {
 	Name    string
 	Promise string // as a Failure calls it
-	Proves  string // of a lock that passes, in a sentence
+	Proves  string // what a pass proves of a lock, in a sentence
 
 	needs needs
 	run   func(*stage)
@@ -48,10 +48,10 @@ type Check struct {
 // needs are what a lock must claim, or be, for a check to apply.
 type needs []need
 
-// need returns why a lock has it not, or "".
+// need returns why a lock does not meet it; "" means that it does.
 type need func(strategies.Info) string
 
-// unless is the need for something to hold, and what is said where it does not.
+// unless returns a need that is met where holds is true; elsewhere the need returns why.
 func unless(holds func(strategies.Info) bool, why string) need {
 	return func(i strategies.Info) string {
 		if holds(i) {
@@ -61,12 +61,12 @@ func unless(holds func(strategies.Info) bool, why string) need {
 	}
 }
 
-// claimed is the need for a guarantee.
+// claimed returns the need for a guarantee.
 func claimed(what string, made func(strategies.Claims) bool) need {
 	return unless(func(i strategies.Info) bool { return made(i.Claims) }, "it does not claim "+what)
 }
 
-// What locks must be for most checks, and for some of them besides.
+// What a lock must be for most checks, and what it must be for some of them besides.
 var (
 	excludes = needs{
 		claimed("exclusion", func(c strategies.Claims) bool { return c.Exclusion }),
@@ -87,7 +87,7 @@ var (
 	watches  = excludes.and(claimed("a watchdog", func(c strategies.Claims) bool { return c.Watchdog }))
 )
 
-// missing is why a lock is not what is needed; "" if it is.
+// missing returns why a lock does not meet the needs; "" means that it does.
 func (n needs) missing(info strategies.Info) string {
 	for _, need := range n {
 		if why := need(info); why != "" {
@@ -99,12 +99,12 @@ func (n needs) missing(info strategies.Info) string {
 
 func (n needs) and(more ...need) needs { return append(n[:len(n):len(n)], more...) }
 
-// Inapplicable is why the check says nothing of such a lock, as "it does not claim
-// fencing"; "" when it applies.
+// Inapplicable returns why the check does not apply to such a lock, such as "it does not
+// claim fencing"; "" means that it applies.
 func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missing(info) }
 
-// Judge runs the check on a fixture, until it is over or ctx has ended. Only calls
-// of the lock that never return are left behind.
+// Judge runs the check on a fixture, until the check is over or ctx has ended. Only calls of
+// the lock that never return stay behind.
 func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Verdict {
 	v := Verdict{Check: c.Name, Proves: c.Proves}
 	if why := c.Inapplicable(info); why != "" {
@@ -118,7 +118,7 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	defer s.cleanUp()
 	atItsEnd := false
 	played := make(chan struct{})
-	go func() { // what ends a check ends its goroutine
+	go func() { // a check that ends early ends its goroutine
 		defer close(played)
 		s.play()
 		atItsEnd = true

@@ -30,8 +30,8 @@ func flushedScripts(s *stage) {
 	}
 }
 
-// lostReply ends an acquire while the server keeps its reply back: the lock that
-// Redis then grants to nobody must not stay behind.
+// lostReply ends an acquire while the server keeps its reply back. Redis then grants a lock
+// that no client knows of: that lock must not stay.
 func lostReply(s *stage) {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -40,9 +40,9 @@ func lostReply(s *stage) {
 		s.notApplicable("it is an adapter of somebody else's library, which alone could settle it")
 	}
 	both := s.several(2, longTTL)
-	s.release(s.acquire(both[0], "key")) // its connection is open
+	s.release(s.acquire(both[0], "key")) // this opens its connection
 	limit := 50 * time.Millisecond
-	if s.ownConnections(both[0]) { // it does not show when it has sent something
+	if s.ownConnections(both[0]) { // the suite cannot see when it sends something
 		limit *= 8
 	}
 	for attempt := 1; ; attempt, limit = attempt+1, 2*limit {
@@ -67,8 +67,8 @@ func lostReply(s *stage) {
 	s.release(s.fill(both[1], "key")...)
 }
 
-// unanswered has an acquire time out while the servers are stopped. It says whether the
-// lock was granted all the same.
+// unanswered lets an acquire time out while the servers are paused. It says whether the lock
+// was granted all the same.
 func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	s.disturb("pause the servers", s.fixture.Pause)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -86,7 +86,7 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 		s.notJudged("resume the servers: %w", resume)
 	}
 	switch {
-	case err == nil: // the client did not heed the deadline and saw the reply
+	case err == nil: // the client ignored the deadline and got the reply
 		s.release(lease)
 	case !errors.Is(err, context.DeadlineExceeded):
 		s.broken(ending, "an acquire that timed out returned %q", err)
@@ -94,13 +94,14 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	return err == nil
 }
 
-// restartedServer ends the servers under holders and waiters and starts them
-// again, empty: nobody may wait for ever, and the same Lockers must work on.
+// restartedServer ends the servers while a lock has a holder and waiters, and starts them
+// again, empty: no waiter may wait for ever, and the same Lockers must work on.
 func restartedServer(s *stage) {
 	if s.fixture.Restart == nil {
 		s.notTried("the fixture cannot restart its servers")
 	}
-	// The holder lives, so those of its own process may go on waiting for it.
+	// The waiters are in other instances: in the holder's own they may go on waiting, since
+	// it lives.
 	all := s.several(3, longTTL)
 	lease := s.fill(all[2], "key")[0]
 	var waiting []*waiter
@@ -122,15 +123,15 @@ func restartedServer(s *stage) {
 	}
 }
 
-// forgotten notes that the servers know no connections of before.
+// forgotten notes that the restarted servers have none of the earlier connections.
 func (s *stage) forgotten() {
 	for _, o := range s.outside {
 		clear(o.before)
 	}
 }
 
-// recovers waits until an instance can acquire again, after errors of connections
-// from before.
+// recovers waits until an instance can acquire again; earlier connections may return errors
+// first.
 func (s *stage) recovers(i *instance) {
 	var last error
 	if !s.eventually(func() bool {
@@ -184,7 +185,7 @@ func deadNodes(s *stage) {
 		s.release(leases[1:]...)
 	}
 
-	last := nodes - minority - 1 // living nodes, no majority any more
+	last := nodes - minority - 1 // living nodes, less than a majority
 	for node := minority; node < nodes-last; node++ {
 		kill(node)
 	}

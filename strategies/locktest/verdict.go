@@ -13,19 +13,19 @@ import (
 // Outcome is how a check ended.
 type Outcome int
 
-// The ways. Only Passed says something good of a lock, and only Broken something bad.
+// The outcomes of a check. Only Passed speaks for a lock, and only Broken against it.
 const (
-	Passed        Outcome = iota // the promise was kept, whatever was tried
-	Broken                       // Failures say what was seen
-	Admitted                     // so, and the lock's Info says it in its Limits
+	Passed        Outcome = iota // the check found no broken promise
+	Broken                       // a promise was broken: Failures say what was seen
+	Admitted                     // broken, as the lock's Info says in its Limits
 	NotApplicable                // the lock does not claim it, or has no such thing
-	NotTried                     // the Fixture cannot do what it takes
-	NotJudged                    // nothing is known, for Err: a server that cannot be had, a machine that stood still
+	NotTried                     // the Fixture cannot do what the check needs
+	NotJudged                    // nothing is known, because of Err: no server could be had, or the machine stood still
 )
 
 var outcomes = []string{"passed", "broken", "admitted", "not applicable", "not tried", "not judged"}
 
-// String is the outcome in lower case: "not tried".
+// String returns the outcome in lower case: "not tried".
 func (o Outcome) String() string {
 	if o < 0 || int(o) >= len(outcomes) {
 		return fmt.Sprintf("outcome %d", int(o))
@@ -51,21 +51,21 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 // Verdict is what one check found out about one lock, as plain data.
 type Verdict struct {
 	Check   string  `json:"check"`  // its name
-	Proves  string  `json:"proves"` // by a lock that passes
+	Proves  string  `json:"proves"` // what a pass proves
 	Outcome Outcome `json:"outcome"`
-	// Because is why the outcome is neither Passed nor Broken; of Admitted, what the
+	// Because is why the outcome is neither Passed nor Broken. For Admitted it is what the
 	// lock's Info says.
 	Because string `json:"because,omitempty"`
-	// Err is what Because says of NotJudged, for errors.Is.
+	// Err is the error in Because if the outcome is NotJudged, for errors.Is.
 	Err error `json:"-"`
 	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
 	Failures []Failure `json:"failures,omitempty"`
-	// Log is what the check noticed besides.
+	// Log is what else the check noticed.
 	Log  []string      `json:"log,omitempty"`
 	Took time.Duration `json:"took_ns"`
 }
 
-// String is the verdict in a line, or of Broken in one more for each failure.
+// String returns the verdict in one line, and each failure in one more.
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", v.Check, v.Outcome)
@@ -78,14 +78,14 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// admit makes Admitted of Broken, where the lock says that it does not pass the check.
+// admit turns Broken into Admitted if the lock's Info says that it does not pass the check.
 func (v *Verdict) admit(info strategies.Info) {
 	if because := limit(v.Check, info); v.Outcome == Broken && because != "" {
 		v.Outcome, v.Because = Admitted, because
 	}
 }
 
-// limit is why a lock says not to pass a check, or "".
+// limit returns why a lock's Info says that it does not pass a check, or "".
 func limit(check string, info strategies.Info) string {
 	for _, l := range info.Limits {
 		if l.Check == check {
@@ -97,9 +97,9 @@ func limit(check string, info strategies.Info) string {
 
 // Failure is a promise that was found broken.
 type Failure struct {
-	Check   string `json:"check"`   // that noticed
-	Promise string `json:"promise"` // which may be another than the one that the check is about
-	Seen    string `json:"seen"`    // what it was noticed by
+	Check   string `json:"check"`   // the check that noticed it
+	Promise string `json:"promise"` // may be another promise than the check's own
+	Seen    string `json:"seen"`    // what the check saw
 }
 
 // String names the promise first.

@@ -11,14 +11,14 @@ import (
 type waiter struct {
 	s      *stage
 	cancel context.CancelFunc
-	done   chan struct{} // closed once it is over, lock and all
+	done   chan struct{} // closed once the waiter is over
 	lease  strategies.Lease
 	err    error
-	over   time.Time // when that was
+	over   time.Time // when it was over
 
 	on       *instance
 	key      string
-	attempts int64 // that the instance had made before
+	attempts int64 // the attempts of the instance before this waiter
 	began    time.Time
 }
 
@@ -35,7 +35,7 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 	return w
 }
 
-// waiterFor acquires in that way and keeps the lease.
+// waiterFor acquires with that function and keeps the lease.
 func (s *stage) waiterFor(i *instance, key string, acquire func(context.Context, string) (strategies.Lease, error)) *waiter {
 	w := s.newWaiter(i, key)
 	w.run(func(ctx context.Context) (err error) {
@@ -63,7 +63,7 @@ func (w *waiter) run(do func(context.Context) error) {
 	}()
 	w.s.Cleanup(func() {
 		cancel()
-		if w.s.Failed() { // it may hang for good
+		if w.s.Failed() { // it may hang for ever
 			return
 		}
 		select {
@@ -82,7 +82,7 @@ func (w *waiter) isOver() bool {
 	}
 }
 
-// within says whether the waiter is over in that time.
+// within says whether the waiter ends in that time.
 func (w *waiter) within(limit time.Duration) bool {
 	if w.isOver() {
 		return true
@@ -113,12 +113,12 @@ func (w *waiter) parked() {
 	}
 }
 
-// settle returns when the waiter has got the lock or waits for it, as far as that
-// can be seen: its instance has made an attempt since the waiter began, has sent
-// something, and its connections are quiet. Where nothing can be seen it takes a
-// while. Looks are counted, and not time: what stops the test stops the waiter too.
+// settle returns when the waiter has the lock or waits for it, as far as that can be seen:
+// its instance has made an attempt since the waiter began, has sent something, and its
+// connections are quiet. If nothing can be seen, settle takes a while. It counts looks, not
+// time, because a stall of the test stops the waiter too.
 func (w *waiter) settle() {
-	queues := w.s.info.Claims.FIFO // then who came first must have been heard first
+	queues := w.s.info.Claims.FIFO // the servers must read this waiter's commands before the next waiter's
 	for look, end := 0, w.began.Add(w.s.patience); !w.seen() && !w.isOver(); look++ {
 		if !queues && look > 100 || time.Now().After(end) {
 			break
@@ -132,8 +132,8 @@ func (w *waiter) settle() {
 	}
 }
 
-// heard returns when the servers have heard what the instance has sent, and nothing more
-// comes of it.
+// heard returns when the servers have read what the instance has sent, and the instance sends
+// nothing more.
 func (w *waiter) heard() {
 	for range 20 {
 		moved := w.quiet()
@@ -144,8 +144,8 @@ func (w *waiter) heard() {
 	}
 }
 
-// quiet returns when nothing has moved on the instance's connections for some looks, or
-// things do not come to rest. It says when the last did.
+// quiet returns when nothing has moved on the instance's connections for some looks, or after
+// too many looks. It returns the time when something last moved.
 func (w *waiter) quiet() time.Time {
 	last, dialling := w.on.wire.last()
 	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
@@ -160,8 +160,8 @@ func (w *waiter) quiet() time.Time {
 	return last
 }
 
-// heard returns when the servers have read all that was sent before: the answer to one
-// command may overtake it, that to the next cannot.
+// heard returns when the servers have read all that was sent before: a server may answer the
+// first PING before it reads the rest, but not the second.
 func (s *stage) heard() {
 	for _, o := range s.outside {
 		for range 2 {
@@ -178,8 +178,8 @@ func (w *waiter) seen() bool {
 	return attempted && (!w.s.info.OnRedis() || w.on.wire.lastWrite().After(w.began))
 }
 
-// tries waits for the waiter's instance to have made n attempts, where it says so, and
-// for a second at least: what cannot succeed may also end by itself.
+// tries waits until the waiter's instance has made n attempts, where it counts them, and for
+// a second at least: a hopeless acquire may also end by itself.
 func (w *waiter) tries(n int64) {
 	for began := time.Now(); !w.isOver(); time.Sleep(time.Millisecond) {
 		enough := w.s.info.BlackBox || w.on.probe.Counts().Attempts >= w.attempts+n
@@ -189,7 +189,7 @@ func (w *waiter) tries(n int64) {
 	}
 }
 
-// finish waits for the waiter to have had its turn on a lock that is free.
+// finish waits until the waiter has had the lock, which is free.
 func (w *waiter) finish() {
 	w.overdue("a waiter waits on a lock that is free")
 	if w.err != nil {
@@ -197,8 +197,8 @@ func (w *waiter) finish() {
 	}
 }
 
-// overdue ends the test when the waiter is not over: seen tells what that means if
-// the lock is free, as it ought to be.
+// overdue ends the test if the waiter is not over. seen says what that means if the lock is
+// free, as it ought to be.
 func (w *waiter) overdue(seen string, args ...any) {
 	if w.within(w.s.patience) {
 		return
@@ -211,7 +211,7 @@ func (w *waiter) overdue(seen string, args ...any) {
 	w.s.FailNow()
 }
 
-// end cancels the waiter and expects it to return for that.
+// end cancels the waiter and expects it to return.
 func (w *waiter) end() {
 	w.cancel()
 	if !w.within(w.s.patience) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// cancelledWait ends a wait by its context, in each way.
+// cancelledWait ends a wait by its context: by a deadline, by a cancel, and before it begins.
 func cancelledWait(s *stage) {
 	both := s.several(2, longTTL)
 	leases := s.fill(both[0], "key")
@@ -57,10 +57,10 @@ func (w *waiter) refused(what string, want error) {
 	}
 }
 
-// cancelledAnytime cancels waiters at any moment around a release, also that of
-// being woken or granted the lock, and checks that it never stays behind and that
-// whoever waits behind them is not stranded. All wait in one instance: a waiter of
-// another would, when it releases, wake the one that was stranded.
+// cancelledAnytime cancels waiters at any moment around a release, also while they are woken
+// or granted the lock. The lock must not stay held, and the waiter behind them must get it.
+// All wait in one instance: a waiter of another instance would wake the stranded one by its
+// release.
 func cancelledAnytime(s *stage) {
 	const impatient = 12
 	both := s.several(2, longTTL)
@@ -82,7 +82,7 @@ func cancelledAnytime(s *stage) {
 			}
 		}
 		switch {
-		case round == 0: // before the release, for once
+		case round == 0: // once, before the release
 			together()
 			for _, w := range waiting {
 				w.end()
@@ -112,8 +112,8 @@ func cancelledAnytime(s *stage) {
 	}
 }
 
-// crowd is waiters who came at a time. It returns when all have asked and wait, as far as
-// that can be seen soon.
+// crowd starts n waiters together. It returns when all have asked and wait, as far as that
+// can be seen soon.
 func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	asked := i.probe.Counts().Attempts
 	var waiting []*waiter
@@ -136,9 +136,8 @@ func shortly(d time.Duration) {
 	}
 }
 
-// givenUpWaits checks that waits which have ended leave nothing while the instances
-// live on. What the first of them has brought into being may stay, if the later
-// ones, for other keys, add nothing.
+// givenUpWaits checks that cancelled waits leave nothing while the instances live on. What
+// the first of them created may stay, if later ones, for other keys, add nothing.
 func givenUpWaits(s *stage) {
 	both := s.several(2, longTTL)
 	give := func(key string) {

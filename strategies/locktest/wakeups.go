@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// steps are the commands of a waiter, or of a reconnection, between which a release
-// is forced; more than any strategy needs before it parks.
+// steps is the number of commands, of a waiter or of a reconnection, before which a release
+// is forced. No strategy needs so many before it waits.
 const steps = 8
 
-// releaseBeforeTheWait releases just before a waiter's first command, then just
-// before its second, and so on until it has parked: also between its look and its
-// subscription.
+// releaseBeforeTheWait releases just before a waiter's first command, then just before its
+// second, and so on until it waits. One of these moments is between its look at the lock and
+// its subscription.
 func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
@@ -35,22 +35,22 @@ func releaseBeforeTheWait(s *stage) {
 	s.Logf("a release was forced before each of a waiter's first %d commands; it sends more", steps)
 }
 
-// releaseDuringReconnect cuts the connections on which a waiter waits and releases
-// before it has reconnected, then before each command that it sends after that.
+// releaseDuringReconnect cuts the connections on which a waiter waits, and releases before it
+// has reconnected, then before each command that it sends after that.
 func releaseDuringReconnect(s *stage) {
 	both := s.several(2, longTTL)
-	for step := -3; step < steps; step++ { // the first cuts may come before it listens
+	for step := -3; step < steps; step++ { // the first cuts may come before the waiter listens
 		leases := s.fill(both[0], "key")
 		w := s.waiter(both[1], "key")
 		w.parked()
-		time.Sleep(20 * time.Millisecond) // a slow machine pauses too
+		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
 		gate := both[1].wire.holdDials()
 		if step >= 0 {
 			gate.open()
 			gate = both[1].wire.holdWrite(step)
 		}
 		cut, caught := 0, false
-		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // it may not have been listening yet
+		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet
 			cut += s.cut()
 			caught = gate.catches(soon / 2)
 		}
@@ -99,8 +99,8 @@ func killedConnections(s *stage) {
 	}
 }
 
-// cut kills the connections on which somebody listens: those that subscribe, block
-// or have the server tell them of changes. It returns how many.
+// cut kills the connections on which a client listens: those that subscribe, block or use
+// client tracking. It returns how many.
 func (s *stage) cut() int {
 	killed := 0
 	for _, o := range s.outside {
@@ -108,7 +108,7 @@ func (s *stage) cut() int {
 			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
 				continue
 			}
-			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result() // 0 when it has gone by itself
+			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result() // 0 if the connection has closed by itself
 			if err != nil {
 				s.notJudged("kill a connection: %w", err)
 			}

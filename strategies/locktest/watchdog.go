@@ -13,7 +13,7 @@ func watchdog(s *stage) {
 	other := s.open(longTTL)
 	var i *instance
 	s.calmly(ttl, func(ttl time.Duration, w *standstill) string {
-		if i != nil { // what it did may go on
+		if i != nil { // its watchdog may still run
 			s.die(i)
 		}
 		i = s.open(ttl)
@@ -23,16 +23,16 @@ func watchdog(s *stage) {
 	s.frees(other, "key")
 }
 
-// frees expects a lock to be free some time, as those of the dead are.
+// frees expects a dead holder's lock to become free.
 func (s *stage) frees(other *instance, key string) {
 	if !s.eventually(func() bool { return !s.held(other, key) }) {
 		s.fatalf("a dead holder's lease is kept: its watchdog goes on")
 	}
 }
 
-// keeps holds leases for longer than their TTL: two at a time, since a watchdog may
-// know of one only, then another on the same key. It returns what is wrong; if nothing
-// is, the last lease is still held.
+// keeps holds leases for longer than their TTL: first two at a time, since a watchdog may
+// know of one only, then another on the same key. It returns what is wrong; if nothing is,
+// the last lease is still held.
 func (s *stage) keeps(i, other *instance, ttl time.Duration, w *standstill) (fault string) {
 	leases := append(s.fill(i, "key"), s.fill(i, "second")...)
 	s.succeeded(i, "lost", ttl)
@@ -51,7 +51,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration, w *standstill) (fau
 	}
 	if fault == "" && !s.eventually(func() bool { return !s.held(other, "lost") }) {
 		s.die(i)
-		s.frees(other, "lost") // else it is the other's own watchdog
+		s.frees(other, "lost") // if not, it is the dead instance's own watchdog
 		s.fatalf("a lease of another, who has died, is kept by one who held the lock before: the watchdog does not ask whose it is")
 	}
 	if fault = cmp.Or(fault, s.releaseAll(leases)); fault != "" {
@@ -80,7 +80,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration, w *standstill) (fau
 	return fault
 }
 
-// lasts looks again and again, for longer than the TTL. It returns what is wrong.
+// lasts looks again and again for longer than the TTL, and returns what is wrong.
 func (s *stage) lasts(ttl time.Duration, w *standstill, look func() string) (fault string) {
 	for end := time.Now().Add(ttl * 3 / 2); fault == "" && time.Now().Before(end); w.sleep(ttl/20, ttl/20) {
 		fault = look()
@@ -88,10 +88,10 @@ func (s *stage) lasts(ttl time.Duration, w *standstill, look func() string) (fau
 	return fault
 }
 
-// succeeded has the instance lose a lock without being told, and another acquire it and
-// die.
+// succeeded makes the instance lose a lock without notice; another instance acquires it and
+// dies.
 func (s *stage) succeeded(i *instance, key string, ttl time.Duration) {
-	if !s.info.OnRedis() { // nobody else could be made to forget it
+	if !s.info.OnRedis() { // another store cannot be made to forget the lock
 		return
 	}
 	s.fill(i, key)

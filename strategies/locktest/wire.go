@@ -11,9 +11,9 @@ import (
 	"github.com/lockbench/lockbench/internal/intercept"
 )
 
-// wire is an instance's side of all connections that are made from its Nodes'
-// Options: a test sees when they carry something and can hold that up. What a
-// strategy dials in another way goes unseen; it is then tested less sharply.
+// wire is an instance's side of all connections that are made from its Nodes' Options: a test
+// sees when they carry something and can hold that up. It does not see connections that a
+// strategy dials in another way, and tests those less strictly.
 type wire struct {
 	mu      sync.Mutex
 	dialing int
@@ -29,15 +29,15 @@ type gate struct {
 	wire    *wire
 	dials   bool
 	answers bool
-	loses   bool  // it is one answer that is held up, and then lost
-	drops   bool  // the write that is held up is lost
-	on      *conn // whose answer is lost
+	loses   bool  // holds up one answer, and then loses it
+	drops   bool  // loses the write that it holds up
+	on      *conn // the connection whose answer is lost
 	pass    int   // writes, or answers, that go through before
 	caught  chan struct{}
 	opened  chan struct{}
 }
 
-// options dial through the wire.
+// options returns options that dial through the wire.
 func (w *wire) options(o redis.UniversalOptions) *redis.UniversalOptions {
 	dial := o.Dialer
 	if dial == nil {
@@ -84,8 +84,8 @@ func (w *wire) close(g *gate) *gate {
 // soon is how long the tests wait for what a strategy may never do.
 const soon = 250 * time.Millisecond
 
-// catches says whether something is held up within that time, which is spent in short
-// waits: if the whole process is stopped meanwhile, only one of them is lost.
+// catches says whether something is held up within that time. It waits in short steps: if the
+// whole process stops meanwhile, only one step is lost.
 func (g *gate) catches(within time.Duration) bool {
 	const wait = 5 * time.Millisecond
 	for range within / wait {
@@ -108,7 +108,7 @@ func (g *gate) open() {
 	close(g.opened)
 }
 
-// toDial is the gate that a dial has come to, if any.
+// toDial returns the gate that a dial has come to; nil means none.
 func (w *wire) toDial() *gate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,7 @@ func (w *wire) toDial() *gate {
 	return g
 }
 
-// tell closes a channel, if it is not closed. It is called with the mutex.
+// tell closes a channel unless it is closed. The caller holds the mutex.
 func tell(caught chan struct{}) {
 	select {
 	case <-caught:
@@ -137,7 +137,7 @@ func (w *wire) dialled() {
 	w.moved = time.Now()
 }
 
-// toWrite is the gate that a write has come to, if any.
+// toWrite returns the gate that a write has come to; nil means none.
 func (w *wire) toWrite(c *conn) *gate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,14 +181,14 @@ func (w *wire) last() (time.Time, bool) {
 	return w.moved, w.dialing > 0
 }
 
-// opened counts a connection, or that it has closed.
+// opened adds n to the number of open connections.
 func (w *wire) opened(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open += n
 }
 
-// connections are those that are open.
+// connections returns the number of open connections.
 func (w *wire) connections() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,8 +199,8 @@ func (w *wire) connections() int {
 type conn struct {
 	net.Conn        // as it was dialled
 	kept     []byte // what arrives late
-	broken   bool   // for the client
-	closed   bool   // by it
+	broken   bool   // as the client sees it
+	closed   bool   // by the client
 }
 
 func (w *wire) watch(dialled net.Conn) net.Conn {
@@ -239,7 +239,7 @@ func (w *wire) watch(dialled net.Conn) net.Conn {
 			}
 			return n, err
 		},
-		// What is to arrive late still does.
+		// A connection with bytes that are to arrive late stays open.
 		Close: func(hangUp func() error) error {
 			if w.closes(c) {
 				return dialled.SetReadDeadline(time.Unix(1, 0))

@@ -10,7 +10,7 @@ import (
 // errBroken is what a client sees of a connection that a test has broken.
 var errBroken = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// holdAnswers makes a gate for what the servers send, once they have sent pass times.
+// holdAnswers makes a gate for the servers' answers; it lets pass answers through before.
 func (w *wire) holdAnswers(pass int) *gate { return w.close(&gate{answers: true, pass: pass}) }
 
 // loseWrite makes a gate for the write that comes after pass others. When it is opened
@@ -21,7 +21,7 @@ func (w *wire) loseWrite(pass int) *gate { return w.close(&gate{drops: true, pas
 // it is opened that connection breaks instead.
 func (w *wire) loseAnswer(pass int) *gate { return w.close(&gate{loses: true, pass: pass}) }
 
-// toRead is the gate that something read has come to, if any.
+// toRead returns the gate that a read has come to; nil means none.
 func (w *wire) toRead(c *conn, n int) *gate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,8 +42,8 @@ func (w *wire) toRead(c *conn, n int) *gate {
 	return g
 }
 
-// keptBack is what a client has written and a network keeps back: the client sees the
-// connection break, and the servers get it later.
+// keptBack is what a client has written and the network keeps back: the client sees its
+// connection break, and the servers get the bytes later.
 type keptBack struct {
 	wire   *wire
 	pass   int // writes that go through before
@@ -82,8 +82,8 @@ func (w *wire) keeps(c *conn, b []byte) (bool, error) {
 	return true, nil
 }
 
-// snap breaks the connections on which something was kept back. Others are whole, and so
-// are new ones.
+// snap breaks the connections on which something was kept back. Other connections, and new
+// ones, work.
 func (l *keptBack) snap() {
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *keptBack) snap() {
 	}
 }
 
-// arrive has the servers get what was kept back, and returns when they have answered it.
+// arrive sends the servers what was kept back, and returns when they have answered it.
 func (l *keptBack) arrive(patience time.Duration) error {
 	var problems []error
 	for _, c := range l.conns {
@@ -121,7 +121,7 @@ func (w *wire) isBroken(c *conn) bool {
 	return c.broken
 }
 
-// closes counts that a connection was closed, and says whether it must stay all the same.
+// closes counts a closed connection, and says whether it must stay open all the same.
 func (w *wire) closes(c *conn) (stays bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,7 @@ func before(caught <-chan struct{}, w *waiter) bool {
 	case <-timer.C:
 	}
 	select {
-	case <-caught: // both
+	case <-caught: // both happened
 		return true
 	default:
 		return false

@@ -16,7 +16,7 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Name:     "noop",
 		Summary:  "does nothing: the baseline of the harness",
-		Capacity: 1, // it poses as a lock, so that the audit can catch it
+		Capacity: 1, // like a lock, so that the audit can catch it
 		Caveat:   "excludes nobody",
 	}, Options{}, Open)
 }

@@ -18,20 +18,21 @@ const (
 	insistence = 20 * time.Millisecond
 )
 
-// canceller has the server cancel the statement whose context ends. It is used in place of
-// pgconn.CancelRequestContextWatcherHandler, which lets every cancelled statement take 100 ms.
+// canceller has the server cancel a statement whose context ends. It replaces
+// pgconn.CancelRequestContextWatcherHandler, with which every cancelled statement takes 100
+// ms.
 type canceller struct {
 	conn *pgconn.PgConn
 	stop chan struct{}
 	all  sync.WaitGroup
-	// indeterminate says that a cancel request may be on its way still, to hit a later statement.
+	// indeterminate says that a cancel request may still be on its way, and may hit a later
+	// statement.
 	indeterminate bool
 }
 
 var _ ctxwatch.Handler = (*canceller)(nil)
 
-// listening marks a context in which nothing but a message is awaited: there is no statement
-// that could be cancelled.
+// listening marks a context that only waits for a message: there is no statement to cancel.
 type listening struct{}
 
 // HandleCancel is called when the context has ended.

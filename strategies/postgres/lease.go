@@ -29,7 +29,7 @@ type (
 	both     struct{ expiring }
 )
 
-// as is the lease with what it can do under these options.
+// as returns the lease with what it can do under these options.
 func (held *lease) as(options Options) strategies.Lease {
 	switch {
 	case options.Fence && options.Expire:
@@ -48,8 +48,8 @@ func (held fenced) FencingToken() int64 { return held.token }
 // FencingToken is larger than that of every earlier lease.
 func (held both) FencingToken() int64 { return held.token }
 
-// ValidUntil is the TTL after the moment before the server last heard of the holder, as far
-// as he knows.
+// ValidUntil returns the moment before the server last heard of the holder, as far as the
+// holder knows, plus the TTL.
 func (held expiring) ValidUntil() time.Time { return held.until.Get() }
 
 // Extend makes the lease valid for ttl from now on, at least 1 ms.
@@ -88,7 +88,7 @@ func (held *lease) gone() bool {
 	return conn.IsClosed() || held.locker.sql.transaction && conn.TxStatus() != 'T'
 }
 
-// silence lets the holder be silent for ttl from now on.
+// silence has the server let the holder be silent for ttl from now on.
 func (held *lease) silence(ctx context.Context, ttl time.Duration) error {
 	sent := time.Now()
 	if _, err := held.session.conn.Exec(ctx, held.locker.sql.silent(ttl)); err != nil {
@@ -99,7 +99,7 @@ func (held *lease) silence(ctx context.Context, ttl time.Duration) error {
 }
 
 // Release gives the lock up. It ends the lease in any case: when it fails it ends the
-// connection, and the server frees the lock when it hears of that.
+// connection, and the server frees the lock when it notices that.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld
@@ -134,9 +134,9 @@ func (held *lease) unlock(ctx context.Context) (freed bool, err error) {
 	return freed, err
 }
 
-// Lost is closed once the session is known to have ended without a release. It tells of what
-// this side of the connection hears: of a network that is silent it hears nothing until TCP
-// gives up.
+// Lost returns a channel that is closed once the session is known to have ended without a
+// release. It knows only what this side of the connection hears: nothing of a silent network
+// until TCP gives up.
 func (held *lease) Lost() <-chan struct{} {
 	if held.lost == nil {
 		held.lost = make(chan struct{})
@@ -155,7 +155,7 @@ func (held *lease) hear() {
 	go func() {
 		defer close(heard)
 		for ctx.Err() == nil {
-			_ = conn.WaitForNotification(ctx) // whatever it may be
+			_ = conn.WaitForNotification(ctx) // the message does not matter
 			if conn.IsClosed() {
 				held.tellLost()
 				return

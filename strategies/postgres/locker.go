@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// settleLimit bounds what is put right after a wait has ended.
+// settleLimit bounds the clean-up after a wait has ended.
 const settleLimit = 5 * time.Second
 
 // opening is how many connections Prepare opens at a time.
@@ -27,14 +27,14 @@ type Locker struct {
 	config  gopgx.Config
 	options Options
 	sql     statements
-	ready   atomic.Bool // what has to be in the schema is
+	ready   atomic.Bool // the schema has what the lock needs
 	sockets sockets
 
 	mu       sync.Mutex
 	idle     []*session
-	held     map[*session]struct{} // by leases
+	held     map[*session]struct{} // those that leases have
 	closed   bool
-	cleaning sync.WaitGroup // after connections that broke
+	cleaning sync.WaitGroup // clean-ups after broken connections
 }
 
 // Open returns a Locker on the first node. It does not talk to PostgreSQL yet.
@@ -68,7 +68,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 		})
 	}
 	all.Wait()
-	var problem error // one says it; a thousand would not say more
+	var problem error // the first one is enough
 	for n, s := range opened {
 		if s != nil {
 			l.put(s)
@@ -105,8 +105,8 @@ func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.
 	}
 }
 
-// attempt asks for the lock on one connection. It says to try again when that was one which
-// had been kept and turned out to be dead: nothing was locked by it then, or is any more.
+// attempt asks for the lock on one connection. again means that a kept connection turned out
+// to be dead: it locked nothing, or what it locked is free again.
 func (l *Locker) attempt(ctx context.Context, name string, try bool) (held *lease, again bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -167,7 +167,7 @@ func (l *Locker) makeRow(ctx context.Context, name string) (made bool, err error
 	return tag.RowsAffected() > 0, nil
 }
 
-// forget has a session hold nothing and keeps it, or ends it.
+// forget makes a session hold nothing and keeps it, or ends it.
 func (l *Locker) forget(ctx context.Context, s *session) {
 	if s.usable() {
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
@@ -179,7 +179,7 @@ func (l *Locker) forget(ctx context.Context, s *session) {
 	l.put(s)
 }
 
-// take is a session that was kept, or a new one.
+// take returns a session that was kept, or a new one.
 func (l *Locker) take(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
@@ -221,7 +221,8 @@ func (l *Locker) put(s *session) {
 	}
 }
 
-// hold notes that a lease has the session, unless the Locker was closed meanwhile.
+// hold records that a lease has the session; false means that the Locker was closed
+// meanwhile.
 func (l *Locker) hold(s *session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,8 +232,8 @@ func (l *Locker) hold(s *session) bool {
 	return !l.closed
 }
 
-// end ends a session, and what it holds: at once on this side, and at the server as soon as
-// it hears of it.
+// end ends a session and what it holds: at once on this side, and at the server as soon as
+// the server notices.
 func (l *Locker) end(s *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -243,7 +244,7 @@ func (l *Locker) end(s *session) {
 	l.cleaning.Go(func() { <-s.conn.PgConn().CleanupDone() })
 }
 
-// Close closes the connections that nobody holds a lock on. Leases can still be released.
+// Close closes the connections that hold no lock. Leases can still be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	idle, held := l.idle, map[net.Conn]bool{}
@@ -268,7 +269,7 @@ func (held *lease) ask(ctx context.Context, try bool) (got bool, err error) {
 		return got, err
 	}
 	held.until.Set(sent.Add(l.config.TTL))
-	// Whoever has waited does not know how long ago it was granted.
+	// After a wait it is not known how long ago the lock was granted.
 	if time.Since(sent) > l.config.TTL/10 {
 		if err := held.silence(ctx, l.config.TTL); err != nil {
 			return false, err
@@ -281,14 +282,14 @@ func (held *lease) ask(ctx context.Context, try bool) (got bool, err error) {
 	return true, nil
 }
 
-// lock has the mode's statements carried out, in one round trip.
+// lock runs the mode's statements, in one round trip.
 func (held *lease) lock(ctx context.Context, try bool) (got bool, err error) {
 	l := held.locker
 	var batch pgx.Batch
 	if l.sql.transaction {
 		batch.Queue(begin)
 	}
-	if l.options.Expire && l.options.Mode == Xact { // else it is the session's
+	if l.options.Expire && l.options.Mode == Xact { // in other modes the session has the setting
 		batch.Queue(l.sql.silent(l.config.TTL))
 	}
 	switch {
@@ -321,7 +322,7 @@ func (held *lease) lock(ctx context.Context, try bool) (got bool, err error) {
 	return got, nil
 }
 
-// found reads whether there was a row.
+// found records whether there was a row.
 func found(got *bool) func(pgx.Row) error {
 	return func(row pgx.Row) error {
 		err := row.Scan(got)
@@ -332,7 +333,7 @@ func found(got *bool) func(pgx.Row) error {
 	}
 }
 
-// argument is what is locked, as the mode knows it.
+// argument is what the mode locks: the key, or its number.
 func (held *lease) argument() any {
 	if held.locker.options.Mode == Row {
 		return []byte(held.name)

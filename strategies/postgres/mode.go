@@ -9,26 +9,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// number is the advisory lock of a key, see the package.
+// number is the number of a key's advisory lock; see the package comment.
 func number(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// statements are what a mode tells the server.
+// statements are what a mode sends to the server.
 type statements struct {
-	transaction bool   // the lock is that of a transaction
-	lock, try   string // of one argument
+	transaction bool   // a transaction holds the lock
+	lock, try   string // with one argument
 	token       string // draws it in the same round trip; "" for none
-	unlock      string // of one argument, unless it ends the transaction
-	forget      string // of all that the session may hold
-	silence     string // sets how long a holder may be silent; of the milliseconds
+	unlock      string // with one argument, unless it ends the transaction
+	forget      string // frees all that the session may hold
+	silence     string // sets how long a holder may be silent, in ms
 }
 
 const (
 	begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-	// unlockAll also frees what was granted to a statement that was then cancelled: a
-	// session's lock outlives the statement that it was granted to.
+	// unlockAll also frees a lock that was granted to a statement that was then cancelled: a
+	// session's lock outlives its statement.
 	unlockAll = "SELECT pg_advisory_unlock_all()"
 )
 
@@ -72,7 +72,7 @@ func (s statements) silent(ttl time.Duration) string {
 	return fmt.Sprintf(s.silence, ttl.Milliseconds())
 }
 
-// within is a name in a schema, or where search_path leads.
+// within is a name in a schema; without a schema search_path decides.
 func within(schema, name string) string {
 	if schema == "" {
 		return pgx.Identifier{name}.Sanitize()

@@ -93,10 +93,10 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Mode is what of PostgreSQL is locked.
+// Mode is the kind of PostgreSQL lock.
 type Mode string
 
-// The modes; the package says what they are.
+// The modes; the package comment says what they are.
 const (
 	Advisory Mode = "advisory"
 	Xact     Mode = "xact"
@@ -123,10 +123,10 @@ type Options struct {
 	Fence  bool `opt:"fence" help:"draw a fencing token from a sequence with every lease; mode=advisory only"`
 }
 
-// Defaults are an advisory lock without an end and without a token.
+// Defaults returns an advisory lock without an end and without a token.
 func Defaults() Options { return Options{Mode: Advisory} }
 
-// Validate refuses tokens in a transaction.
+// Validate rejects tokens in a transaction.
 func (o Options) Validate() error {
 	if o.Fence && o.Mode != Advisory {
 		return fmt.Errorf("fence cannot be had with mode=%s: a value drawn in a transaction is not safe before its end, which is the release", o.Mode)

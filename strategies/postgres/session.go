@@ -19,8 +19,8 @@ type session struct {
 	conn      *pgx.Conn
 	canceller *canceller
 	used      bool      // it has been kept for the next caller
-	since     time.Time // when it was
-	altered   bool      // it is not as it was opened: not to be kept
+	since     time.Time // when it was kept
+	altered   bool      // it is not as it was opened: do not keep it
 }
 
 // configFor is the configuration of a session's connection.
@@ -112,8 +112,7 @@ func ended(err error) bool {
 	return false
 }
 
-// because is an error as one that satisfies errors.Is(err, ctx.Err()), when it was ctx that
-// ended what was under way.
+// because returns an error for which errors.Is(err, ctx.Err()) holds if ctx has ended.
 func because(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if cause == nil || errors.Is(err, cause) {

@@ -13,7 +13,7 @@ import (
 // literal quotes a text for SQL.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// thing is what has to be in the schema, and how it is made; "" is nothing.
+// thing is what must be in the schema, and how it is made; "" means nothing.
 func (o Options) thing() (name, definition string) {
 	switch {
 	case o.Mode == Row:
@@ -24,7 +24,8 @@ func (o Options) thing() (name, definition string) {
 	return "", ""
 }
 
-// setUp makes what the lock needs and is not there. Who may not make it needs it made.
+// setUp makes what the lock needs if it is missing. A user without the right to make it needs
+// it made beforehand.
 func (l *Locker) setUp(ctx context.Context) error {
 	name, definition := l.options.thing()
 	if name == "" || l.ready.Load() {
@@ -67,9 +68,9 @@ func (l *Locker) create(ctx context.Context, s *session, schema, qualified, defi
 	})
 }
 
-// whileRaced makes something again when somebody else was making it at the same time, against
-// which IF NOT EXISTS does not help: the second time it is there. The lock above keeps those
-// who make the same apart, but a schema is made for several things.
+// whileRaced tries again if another process made the same thing at the same time, against
+// which IF NOT EXISTS does not help: the second time it is there. The advisory lock above
+// separates those that make the same thing, but several things share a schema.
 func whileRaced(create func() error) error {
 	const attempts = 10 // each fails only if yet another one came at the same time
 	for attempt := 1; ; attempt++ {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// sockets are all connections that a Locker has dialled and not closed. pgx goes on for up to
-// 15 s to clean up after a connection that broke, unless its sockets are closed.
+// sockets are all connections that a Locker has dialled and not closed. pgx cleans up for up
+// to 15 s after a connection broke, unless its socket is closed.
 type sockets struct {
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -33,7 +33,7 @@ func (c *socket) Close() error {
 	return c.Conn.Close()
 }
 
-// through dials as before, and keeps what was dialled.
+// through dials as before, and keeps the connection.
 func (s *sockets) through(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -55,7 +55,7 @@ func (s *sockets) through(dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// close closes all but those, and dials no more.
+// close closes all connections except those, and prevents new ones.
 func (s *sockets) close(but map[net.Conn]bool) {
 	s.mu.Lock()
 	s.closed = true

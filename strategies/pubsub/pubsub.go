@@ -56,9 +56,9 @@ func Strategy() strategies.Strategy {
 type Options struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
-	// as Redisson does it: only the node that has the lock's slot hears of it. A process then
-	// has a connection for each slot on which it waits, and keeps up to 64 idle ones. On
-	// older clusters, or with off, PUBLISH goes to every node. All processes need the same.
+	// as in Redisson: only the node with the lock's slot gets it. A process then has a
+	// connection for each slot on which it waits, and keeps up to 64 idle ones. On older
+	// clusters, or with off, PUBLISH goes to every node. All processes need the same value.
 	Sharded  string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 	Blind    bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
 	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
@@ -67,10 +67,11 @@ type Options struct {
 // Defaults are Redisson's: the watchdog runs, sharded is auto.
 func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
 
-// Validate refuses what sharded cannot be.
+// Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// Refine claims the watchdog when it runs, says what blind loses, and counts the pipeline's connection.
+// Refine claims the watchdog when it runs, says what blind loses, and adds the pipeline's
+// connection.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
 	info.Caveat = ""
@@ -83,23 +84,22 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // rlock has the methods that all locks of the family share.
 type rlock = redisson.Lock
 
-// Locker is one process's side of the lock: the waiters, who share a
-// subscription, and the holders, who share a watchdog. It is a strategies.Locker,
-// Trier, Reentrant and Preparer.
+// Locker is one process's side of the lock. Its waiters share a subscription, and its holders
+// share a watchdog. It is a strategies.Locker, Trier, Reentrant and Preparer.
 type Locker struct {
 	*rlock
 	hangUp func() error // ends the pipeline
 }
 
-// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every error of the options. The client stays the
-// caller's, to be closed after the Locker.
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the
+// client, after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with other Options than Defaults. Their Watchdog does not count here, as
-// lock.Watchdog has leases renewed.
+// NewWith is New with other Options than Defaults. It ignores their Watchdog: lock.Watchdog
+// has leases renewed.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	options.Watchdog = false // only for leases without a TTL of their own
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)

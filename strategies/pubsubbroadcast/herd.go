@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// bufferSize of a subscription connection: its messages are short, and there may
-	// be ten thousand of them.
+	// bufferSize is for a subscription connection: its messages are short, and there may be
+	// ten thousand connections.
 	bufferSize = 4 << 10
 	// dials is how many connections are opened at a time.
 	dials = 32
@@ -27,7 +27,7 @@ type herd struct {
 	callers int
 
 	mu   sync.Mutex
-	free map[bool][]*redisson.Subscriber // by whether for sharded channels
+	free map[bool][]*redisson.Subscriber // by whether they are for sharded channels
 }
 
 func newHerd(node goredis.Node, callers int) *herd {
@@ -38,8 +38,7 @@ func newHerd(node goredis.Node, callers int) *herd {
 	return &herd{client: client, callers: callers, free: map[bool][]*redisson.Subscriber{}}
 }
 
-// Open opens the connections that are expected to be needed for what is told by
-// PUBLISH.
+// Open opens the connections that waiters are expected to need for PUBLISH.
 func (h *herd) Open(ctx context.Context) error {
 	h.mu.Lock()
 	missing := int64(h.callers - len(h.free[false]))
@@ -53,7 +52,7 @@ func (h *herd) Open(ctx context.Context) error {
 			for next.Add(1) <= missing && ctx.Err() == nil {
 				s := redisson.NewSubscriber(h.client, redisson.One)
 				if err := s.Open(ctx); err != nil {
-					cancel(err) // the first one is what is told
+					cancel(err) // only the first error is returned
 				}
 				h.put(s, false)
 			}
@@ -71,7 +70,7 @@ func (h *herd) Join(ctx context.Context, topic redisson.Topic) (redisson.Place, 
 	case err == nil:
 		return head{place, h, s, topic.Sharded}, nil
 	case topic.Sharded:
-		// Its subscription may yet come about, and the next may be to another node.
+		// Its subscription may still succeed, and the next may be to another node.
 		return nil, errors.Join(err, s.Close())
 	default:
 		h.put(s, false)
@@ -111,7 +110,7 @@ func (h *herd) Close() error {
 	return errors.Join(append(problems, h.client.Close())...)
 }
 
-// head is one of the herd.
+// head is the place of one waiter in the herd.
 type head struct {
 	redisson.Place
 	herd    *herd

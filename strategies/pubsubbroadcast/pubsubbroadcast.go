@@ -48,7 +48,7 @@ type Options struct {
 // Defaults are those of package pubsub: the watchdog runs, sharded is auto.
 func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
 
-// Validate refuses what sharded cannot be.
+// Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
 // Refine claims the watchdog when it runs.

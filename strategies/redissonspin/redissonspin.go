@@ -65,13 +65,13 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 // rlock has the methods that all locks of the family share.
 type rlock = redisson.Lock
 
-// Locker is one process's side of the lock: the waiters, and the holders, who share a
-// watchdog. It is a strategies.Locker, Trier, Reentrant and Preparer.
+// Locker is one process's side of the lock. Its holders share a watchdog. It is a
+// strategies.Locker, Trier, Reentrant and Preparer.
 type Locker struct{ *rlock }
 
-// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every error of the options. The client stays the
-// caller's, to be closed after the Locker.
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the
+// client, after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Watchdog = false // only for leases without a TTL of their own: lock.Watchdog renews
@@ -85,7 +85,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	}
 	line := redisson.NewPolling(func() func() time.Duration { return backoff().Sleeps(rand.Int64N) })
 	herald := redisson.NewHerald(config.Nodes[0].Client, redisson.ShardedOff)
-	// Between a try and the next there is always a sleep.
+	// Blind: a waiter always sleeps between two tries.
 	ways := redisson.Ways{Renew: options.Watchdog, Blind: true}
 	return &Locker{redisson.NewLock(config, redisson.RSpinLock{}, line, herald, ways)}, nil
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// patience is how long an answer is still waited for after the node timeout, by
-// somebody who has the time: longer than any Redis that still answers needs.
+// patience is how long a caller that can wait still waits for an answer after the node
+// timeout: longer than any Redis needs that still answers.
 const patience = time.Second
 
 // answer is what a node replied to a call.
@@ -39,28 +39,27 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// enough says whether a caller needs no more answers; overtime begins with the
-// node timeout.
+// enough says whether a caller needs no more answers; overtime says that the node timeout is
+// over.
 type enough func(t tally, overtime bool) bool
 
-// inTime is enough for who takes what comes within the node timeout.
+// inTime is enough for a caller that needs only what comes within the node timeout.
 func inTime(_ tally, overtime bool) bool { return overtime }
 
-// ask calls all nodes at the same time and returns the closed poll: when all
-// answers are there, when the caller has enough, or when patience ends after the timeout of
-// one node. A yes that
-// comes later is handed to late.
+// ask calls all nodes at the same time and returns the closed poll: when all answers are
+// there, when the caller has enough, or when patience ends after the node timeout. It calls
+// late for a yes that comes after that.
 //
-// The end of ctx is no reason to stop: a call ends with the knowledge of what it
-// has done. A call still waiting for a connection when ask returns is not made
-// any more. One that was sent is waited for in the background until patience ends,
-// rather than having its connection closed: its answer then says what to undo.
+// The end of ctx does not stop it: each call must end with the knowledge of what it has done.
+// When ask returns, a call that still waits for a connection is not made any more. A call
+// that was sent is waited for in the background until patience ends. Its connection is not
+// closed, because its answer says what to undo.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node)) *poll {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
 	p := newPoll(nodes)
-	var mine sync.WaitGroup // nobody else waits for them after Close
+	var mine sync.WaitGroup // after Close nothing else waits for them
 	for i, n := range nodes {
 		one := func() {
 			defer p.end()
@@ -117,7 +116,7 @@ func (p *poll) end() {
 	}
 }
 
-// put is false when the answer comes too late.
+// put returns false if the answer comes too late.
 func (p *poll) put(i int, a answer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +149,8 @@ func (p *poll) wait(ctx context.Context, timeout time.Duration, enough enough) (
 	return overtime
 }
 
-// close closes the poll if nothing more is needed. Who has not answered then
-// counts as failed.
+// close closes the poll if nothing more is needed. Nodes that have not answered then count as
+// failed.
 func (p *poll) close(overtime bool, enough enough) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ type background struct {
 	running  sync.WaitGroup
 }
 
-// start runs f in a goroutine; it does not and returns false once closed.
+// start runs f in a goroutine; once closed it only returns false.
 func (b *background) start(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,8 +29,8 @@ func (b *background) closed() bool {
 	return b.refusing
 }
 
-// close refuses new goroutines and waits for those that run. After the grace it
-// calls stop.
+// close refuses new goroutines and waits for those that run. It calls stop after the grace,
+// and at the end.
 func (b *background) close(grace time.Duration, stop func()) {
 	b.mu.Lock()
 	b.refusing = true

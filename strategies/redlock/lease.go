@@ -22,8 +22,8 @@ func newLease(l *Locker, c *claim) *lease {
 	return held
 }
 
-// ValidUntil is the TTL less drift after the moment before the first node was
-// asked, or before the lease was last extended. Any goroutine may call it.
+// ValidUntil returns the moment before the first node was asked, or before the last
+// extension, plus the TTL less drift. Any goroutine may call it.
 func (held *lease) ValidUntil() time.Time { return *held.until.Load() }
 
 func (held *lease) setUntil(start time.Time, ttl time.Duration) {
@@ -31,10 +31,10 @@ func (held *lease) setUntil(start time.Time, ttl time.Duration) {
 	held.until.Store(&until)
 }
 
-// Release frees all nodes at the same time. It waits the node timeout for all of
-// them, and up to a second longer for a quorum; nodes that do not answer are freed
-// in the background. ErrNotHeld says that fewer than a quorum still held the lock.
-// The end of ctx does not keep it from freeing them.
+// Release frees all nodes at the same time. It waits for all of them until the node timeout,
+// and up to a second longer for a quorum; it frees nodes that do not answer in the
+// background. ErrNotHeld means that fewer than a quorum still held the lock. The end of ctx
+// does not stop it.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled, func(ctx context.Context, n *node) (bool, error) {
@@ -43,9 +43,9 @@ func (held *lease) Release(ctx context.Context) error {
 	return l.verdict("release", held.claim, p.tally)
 }
 
-// Extend renews the lease on the nodes that granted it; a quorum must still hold
-// it. When that fails without ErrNotHeld, the lease goes on as it was, but never
-// beyond ttl from now, since some nodes may have been renewed.
+// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an
+// error other than ErrNotHeld the lease stays as it was, but never lasts beyond ttl from now,
+// since some nodes may have been renewed.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	ttl = ttl.Truncate(time.Millisecond)
@@ -67,12 +67,12 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// settled goes on after the node timeout until nothing can change the verdict.
+// settled ends a wait after the node timeout, once no answer can change the verdict.
 func (l *Locker) settled(t tally, overtime bool) bool {
 	return overtime && (t.yes >= l.quorum() || t.yes+t.waiting < l.quorum())
 }
 
-// verdict is nil when a quorum said yes, ErrNotHeld when too many said no for one.
+// verdict returns nil if a quorum said yes, and ErrNotHeld if too many said no for a quorum.
 func (l *Locker) verdict(what string, c *claim, t tally) error {
 	switch {
 	case t.yes >= l.quorum():

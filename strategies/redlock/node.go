@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// node is one Redis, whether it answers, and the claims that may still stand there
-// although nobody holds them.
+// node is one Redis, whether it answers, and the claims that may still be on it although
+// nobody holds them.
 type node struct {
 	client redis.UniversalClient
 	name   string                    // in errors
@@ -23,7 +23,7 @@ type node struct {
 
 	mu     sync.Mutex
 	debts  []debt
-	paying bool // somebody takes them back
+	paying bool // a goroutine takes them back
 }
 
 func newNode(n goredis.Node, i int) *node {
@@ -34,8 +34,7 @@ func newNode(n goredis.Node, i int) *node {
 	return &node{client: n.Client, name: name}
 }
 
-// note remembers since when calls have gone without an answer. One that was never
-// sent shows nothing.
+// note records since when calls have had no answer. A call that was never sent shows nothing.
 func (n *node) note(err error) {
 	switch {
 	case err == nil:
@@ -46,9 +45,9 @@ func (n *node) note(err error) {
 	}
 }
 
-// unreachable says whether a call's error shows that the node cannot be used. To
-// fail outright does; no answer in time may be due to our own machine, or to a
-// pool that is too small, unless all calls have gone without for a while.
+// unreachable says whether a call's error shows that the node cannot be used. A call that
+// fails outright shows it. A missing answer may be the fault of our own machine or of a pool
+// that is too small: it shows nothing until no call has been answered for a while.
 func (n *node) unreachable(err error) bool {
 	if !late(err) {
 		return true

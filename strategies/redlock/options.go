@@ -67,7 +67,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// suits says what is wrong with these options for leases of that TTL.
+// suits returns why these options do not suit leases of that TTL.
 func (o Options) suits(ttl time.Duration) error {
 	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
 		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity, most)
@@ -75,13 +75,13 @@ func (o Options) suits(ttl time.Duration) error {
 	return nil
 }
 
-// timeout is what one node may cost of a lease with that TTL.
+// timeout returns how long one node may take for a lease of that TTL.
 func (o Options) timeout(ttl time.Duration) time.Duration {
 	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
 }
 
-// Validity is how long a lease may be relied on that was asked for elapsed ago,
-// counted from before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
+// Validity is how long a lease may still be relied on. elapsed is the time since the moment
+// before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
 //
 // The 2 ms are for Redis's expiry, which counts in milliseconds. From "Distributed
 // Locks with Redis", redis.io, and its reference implementation.

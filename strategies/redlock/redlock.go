@@ -44,7 +44,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// fewest is the least number of nodes of which a majority survives the loss of one.
+// fewest is the least number of nodes that keeps a majority when one is lost.
 const fewest = 3
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -86,13 +86,13 @@ type Locker struct {
 
 	sleepers   pause.Sleepers
 	background background
-	undoing    context.Context // of what is taken back in the background
+	undoing    context.Context // for what is taken back in the background
 	stopUndo   context.CancelFunc
 }
 
-// New makes a lock for a service, on three independent Redis nodes or more, with
-// Defaults. It does not talk to them yet. Its error joins every error of the options. The
-// clients stay the caller's, to be closed after the Locker.
+// New makes a lock for a service, on three independent Redis nodes or more, with Defaults. It
+// does not talk to them yet. Its error joins every error of the options. The caller closes
+// the clients, after the Locker.
 func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(clients, Defaults(), options...)
 }
@@ -125,8 +125,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 
 func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 
-// Prepare loads the scripts on every node. A minority that cannot be reached is no
-// error: a release sends the script with it where it is missing.
+// Prepare loads the scripts on every node. A minority that cannot be reached is no error: a
+// release sends a script that is missing.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
@@ -138,20 +138,19 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// Acquire plays rounds, with random sleeps between them, until the lock is held,
-// ctx ends, or no majority of the nodes can be reached: ErrNoQuorum comes after GiveUp rounds
-// in a row without one. Unreachable is a node whose call failed outright (refused, reset,
-// answered by an error), or that has left all of this Locker's calls without an answer for a
-// second: one late answer may be our own machine's fault. That somebody else holds the lock
-// is an answer. When ctx ends in the
-// middle of a round, the nodes already asked are waited for, each at most for the
-// node timeout, so that what they grant can be given back.
+// Acquire plays rounds, with random sleeps between them, until the lock is held or ctx ends.
+// It returns ErrNoQuorum after GiveUp rounds in a row that could not reach a majority of the
+// nodes. A node is unreachable if its call failed outright (refused, reset, answered by an
+// error), or if it has answered none of this Locker's calls for a second: one late answer may
+// be our own machine's fault. A node that says that another client holds the lock has
+// answered. If ctx ends during a round, Acquire waits for the nodes already asked, for each
+// at most the node timeout, so that it can give back what they grant.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a lease of ttl, of which more than min-validity must remain
-// after drift. The node timeout is at most NodeShare of it.
+// AcquireFor is Acquire for a lease of ttl. At least min-validity of ttl must remain after
+// drift, and the node timeout is at most NodeShare of ttl.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -184,13 +183,12 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 }
 
-// TryAcquire plays one round. It returns ErrNoQuorum when too few nodes answered it
-// in time.
+// TryAcquire plays one round. It returns ErrNoQuorum if too few nodes answered in time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor plays one round for a lease as AcquireFor's.
+// TryAcquireFor plays one round for a lease like AcquireFor's.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -217,7 +215,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes, len(l.nodes))
 }
 
-// begin is what comes before the first round.
+// begin checks a call before its first round.
 func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.Duration, err error) {
 	if l.background.closed() {
 		return "", 0, strategies.ErrClosed
@@ -229,10 +227,9 @@ func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.D
 	return name, whole, nil
 }
 
-// Close waits for the calls that have run into the node timeout and for what they
-// leave to be taken back: about a second with a client that heeds a context's
-// deadline, else as long as the client's own timeouts. Leases can still be
-// released.
+// Close waits for the calls that have run into the node timeout, and until what they leave is
+// taken back: about a second with a client that respects a context's deadline, else as long
+// as the client's own timeouts. Leases can still be released.
 func (l *Locker) Close() error {
 	l.background.close(patience, l.stopUndo)
 	l.sleepers.Close()
@@ -244,7 +241,7 @@ func (l *Locker) delay() time.Duration {
 	return l.options.MinDelay + rand.N(l.options.MaxDelay-l.options.MinDelay+1)
 }
 
-// noQuorum tells why, with one of the nodes' errors for all.
+// noQuorum returns ErrNoQuorum with the error of one of the nodes.
 func (l *Locker) noQuorum(t tally) error {
 	return fmt.Errorf("%w: %d of %d nodes do not answer: %w", strategies.ErrNoQuorum, t.failed, len(l.nodes), t.err)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// claim is one round's: a token that no other round uses, so that a late answer
-// can never be taken for another round's.
+// claim is the claim of one round. No other round uses its token, so a late answer can never
+// be taken for another round's.
 type claim struct {
 	name, token string
 	ttl         time.Duration // in whole milliseconds
@@ -55,17 +55,17 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 	return c
 }
 
-// lost ends a round when its time is over, or when too many nodes have said no for
-// a quorum: the others' answers would only delay giving back.
+// lost ends a round when its time is over, or when so many nodes have said no that no quorum
+// is possible: more answers would only delay giving back.
 func (l *Locker) lost(t tally, overtime bool) bool {
 	return overtime || l.options.Release == Quick && l.refused(t)
 }
 
-// refused says whether too many nodes have said no for a quorum.
+// refused says whether so many nodes have said no that no quorum is possible.
 func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 
-// set asks one node for the lock. If it may have been granted unheard, it is taken
-// back.
+// set asks one node for the lock. It takes the lock back if the node may have granted it
+// without an answer.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	got, err := n.client.SetNX(ctx, c.name, c.token, c.ttl).Result()
 	if indeterminate.MayHaveRun(err) {
@@ -74,7 +74,7 @@ func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	return got, err
 }
 
-// free takes the token from one node; later, if it cannot be done now. It says
+// free takes the token from one node, or has it taken later if that fails now. It says
 // whether the token was still there.
 func (l *Locker) free(ctx context.Context, n *node, c *claim) (bool, error) {
 	freed, err := releaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
@@ -91,10 +91,9 @@ func (l *Locker) freeLate(n *node, c *claim) {
 	_, _ = l.free(ctx, n, c)
 }
 
-// giveBack frees the nodes that have answered a failed round, also those that said
-// no: to a SET that the client has sent again after a lost reply, they say no
-// because of our own token. The others free themselves; within the node timeout
-// that is waited for.
+// giveBack frees the nodes that have answered a failed round. It also frees those that said
+// no: if the client sent the SET again after a lost reply, the no may come from our own
+// token. The other nodes are freed elsewhere; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	l.ask(ctx, c.reached, c.timeout, inTime, func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
 	timer := time.NewTimer(time.Until(c.start.Add(c.timeout)))
@@ -111,7 +110,7 @@ func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
 	}
 }
 
-// stillThere drops the claims of which nothing can be left on any node.
+// stillThere drops the claims that can have left nothing on any node.
 func (l *Locker) stillThere(kept []*claim) []*claim {
 	return slices.DeleteFunc(kept, func(c *claim) bool {
 		return len(c.granted) == 0 || time.Since(c.start) > c.ttl+patience

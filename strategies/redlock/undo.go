@@ -11,9 +11,9 @@ type debt struct {
 	since time.Time
 }
 
-// undo takes a claim back in the background. While the node does not answer it is
-// tried again, until the claim is a minute or a TTL old, or Close has lost
-// patience; then the lock there is left to its TTL.
+// undo takes a claim back in the background. While the node does not answer it tries again,
+// until the claim is older than a minute and than its TTL, or Close has lost patience; then
+// the lock there stays until its TTL.
 func (l *Locker) undo(n *node, c *claim) {
 	n.mu.Lock()
 	n.debts = append(n.debts, debt{c, time.Now()})
@@ -25,11 +25,11 @@ func (l *Locker) undo(n *node, c *claim) {
 	}
 	pay := func() { l.pay(n) }
 	if !l.background.start(pay) {
-		pay() // while or after Close; whoever we are, we are waited for
+		pay() // during or after Close: the caller is waited for
 	}
 }
 
-// pay takes back what there is, until there is nothing.
+// pay takes claims back until none is left.
 func (l *Locker) pay(n *node) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -58,11 +58,11 @@ func (l *Locker) pay(n *node) {
 	}
 }
 
-// payAll makes one try and returns what is left to do.
+// payAll makes one try and returns the claims that are left.
 //
-// A SET without an answer may still lie in the node's socket, and a release on
-// another connection could be read before it. So the release waits for the reply
-// to a PING: whatever the node had received until then, it has read by then.
+// A SET without an answer may still be in the node's socket, and the node could read a
+// release on another connection before it. So the release waits for the reply to a PING: by
+// then the node has read whatever it had received.
 func (l *Locker) payAll(n *node, debts []debt) (left []debt) {
 	ctx, cancel := context.WithTimeout(l.undoing, patience)
 	defer cancel()

@@ -47,7 +47,7 @@ func newExpirable(client redis.UniversalClient, permits int, look time.Duration)
 	return e
 }
 
-// id is one that nobody had before, 16 bytes as Redisson's.
+// id returns an id that nobody had before, 16 bytes like Redisson's.
 func (e *expirable) id() string {
 	return string(binary.BigEndian.AppendUint64(e.instance[:], e.last.Add(1)))
 }
@@ -60,8 +60,7 @@ func (*expirable) close() {}
 
 func (*expirable) term(ttl time.Duration) (time.Duration, error) { return validity.TTL(ttl) }
 
-// deadline is in how many epoch ms, and at which instant, a permit taken now for
-// ttl runs out.
+// deadline returns when a permit taken now for ttl runs out, in epoch ms and as an instant.
 func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
 	ms = now.UnixMilli() + max(ttl.Milliseconds(), 1)
 	return ms, now.Add(time.UnixMilli(ms).Sub(now))
@@ -107,7 +106,7 @@ func (held *expirablePermit) keys() []string {
 	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
 }
 
-// ValidUntil is the permit's deadline in Redis.
+// ValidUntil returns the permit's deadline in Redis.
 func (held *expirablePermit) ValidUntil() time.Time { return held.until.Get() }
 
 // Release gives the permit back if it has not run out.

@@ -32,7 +32,7 @@ var (
 type plain struct {
 	client  redis.UniversalClient
 	permits int
-	look    time.Duration  // how long to park: nothing but a message tells of a release
+	look    time.Duration  // how long to park; only a message tells of a release
 	asking  sync.WaitGroup // acquires on their way
 }
 
@@ -40,7 +40,7 @@ func (*plain) scripts() []*redis.Script {
 	return []*redis.Script{prepareScript, acquireScript, releaseScript}
 }
 
-// term is of no matter: plain permits do not run out.
+// term ignores the TTL: plain permits do not run out.
 func (*plain) term(time.Duration) (time.Duration, error) { return 0, nil }
 
 func (p *plain) take(ctx context.Context, name string, topic redisson.Topic, _ time.Duration) (strategies.Lease, time.Duration, error) {
@@ -51,9 +51,8 @@ func (p *plain) take(ctx context.Context, name string, topic redisson.Topic, _ t
 	return &plainPermit{client: p.client, name: name, topic: topic}, 0, nil
 }
 
-// ask waits for the answer even when its caller does not: nothing in Redis would
-// tell afterwards whether the permit had been granted. What comes too late goes
-// back.
+// ask waits for the answer even if its caller does not: afterwards nothing in Redis would
+// show whether the permit was granted. A permit that comes too late goes back.
 func (p *plain) ask(ctx context.Context, name string, topic redisson.Topic) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -95,8 +94,8 @@ type plainPermit struct {
 	released atomic.Bool
 }
 
-// Release gives the permit back, once: Redis could not tell a second time from
-// somebody else's.
+// Release gives the permit back, once: Redis could not tell a second release from that of
+// another holder.
 func (held *plainPermit) Release(ctx context.Context) error {
 	if held.released.Swap(true) {
 		return strategies.ErrNotHeld
@@ -104,7 +103,8 @@ func (held *plainPermit) Release(ctx context.Context) error {
 	there, err := releaseScript.Run(ctx, held.client, []string{held.name},
 		held.topic.Channel, held.topic.Command()).Bool()
 	if err != nil {
-		// When it may have been carried out, a permit too few is the lesser evil.
+		// If it may have been carried out it counts as released: a permit too few is the
+		// lesser evil.
 		held.released.Store(indeterminate.MayHaveRun(err))
 		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 	}

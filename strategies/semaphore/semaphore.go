@@ -70,7 +70,7 @@ type Options struct {
 // Defaults are 4 permits that do not expire; sharded is auto, as in Redisson.
 func Defaults() Options { return Options{Permits: 4, Sharded: redisson.ShardedAuto} }
 
-// Validate refuses a semaphore without permits, and what sharded cannot be.
+// Validate rejects a semaphore without permits, and an unknown value of sharded.
 func (o Options) Validate() error {
 	var none error
 	if o.Permits < 1 {
@@ -104,13 +104,15 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// permits is a kind of them.
+// permits is one kind of permits, plain or expirable.
 type permits interface {
 	scripts() []*redis.Script
-	// term is how long a permit lasts of which that is asked, or why it cannot.
+	// term returns how long a permit lasts that is asked for with that TTL, or why there is
+	// none.
 	term(ttl time.Duration) (time.Duration, error)
-	// take returns nil when there is none, and how long to park at most then. What it
-	// frees, and its lease, is told to the topic. After validity.ErrLate it may be tried again.
+	// take returns nil if no permit is free, and then how long to park at most. The topic is
+	// told what take frees, and when its lease is released. After validity.ErrLate the caller
+	// may try again.
 	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration, error)
 	// close waits for what is still under way.
 	close()
@@ -127,18 +129,17 @@ type Locker struct {
 	closed  atomic.Bool
 }
 
-// New makes a semaphore of so many permits for a service, on one Redis or Redis Cluster.
-// A permit runs out after its TTL (Expirable). It does not talk to Redis yet. Its error
-// joins every error of the options. The client stays the caller's, to be closed after the
-// Locker.
+// New makes a semaphore with that many permits for a service, on one Redis or Redis Cluster.
+// A permit runs out after its TTL (Expirable). New does not talk to Redis yet. Its error
+// joins every error of the options. The caller closes the client, after the Locker.
 func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
 	return NewWith(client, with, options...)
 }
 
-// NewWith is New with any Options. Permits that are not Expirable have no end: no TTL
-// counts for them, and their ValidUntil is the zero time.
+// NewWith is New with any Options. Permits that are not Expirable have no end: they ignore
+// the TTL, and their ValidUntil is the zero time.
 func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
@@ -167,7 +168,7 @@ func (l *Locker) topic(name string) redisson.Topic {
 	return l.herald.Topic(name, redisson.Prefixed("redisson_sc", name))
 }
 
-// wakes is how many waiters can take what is free: all, where nobody knows.
+// wakes is how many waiters can take what is free; all, if the number is not known.
 func wakes(free string) int {
 	n, err := strconv.Atoi(free)
 	if err != nil {
@@ -219,7 +220,7 @@ func (l *Locker) acquire(ctx context.Context, name string, ttl time.Duration) (h
 	}
 	try := func() (taken bool, left time.Duration, err error) {
 		held, left, err = l.permits.take(ctx, name, topic, term)
-		l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+		l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
 		return held != nil, left, validity.UnlessLate(err)
 	}
 	taken, _, err := try()
@@ -234,7 +235,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor tries once for a permit as AcquireFor's.
+// TryAcquireFor tries once for a permit like AcquireFor's.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	topic, term, err := l.begin(ctx, name, ttl)
@@ -252,7 +253,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return held, nil
 }
 
-// begin is what comes before the first try.
+// begin prepares the first try.
 func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration, err error) {
 	if l.closed.Load() {
 		return topic, 0, strategies.ErrClosed

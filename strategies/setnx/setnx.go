@@ -54,10 +54,10 @@ type Options struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 }
 
-// Defaults are a delay of 10 ms.
+// Defaults returns a delay of 10 ms.
 func Defaults() Options { return Options{Delay: 10 * time.Millisecond} }
 
-// Validate refuses a delay that is not positive.
+// Validate rejects a delay that is not positive.
 func (o Options) Validate() error {
 	if o.Delay <= 0 {
 		return fmt.Errorf("delay must be positive, not %v", o.Delay)
@@ -76,8 +76,8 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
-// Open returns a Locker on the first node. It does not talk to Redis yet. The
-// config's TTL is of no effect.
+// Open returns a Locker on the first node. It does not talk to Redis yet. The config's TTL
+// has no effect.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("setnx: %w", err)
@@ -121,7 +121,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	if indeterminate.MayHaveRun(err) {
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
-		// When this fails too the lock is blocked for ever: there is no TTL.
+		// If this fails too, the lock is blocked for ever: there is no TTL.
 		_ = held.Release(settle)
 	}
 	return nil, fmt.Errorf("setnx %q: %w", held.name, indeterminate.Because(ctx, err))

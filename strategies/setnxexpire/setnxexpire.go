@@ -56,21 +56,21 @@ var (
 	releaseScript = redis.NewScript(releaseSource)
 )
 
-// How a release looks whose the lock is.
+// How a release checks whose lock it is.
 const (
 	Atomic   = "true"  // by a script that compares and deletes
 	Separate = "get"   // by a GET, and then a DEL
 	Never    = "false" // not at all
 )
 
-// Options choose how waiters poll and whether a release looks whose the lock is.
+// Options choose how waiters poll and whether a release checks whose lock it is.
 type Options struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whosever it is (false)"`
 }
 
-// Defaults are a delay of 10 ms and a checked release, so that the two commands of
-// an acquire are all that is wrong.
+// Defaults returns a delay of 10 ms and a checked release, so that nothing is wrong but the
+// two commands of an acquire.
 func Defaults() Options { return Options{Delay: 10 * time.Millisecond, Check: Atomic} }
 
 // Validate returns every error, joined.
@@ -85,7 +85,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine claims exclusion for a release only that compares and deletes in one step.
+// Refine claims exclusion only for a release that compares and deletes in one step.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Exclusion = o.Check == Atomic
 	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
@@ -143,8 +143,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return held, nil
 }
 
-// CrashAcquiring does what an Acquire does whose process dies between SETNX and
-// EXPIRE. It returns nil once the lock is taken, by nobody and for ever.
+// CrashAcquiring does what an Acquire does if its process dies between SETNX and EXPIRE. It
+// returns nil once the lock is taken; nobody will ever release it.
 func (l *Locker) CrashAcquiring(ctx context.Context, key string) error {
 	_, err := l.wait(ctx, key)
 	return err
@@ -176,7 +176,7 @@ func (l *Locker) wait(ctx context.Context, key string) (*lease, error) {
 	}
 }
 
-// try is the first of the two commands.
+// try sends the first of the two commands.
 func (l *Locker) try(ctx context.Context, key string) (*lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -203,7 +203,7 @@ type lease struct {
 	until       time.Time
 }
 
-// limit is the second of the two commands. After an error the lock is not held.
+// limit sends the second of the two commands. After an error the lock is not held.
 func (held *lease) limit(ctx context.Context) error {
 	ttl := held.locker.config.TTL.Truncate(time.Millisecond) // EXPIRE itself knows only seconds
 	held.until = time.Now().Add(ttl)
@@ -218,18 +218,18 @@ func (held *lease) limit(ctx context.Context) error {
 	return nil
 }
 
-// abandon gives back what an acquire that failed may hold. When it fails too the
-// lock is blocked for ever.
+// abandon gives back what a failed acquire may hold. If that fails too, the lock is blocked
+// for ever.
 func (held *lease) abandon(ctx context.Context) {
 	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	_ = releaseScript.Run(settle, held.locker.client, []string{held.name}, held.token).Err()
 }
 
-// ValidUntil is the TTL after the moment before the PEXPIRE was sent.
+// ValidUntil returns the moment before the PEXPIRE was sent, plus the TTL.
 func (held *lease) ValidUntil() time.Time { return held.until }
 
-// Release deletes the key if it still holds the token, or without looking.
+// Release deletes the key if it still holds the token, or without a check.
 func (held *lease) Release(ctx context.Context) error {
 	var freed int64
 	var err error
@@ -242,7 +242,7 @@ func (held *lease) Release(ctx context.Context) error {
 		if found, err = client.Get(ctx, held.name).Result(); errors.Is(err, redis.Nil) || err == nil && found != held.token {
 			return strategies.ErrNotHeld
 		}
-		if err == nil { // by now it may be somebody else's
+		if err == nil { // by now another may have the lock
 			freed, err = client.Del(ctx, held.name).Result()
 		}
 	default:

@@ -42,12 +42,12 @@ type Options struct {
 
 	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 
-	// Release is Script, which "" is too, or Native. Where the server has no native command
-	// acquiring fails with an errors.ErrUnsupported.
+	// Release is Script or Native; "" means Script. If the server has no native command, an
+	// acquire fails with an errors.ErrUnsupported.
 	Release string `opt:"release" help:"script, or native: the server's DELIFEQ (Valkey 9) or DELEX (Redis 8.4) and SET IFEQ"`
 }
 
-// Defaults are full jitter within Redisson's bounds.
+// Defaults returns full jitter within Redisson's bounds.
 func Defaults() Options {
 	return Options{
 		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond,
@@ -79,7 +79,7 @@ func (o Options) Validate() error {
 	if o.WaitReplicas < 0 {
 		problems = append(problems, fmt.Errorf("wait-replicas must not be negative, not %d", o.WaitReplicas))
 	}
-	if o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond { // WAIT takes milliseconds, and 0 for ever
+	if o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond { // WAIT takes milliseconds; 0 means for ever
 		problems = append(problems, fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout))
 	}
 	if o.WaitReplicas > 0 && o.Pipeline {
@@ -94,8 +94,8 @@ func (o Options) Validate() error {
 // grows says whether the sleep depends on the attempts before, and cap on it.
 func (o Options) grows() bool { return o.Backoff != None && o.Backoff != Fixed }
 
-// Sleeps returns a waiter's sleeps, one a call. random returns a number in [0, n),
-// as rand.Int64N does.
+// Sleeps returns a function that returns a waiter's next sleep. random returns a number in
+// [0, n), as rand.Int64N does.
 func (o Options) Sleeps(random func(n int64) int64) func() time.Duration {
 	b := &backoff{Options: o, random: random}
 	return b.next

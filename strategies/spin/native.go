@@ -15,7 +15,7 @@ const (
 	Native = "native" // by the server's own compare-and-delete and compare-and-set
 )
 
-// releases are the rights to release and extend.
+// releases returns the rights with those that release and extend need.
 func (o Options) releases(r strategies.Rights) strategies.Rights {
 	if o.Release != Native {
 		return r
@@ -24,8 +24,8 @@ func (o Options) releases(r strategies.Rights) strategies.Rights {
 	return r
 }
 
-// commands are those that release and extend. Which of the native ones the server has is
-// asked once; until there is an answer, by everybody who wants to acquire.
+// commands returns the commands that release and extend. Locker asks the server once which
+// native ones it has; until there is an answer, every acquire asks.
 func (l *Locker) commands(ctx context.Context) (token.Commands, error) {
 	if l.options.Release != Native {
 		return token.Scripts, nil

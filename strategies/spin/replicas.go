@@ -7,14 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// set takes the key if it is free. With wait-replicas it is only taken if so many
-// replicas have it in time, or with wait-anyway also if not.
+// set takes the key if it is free. With wait-replicas it takes the key only if so many
+// replicas have it in time, with wait-anyway also if not.
 func (l *Locker) set(ctx context.Context, a acquisition) (bool, error) {
 	held := a.lease
 	if l.options.WaitReplicas == 0 {
 		return l.client.SetNX(ctx, held.Name, held.Token, a.ttl).Result()
 	}
-	// WAIT is about the writes of its own connection, so both go down the same one.
+	// WAIT counts the writes of its own connection, so both use the same one.
 	var taken *redis.BoolCmd
 	var replicas *redis.Cmd
 	if _, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -65,8 +65,8 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Refine has the rights fit the commands, counts the pipeline's connection, and names the
-// library that polls as steadily.
+// Refine fits the rights to the commands, adds the pipeline's connection, and names the
+// library that polls with a fixed sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Backoff == Fixed && o.WaitReplicas == 0 && o.Release != Native {
 		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
@@ -91,9 +91,9 @@ type Locker struct {
 	sleepers pause.Sleepers
 }
 
-// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does
-// not talk to Redis yet. Its error joins every error of the options. The client stays the
-// caller's, to be closed after the Locker.
+// New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the
+// client, after the Locker.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return NewWith(client, Defaults(), options...)
 }
@@ -223,7 +223,7 @@ func (l *Locker) wait(ctx context.Context, a acquisition) error {
 	}
 }
 
-// tryAgain makes one attempt of somebody who makes more.
+// tryAgain makes one attempt for a caller that makes more.
 func (l *Locker) tryAgain(ctx context.Context, a acquisition) (bool, error) {
 	got, err := l.try(ctx, a)
 	return got, validity.UnlessLate(err)

@@ -23,8 +23,8 @@ func parse(id string) (p position) {
 	return p
 }
 
-// positionOf is where an entry stands. One that the release script has not made
-// has the number 0, and looks as if others had been lost.
+// positionOf is the position of an entry. An entry that the release script has not made has
+// the number 0, and looks as if others had been lost.
 func positionOf(entry redis.XMessage) position {
 	p := parse(entry.ID)
 	number, _ := entry.Values["n"].(string)
@@ -34,7 +34,7 @@ func positionOf(entry redis.XMessage) position {
 
 func (p position) id() string { return fmt.Sprintf("%d-%d", p.ms, p.seq) }
 
-// after says whether p stands behind q in the stream.
+// after says whether p comes after q in the stream.
 func (p position) after(q position) bool {
 	return cmp.Or(cmp.Compare(p.ms, q.ms), cmp.Compare(p.seq, q.seq)) > 0
 }

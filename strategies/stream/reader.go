@@ -17,15 +17,15 @@ import (
 const (
 	// turn is how long one XREAD blocks.
 	turn = time.Second
-	// grace is how late Redis may answer before a connection is taken for dead.
+	// grace is how late Redis may answer before a connection counts as dead.
 	grace = 5 * time.Second
 )
 
-// reader reads the streams of all locks that a Locker's callers wait for, on one
-// connection, and hands out the wake-ups.
+// reader reads the streams of all locks that a Locker's callers wait for, on one connection,
+// and hands out the wake-ups.
 //
-// Two goroutines serve it, started by the first use: one that reads, and one that
-// interrupts it when there is another stream to read.
+// The first use starts two goroutines: one reads, and one interrupts it when there is another
+// stream to read.
 type reader struct {
 	commands redis.UniversalClient // the instance's, for CLIENT UNBLOCK
 	blocking redis.UniversalClient // with one connection, the reader's own
@@ -37,10 +37,10 @@ type reader struct {
 	mu      sync.Mutex
 	started bool
 	groups  map[string]*group   // of the streams that somebody waits for
-	reading map[string]struct{} // the streams of the XREAD under way, nil if there is none
-	missing bool                // a stream that it should read and does not
-	work    chan struct{}       // that there is something to read; capacity 1
-	nudge   chan struct{}       // that something is missing; capacity 1
+	reading map[string]struct{} // the streams of the running XREAD; nil means that none runs
+	missing bool                // the running XREAD lacks a stream
+	work    chan struct{}       // there is something to read; capacity 1
+	nudge   chan struct{}       // a stream is missing; capacity 1
 }
 
 func newReader(node goredis.Node) *reader {
@@ -54,8 +54,8 @@ func newReader(node goredis.Node) *reader {
 		nudge:    make(chan struct{}, 1),
 	}
 	r.blocking = node.Dial(func(o *redis.UniversalOptions) {
-		// One at a time. A pool that has failed to dial as often as it has places leaves
-		// dialling to a goroutine of its own, which tries once a second.
+		// One connection. After as many failed dials as it has places, a pool dials only once a
+		// second.
 		o.MaxActiveConns, o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 1000, 0, -1
 		o.MaxRetries, o.DialerRetries = -1, 1 // the loop does that
 		o.ContextTimeoutEnabled = true
@@ -117,8 +117,8 @@ func (r *reader) read(stream string) {
 	}
 }
 
-// receive reads and hands out until the reader is closed. Whatever is added while
-// it does not read, or has no connection, it reads later.
+// receive reads and hands out until the reader is closed. It reads later what is added while
+// it does not read, or has no connection.
 func (r *reader) receive() {
 	for failures := 0; ; {
 		streams := r.next()
@@ -143,8 +143,8 @@ func (r *reader) receive() {
 	}
 }
 
-// next returns what to read: the streams, then as many ids. It waits until
-// somebody waits, and returns nil when the reader is closed.
+// next returns what to read: the streams, then as many ids. It waits until there is a waiter,
+// and returns nil when the reader is closed.
 func (r *reader) next() []string {
 	for r.ctx.Err() == nil {
 		if streams := r.wanted(); streams != nil {
@@ -176,7 +176,7 @@ func (r *reader) wanted() []string {
 	return append(streams, ids...)
 }
 
-// deliver hands out what an XREAD has returned; it is no longer under way.
+// deliver hands out what an XREAD has returned; no XREAD runs then.
 func (r *reader) deliver(streams []redis.XStream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,9 +195,9 @@ func (r *reader) deliver(streams []redis.XStream) {
 	}
 }
 
-// advance follows the stream. It says whether there was anything new, and whether
-// anything was lost. A stream that begins anew has been deleted when nobody waited,
-// or else the server has forgotten who waits, which the next attempt finds out.
+// advance follows the stream. It says whether there was anything new, and whether anything
+// was lost. A stream that begins anew was deleted while nobody waited, or the server has
+// forgotten the waiters; then the next attempt finds that out.
 func (g *group) advance(entries []redis.XMessage) (news, lost bool) {
 	for _, entry := range entries {
 		p := positionOf(entry)
@@ -210,8 +210,8 @@ func (g *group) advance(entries []redis.XMessage) (news, lost bool) {
 	return news, lost
 }
 
-// look has one waiter for each lock look for itself: the connection is a new one,
-// maybe to a server that has lost its memory.
+// look has one waiter for each lock try: the connection is new, and may be to a server that
+// has lost its data.
 func (r *reader) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,8 +220,8 @@ func (r *reader) look() {
 	}
 }
 
-// outage tells waiters that nothing will be heard for a while: they look for
-// themselves, once, and give up if the server refuses to be read.
+// outage tells waiters that nothing will be heard for a while: they try once, and give up if
+// the server refuses the reads.
 func (r *reader) outage(err error, first bool) {
 	p := permit{all: true}
 	if _, refused := errors.AsType[redis.Error](err); refused {
@@ -246,7 +246,7 @@ func (r *reader) rest(failures int) {
 	}
 }
 
-// interrupt ends the XREAD under way whenever a stream is missing from it.
+// interrupt ends the running XREAD whenever a stream is missing from it.
 func (r *reader) interrupt() {
 	for {
 		select {
@@ -267,7 +267,7 @@ func (r *reader) interrupt() {
 	}
 }
 
-// lacks says whether the XREAD under way does without a stream that it should read.
+// lacks says whether the running XREAD lacks a stream that it should read.
 func (r *reader) lacks() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

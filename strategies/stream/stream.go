@@ -191,7 +191,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, found finding)
 			l.reader.wakeAll(w)
 		}
 		if found.taken || err != nil {
-			// Who fails may have used up a wake-up that another needs.
+			// A waiter that fails may have used a wake-up that another needs.
 			l.reader.leave(w, err != nil)
 			return err
 		}
@@ -202,8 +202,8 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, found finding)
 // finding is what an attempt has found.
 type finding struct {
 	taken bool
-	// forgotten is that the server did not know of a waiter's waiting: wake-ups may
-	// not have been told.
+	// forgotten says that the server did not know of this waiter: it may have missed
+	// wake-ups.
 	forgotten bool
 	left      time.Duration // how long to park at most
 	last      position      // from where on to read
@@ -220,7 +220,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (f
 			return found, nil
 		}
 		err = validity.ErrLate
-		if mode != "try" { // who waits looks again
+		if mode != "try" { // a waiter tries again
 			l.abandon(ctx, held)
 			return l.try(ctx, held, "first")
 		}
@@ -238,10 +238,10 @@ func (l *Locker) understand(reply []any) finding {
 		return found
 	}
 	switch ms := reply[2].(int64); {
-	case ms < 0: // it has no TTL: somebody else's doing
+	case ms < 0: // it has no TTL: another program has set it
 		found.left = l.config.TTL
 	default:
-		// 0 is what is left of the last millisecond: not a reason to poll hot.
+		// 0 means less than a millisecond: wait for one, do not poll without a pause.
 		found.left = time.Duration(max(ms, 1)) * time.Millisecond
 	}
 	found.last = parse(reply[3].(string))
@@ -249,8 +249,7 @@ func (l *Locker) understand(reply []any) finding {
 	return found
 }
 
-// abandon removes every trace of a caller who gives up. When it fails nothing more
-// can be done: all traces expire.
+// abandon removes every trace of a caller that gives up. If that fails, all traces expire.
 func (l *Locker) abandon(ctx context.Context, held *token.Announced) {
 	settle, done := indeterminate.Settle(ctx)
 	defer done()

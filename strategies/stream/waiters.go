@@ -9,18 +9,18 @@ type group struct {
 	waiters list.List // of *waiter, in the order in which they came
 }
 
-// waiter is woken through wake, which has room for one permit. Several that meet
-// become one, as one later attempt fulfils them all.
+// waiter is woken through wake, which has room for one permit. Several permits become one:
+// one later attempt serves them all.
 type waiter struct {
 	group *group
 	place *list.Element
 	wake  chan permit
 }
 
-// permit is the duty to try once more.
+// permit tells a waiter to try once more.
 type permit struct {
-	all bool  // that everybody has got one
-	err error // that it is of no use: give up with this
+	all bool  // every waiter has got one
+	err error // no try can help: give up with this error
 }
 
 // join adds a waiter whose attempt has found that entry to be the stream's last.
@@ -40,8 +40,8 @@ func (r *reader) join(stream string, last position) *waiter {
 	return w
 }
 
-// leave removes a waiter. A permit that it has not used, or has used in vain
-// (handOn), goes to the next.
+// leave removes a waiter. A permit that it has not used goes to the next waiter, and with
+// handOn one that it has used in vain does too.
 func (r *reader) leave(w *waiter, handOn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,22 +60,22 @@ func (r *reader) leave(w *waiter, handOn bool) {
 	}
 }
 
-// wakeAll has everybody look who waits for what w waits for.
+// wakeAll has all waiters for w's lock try.
 func (r *reader) wakeAll(w *waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.group.wakeAll(permit{all: true})
 }
 
-// wakeFirst gives a permit to whoever has waited longest. The caller holds the
-// reader's mu.
+// wakeFirst gives a permit to the waiter that has waited longest. The caller holds the reader's
+// mu.
 func (g *group) wakeFirst() {
 	if first := g.waiters.Front(); first != nil {
 		first.Value.(*waiter).permit(permit{})
 	}
 }
 
-// wakeAll gives everybody a permit. The caller holds the reader's mu.
+// wakeAll gives every waiter a permit. The caller holds the reader's mu.
 func (g *group) wakeAll(p permit) {
 	for e := g.waiters.Front(); e != nil; e = e.Next() {
 		e.Value.(*waiter).permit(p)

@@ -15,12 +15,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// own are the options of both connections. In RESP3 Redis would tell of changes by
-// push messages, which go-redis reads only when it reads something else.
+// own sets the options of both connections. In RESP3 Redis would tell of changes by push
+// messages, which go-redis reads only when it reads something else.
 func own(o *redis.UniversalOptions) {
 	o.Protocol = 2
-	// One at a time. A pool that has failed to dial as often as it has places leaves
-	// dialling to a goroutine of its own, which tries once a second.
+	// One connection. After as many failed dials as it has places, a pool dials only once a
+	// second.
 	o.MaxActiveConns, o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 1000, 0, -1
 	o.MaxRetries, o.DialerRetries = -1, 1 // the loops do that
 	o.ContextTimeoutEnabled = true
@@ -28,7 +28,7 @@ func own(o *redis.UniversalOptions) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// connected has something done on each new connection.
+// connected adds a step that is done on each new connection.
 func connected(o *redis.UniversalOptions, do func(context.Context, *redis.Conn) error) {
 	before := o.OnConnect
 	o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
@@ -41,7 +41,7 @@ func connected(o *redis.UniversalOptions, do func(context.Context, *redis.Conn) 
 	}
 }
 
-// dialHearing returns the client of the connection that is told.
+// dialHearing returns the client of the connection that hears of changes.
 func (t *tracker) dialHearing(node goredis.Node) redis.UniversalClient {
 	return node.Dial(func(o *redis.UniversalOptions) {
 		own(o)
@@ -67,7 +67,7 @@ func (t *tracker) dialLooking(node goredis.Node) redis.UniversalClient {
 	})
 }
 
-// redirect has what a connection looks at told to the listener.
+// redirect has the listener told of changes to what a connection looks at.
 func (t *tracker) redirect(ctx context.Context, process func(context.Context, redis.Cmder) error) error {
 	listener := t.listener.Load()
 	err := process(ctx, redis.NewStatusCmd(ctx, "CLIENT", "TRACKING", "ON", "REDIRECT", listener))
@@ -78,7 +78,7 @@ func (t *tracker) redirect(ctx context.Context, process func(context.Context, re
 	return nil
 }
 
-// ask looks at locks, which leaves marks, and passes on what it finds.
+// ask looks at locks, which leaves marks in Redis, and passes on what it finds.
 func (t *tracker) ask(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -108,19 +108,19 @@ func (t *tracker) ask(names []string) error {
 		switch {
 		case left == -2: // there is no such key
 			t.answered(name, false, 0)
-		case left < 0: // it has no TTL: somebody else's doing
+		case left < 0: // it has no TTL: another program has set it
 			t.answered(name, true, t.ttl)
 		default:
-			// 0 is what is left of the last millisecond: not a reason to poll hot.
+			// 0 means less than a millisecond: wait for one, do not poll without a pause.
 			t.answered(name, true, time.Duration(max(left, 1))*time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// watched returns a dialer whose connections are read from all the time, so that
-// their end is noticed at once: Redis forgets the marks of a connection that is gone
-// and tells nobody, and go-redis reads from it only when it has asked something.
+// watched returns a dialer whose connections are read all the time, so that their end is
+// noticed at once: Redis forgets the marks of a closed connection without a message, and
+// go-redis reads a connection only after it has asked something.
 func (t *tracker) watched(o *redis.UniversalOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := o.Dialer
 	if dial == nil {
@@ -140,7 +140,7 @@ func (t *tracker) watched(o *redis.UniversalOptions) func(ctx context.Context, n
 			return nil, errors.Join(context.Cause(t.ctx), server.Close())
 		}
 		pump := func(to, from net.Conn) {
-			// Whichever way it ends, the connection is of no use.
+			// Whichever way it ends, the connection cannot be used any more.
 			_, _ = io.Copy(to, from)
 			_, _ = to.Close(), from.Close()
 		}

@@ -17,34 +17,33 @@ import (
 const (
 	// channel is where Redis tells a RESP2 connection of changes.
 	channel = "__redis__:invalidate"
-	// grace is how long a look may take before its connection is taken for dead.
+	// grace is how long a look may take before its connection counts as dead.
 	grace = 5 * time.Second
 )
 
-// tracker looks at the locks that a Locker's callers wait for, and hears of their
-// changes.
+// tracker looks at the locks that a Locker's callers wait for, and hears of their changes.
 //
-// Two goroutines serve it, started by the first use: one that looks, many locks in
-// one round trip, and one that listens.
+// The first use starts two goroutines: one looks, at many locks in one round trip, and one
+// listens.
 type tracker struct {
 	ttl      time.Duration
 	looking  redis.UniversalClient // with one connection, whose looks leave marks
 	hearing  redis.UniversalClient // with no connection but the subscription's
 	pubsub   *redis.PubSub
-	listener atomic.Int64 // the id of the connection that is told
+	listener atomic.Int64 // the id of the connection that hears of changes
 	target   atomic.Int64 // the id that the looking connection redirects to
 	stop     context.CancelFunc
 	ctx      context.Context
 	done     sync.WaitGroup
-	denied   chan error    // that the user may not subscribe
+	denied   chan error    // the user may not subscribe
 	ready    chan struct{} // closed when Redis has confirmed the first subscription
 
 	mu      sync.Mutex
 	started bool
 	groups  map[string]*group   // of the locks that somebody waits for
 	queue   map[string]struct{} // those to look at
-	signal  chan struct{}       // that there are some; capacity 1
-	next    time.Time           // no group's bound is earlier, unless zero: there is none
+	signal  chan struct{}       // queue is not empty; capacity 1
+	next    time.Time           // no group's bound is earlier; zero means that there is no bound
 }
 
 func newTracker(node goredis.Node, ttl time.Duration) *tracker {
@@ -106,7 +105,7 @@ func (t *tracker) close() error {
 // listen hears of changes. go-redis reconnects and subscribes again by itself,
 // within Receive.
 func (t *tracker) listen() {
-	// When it fails Receive tries again.
+	// If it fails, Receive tries again.
 	_ = t.pubsub.Subscribe(t.ctx, channel)
 	var confirm sync.Once
 	for failures := 0; ; {
@@ -115,7 +114,7 @@ func (t *tracker) listen() {
 			return
 		}
 		if redis.HasErrorPrefix(err, "NOPERM") {
-			select { // for whoever waits for the subscription
+			select { // for a caller that waits for the subscription
 			case t.denied <- err:
 			default:
 			}
@@ -138,12 +137,12 @@ func (t *tracker) listen() {
 			}
 		case *redis.Subscription:
 			confirm.Do(func() { close(t.ready) })
-			t.wantAll() // what changed before that was not told
+			t.wantAll() // changes before that were not told
 		}
 	}
 }
 
-// look looks at the locks that it is asked to, and minds the bounds.
+// look looks at the queued locks, and wakes waiters whose bound is over.
 func (t *tracker) look() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -187,14 +186,14 @@ func (t *tracker) subscribed() bool {
 	}
 }
 
-// outage tells waiters that nothing will be heard for a while: they look for
-// themselves, once, and give up if the server refuses to be asked.
+// outage tells waiters that nothing will be heard for a while: they try once, and give up if
+// the server refuses the looks.
 func (t *tracker) outage(err error, first bool) {
 	_, refused := errors.AsType[redis.Error](err)
 	switch {
 	case refused && !strings.Contains(err.Error(), "redirect to does not exist"):
 		t.wakeAll(err)
-	case first: // the latter is the listener's being about to come back
+	case first: // also if only the listener has gone: it is about to come back
 		t.wakeAll(nil)
 	}
 }

@@ -170,7 +170,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease) error {
 	}
 }
 
-// tryAgain makes one attempt of somebody who makes more.
+// tryAgain makes one attempt for a caller that makes more.
 func (l *Locker) tryAgain(ctx context.Context, held *token.Lease) (bool, error) {
 	taken, err := l.try(ctx, held)
 	return taken, validity.UnlessLate(err)

@@ -7,21 +7,20 @@ import (
 
 // group are the waiters of one Locker for one lock.
 //
-// Nobody of them sleeps without one of these: a mark in Redis that was made after
-// the last change was heard of; a look that is about to make it; or one among them
-// who is about to try, after which there will be a look.
+// A waiter sleeps only while one of these is true: Redis has a mark that was made after the
+// last known change; a look is about to make one; or another waiter is about to try, and a
+// look follows.
 type group struct {
 	name    string
 	waiters list.List // of *waiter, in the order in which they came
 	woken   *waiter   // whose try is awaited
-	asked   bool      // a look is to come or under way
+	asked   bool      // a look is planned or running
 	stale   bool      // a change was heard of since then
 	bound   time.Time // when to try even if nothing is heard
 }
 
-// waiter is woken through wake, which has room for one permit: nil is the duty to
-// try once more, an error that it is of no use. Several that meet become one, as one
-// later attempt fulfils them all.
+// waiter is woken through wake, which has room for one permit: nil means to try once more, an
+// error to give up. Several permits become one: one later attempt serves them all.
 type waiter struct {
 	group *group
 	place *list.Element
@@ -45,7 +44,7 @@ func (t *tracker) join(name string) *waiter {
 	return w
 }
 
-// tried says that a waiter has tried or, when it is over, that it waits no more.
+// tried records that a waiter has tried or, if over, that it waits no more.
 func (t *tracker) tried(w *waiter, over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +93,7 @@ func (t *tracker) wanted() (names []string) {
 	return names
 }
 
-// answered tells what a look has found: how long the lock lasts, if it is held.
+// answered records what a look has found: how long the lock lasts, if it is held.
 func (t *tracker) answered(name string, held bool, left time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +102,7 @@ func (t *tracker) answered(name string, held bool, left time.Duration) {
 		return
 	}
 	if _, again := t.queue[name]; again {
-		return // this one came before something that calls for another look
+		return // since this look another one was asked for
 	}
 	g.asked = false
 	switch {
@@ -115,20 +114,20 @@ func (t *tracker) answered(name string, held bool, left time.Duration) {
 	}
 }
 
-// changed tells that a lock is not as it was when it was looked at.
+// changed records that a lock has changed since it was looked at.
 func (t *tracker) changed(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch g := t.groups[name]; {
 	case g == nil:
-	case g.asked: // before or after that look, who knows
+	case g.asked: // perhaps before that look, perhaps after it
 		g.stale = true
 	case g.woken == nil:
 		g.wakeFirst()
 	}
 }
 
-// limit has somebody try after that time at the latest. The caller holds mu.
+// limit has a waiter try after that time at the latest. The caller holds mu.
 func (t *tracker) limit(g *group, left time.Duration) {
 	g.bound = time.Now().Add(left)
 	if t.next.IsZero() || g.bound.Before(t.next) {
@@ -136,8 +135,8 @@ func (t *tracker) limit(g *group, left time.Duration) {
 	}
 }
 
-// overdue wakes a waiter of each lock whose time is over, and returns when to look
-// for such the next time; the zero time is never.
+// overdue wakes a waiter of each lock whose time is over. It returns when to check again; the
+// zero time means never.
 func (t *tracker) overdue() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +148,7 @@ func (t *tracker) overdue() time.Time {
 	for _, g := range t.groups {
 		left := g.bound.Sub(now)
 		if left <= 0 {
-			left = t.ttl // in case that nothing comes of this
+			left = t.ttl // in case the wake-up has no effect
 			if g.woken == nil {
 				g.wakeFirst()
 			}
@@ -159,7 +158,7 @@ func (t *tracker) overdue() time.Time {
 	return t.next
 }
 
-// wakeAll has everybody look for himself, or give up with err.
+// wakeAll has every waiter try, or give up with err.
 func (t *tracker) wakeAll(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +169,7 @@ func (t *tracker) wakeAll(err error) {
 	}
 }
 
-// wakeFirst gives a permit to whoever has waited longest. The caller holds the
+// wakeFirst gives a permit to the waiter that has waited longest. The caller holds the
 // tracker's mu.
 func (g *group) wakeFirst() {
 	g.woken = g.waiters.Front().Value.(*waiter)

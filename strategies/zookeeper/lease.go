@@ -18,8 +18,8 @@ type lease struct {
 	locker   *Locker
 	lost     <-chan struct{}
 	released chan struct{} // closed when the node is gone, or the session; nil before the first Release
-	err      error         // of that
-	told     bool          // that it was released
+	err      error         // of the release
+	told     bool          // the result has been returned
 }
 
 // timed is a lease on a standalone server.
@@ -41,14 +41,14 @@ func (l *Locker) granted(p place) (strategies.Lease, error) {
 // FencingToken is the id of the transaction that made the node.
 func (h *lease) FencingToken() int64 { return h.token }
 
-// Lost is closed when the session is, see gozk.Session.Lost.
+// Lost returns a channel that is closed when the session is lost; see gozk.Session.Lost.
 func (h *lease) Lost() <-chan struct{} { return h.lost }
 
-// ValidUntil is the session's timeout after the newest request that was answered.
+// ValidUntil returns when the newest answered request was sent, plus the session's timeout.
 func (h timed) ValidUntil() time.Time { return h.session.Until() }
 
-// Release deletes the node. It goes on in the background when ctx has ended, since the
-// session would keep the lease otherwise; a second call waits for that.
+// Release deletes the node. If ctx ends, that goes on in the background, since the session
+// would keep the lease otherwise; a second call waits for it.
 func (h *lease) Release(ctx context.Context) error {
 	if h.told {
 		return strategies.ErrNotHeld
@@ -74,7 +74,7 @@ func (h *lease) Release(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("release %q: %w", h.key, ctx.Err())
 	}
-	if errors.Is(h.err, gozk.ErrOver) { // while it was being released
+	if errors.Is(h.err, gozk.ErrOver) { // the session ended during the release
 		return h.afterwards(ctx)
 	}
 	h.told = true
@@ -84,8 +84,8 @@ func (h *lease) Release(ctx context.Context) error {
 	return h.err
 }
 
-// afterwards releases when the session is over: the server may not know that yet, since the
-// Locker was closed.
+// afterwards releases when the session is over: after the Locker's Close the server may not
+// know that yet.
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {

@@ -35,7 +35,7 @@ func (p place) named(name string) place {
 
 func (p place) path() string { return p.lock + "/" + p.name }
 
-// wait queues and returns when it is first.
+// wait queues, and returns when its node is the first.
 func (l *Locker) wait(ctx context.Context, s *session, key string) (strategies.Lease, error) {
 	p, err := l.enter(ctx, s, key)
 	if err != nil {
@@ -92,8 +92,8 @@ func (l *Locker) try(ctx context.Context, s *session, key string) (strategies.Le
 // lockOf is the path of a lock's node.
 func (l *Locker) lockOf(key string) string { return l.node.Path(l.config.Key(key)) }
 
-// enter makes a node in the queue. Whoever does not wait for that leaves none: what goes on
-// in the background deletes it.
+// enter makes a node in the queue. If its caller waits no longer, the node is deleted in the
+// background.
 func (l *Locker) enter(ctx context.Context, s *session, key string) (place, error) {
 	p := place{session: s, key: key, lock: l.lockOf(key)}
 	if err := ctx.Err(); err != nil {
@@ -113,7 +113,7 @@ func (l *Locker) enter(ctx context.Context, s *session, key string) (place, erro
 		case back <- made{name, err}:
 		case <-ctx.Done():
 			if err == nil {
-				_, _ = p.named(name).remove(life) // else it goes with the session
+				_, _ = p.named(name).remove(life) // if this fails, it goes with the session
 			}
 		}
 	})
@@ -128,8 +128,8 @@ func (l *Locker) enter(ctx context.Context, s *session, key string) (place, erro
 	}
 }
 
-// create makes the node, and the lock's if there is none. When an answer is lost it looks for
-// the node that may have been made, once it can see all that was done before.
+// create makes the node, and the lock's if there is none. If an answer is lost, it syncs with
+// the leader and looks for the node that may have been made.
 func (p place) create(ctx context.Context, guid string) (string, error) {
 	for {
 		path, err := p.session.Create(ctx, p.lock+"/"+guid+mark, nil, zk.FlagEphemeral|zk.FlagSequence)
@@ -155,7 +155,7 @@ func (p place) create(ctx context.Context, guid string) (string, error) {
 	}
 }
 
-// find looks for a node of that name; "" if there is none.
+// find looks for a node whose name begins with guid; "" means that there is none.
 func (p place) find(ctx context.Context, guid string) (string, error) {
 	queue, err := again(ctx, func() ([]string, error) {
 		if err := p.session.Sync(ctx, p.lock); err != nil {
@@ -174,7 +174,7 @@ func (p place) find(ctx context.Context, guid string) (string, error) {
 	return "", nil
 }
 
-// begin looks for the first time, and asks for the token meanwhile.
+// begin looks at the queue for the first time, and asks for the token at the same time.
 func (p *place) begin(ctx context.Context) (before string, err error) {
 	type told struct {
 		token int64
@@ -215,12 +215,12 @@ func (p place) before(ctx context.Context) (string, error) {
 	return before, nil
 }
 
-// ahead is the name before a given one in a queue, "" if that is the first, and whether it is
-// there itself.
+// ahead returns the name before a given one in a queue, "" if that is the first, and whether
+// the given one is there.
 func ahead(name string, queue []string) (before string, there bool) {
 	mine, nearest := number(name), int32(0)
 	for _, other := range queue {
-		// As differences, since the numbers go on below zero after the largest.
+		// By differences, because after the largest number come negative ones.
 		switch d := mine - number(other); {
 		case other == name:
 			there = true
@@ -241,8 +241,8 @@ func number(name string) int32 {
 	return int32(n)
 }
 
-// behind waits for the node before this one to go. It returns at once if it has gone, and
-// then not as somebody who was woken.
+// behind waits for the node before this one to go. It returns at once if that node has gone;
+// woken is false then.
 func (p place) behind(ctx context.Context, before string) (woken bool, err error) {
 	path := p.lock + "/" + before
 	watch, err := again(ctx, func() (<-chan zk.Event, error) { return p.session.Watch(ctx, path) })
@@ -263,7 +263,8 @@ func (p place) behind(ctx context.Context, before string) (woken bool, err error
 	}
 }
 
-// courtesy is how long who gives up waits for its node to be deleted. That goes on then.
+// courtesy is how long a caller that gives up waits for the deletion of its node, which then
+// goes on in the background.
 const courtesy = 100 * time.Millisecond
 
 // leave deletes the node, in the background if it takes long.
@@ -271,9 +272,9 @@ func (p place) leave() {
 	gone := make(chan struct{})
 	if !p.session.Go(func(life context.Context) {
 		defer close(gone)
-		_, _ = p.remove(life) // else it goes with the session
+		_, _ = p.remove(life) // if this fails, it goes with the session
 	}) {
-		return // it goes so too
+		return // it goes with the session
 	}
 	select {
 	case <-gone:
@@ -281,14 +282,14 @@ func (p place) leave() {
 	}
 }
 
-// remove deletes the node, however often the connection breaks. It says whether it was there,
-// or why that is not known: the session is over.
+// remove deletes the node, however often the connection breaks. It says whether the node was
+// there; an error means that the session is over.
 func (p place) remove(life context.Context) (there bool, err error) {
 	asked := false
 	_, err = again(life, func() (struct{}, error) {
 		err := p.session.Delete(life, p.path())
 		if errors.Is(err, gozk.ErrIndeterminate) {
-			asked = true // and may have been heard
+			asked = true // the server may have deleted it
 		}
 		return struct{}{}, err
 	})
@@ -311,7 +312,7 @@ func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	}
 }
 
-// over is errNoPlace for the end of the session.
+// over turns the end of the session into errNoPlace.
 func over(err error) error {
 	if errors.Is(err, gozk.ErrOver) || errors.Is(err, zk.ErrNoNode) {
 		return fmt.Errorf("%w: %w", errNoPlace, err)

@@ -79,10 +79,10 @@ type Locker struct {
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	opening chan struct{} // closed when somebody has opened the next session, or could not; nil while nobody does
+	opening chan struct{} // closed when a caller has opened the next session, or failed to; nil while none does
 }
 
-// session is one of the Locker's, and how many leases it has.
+// session is a session of the Locker, and how many leases it has.
 type session struct {
 	*gozk.Session
 	leases int
@@ -105,7 +105,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return err
 }
 
-// session is the one there is, or a new one if there is none that lives.
+// session returns the session that lives, or a new one.
 func (l *Locker) session(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
@@ -125,7 +125,7 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 		if opening := l.opening; opening != nil {
 			l.mu.Unlock()
 			select {
-			case <-opening: // or could not: then it is this one's turn
+			case <-opening: // if that failed, this caller tries
 				continue
 			case <-ctx.Done():
 				return nil, fmt.Errorf("wait for a session: %w", ctx.Err())
@@ -166,7 +166,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	}
 }
 
-// TryAcquire looks whether somebody is in the queue, and takes the first place if nobody is.
+// TryAcquire takes the first place if the queue is empty.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		s, err := l.session(ctx)
@@ -180,8 +180,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	}
 }
 
-// Close refuses further calls and ends the session. If there are leases it is left to end by
-// itself, after its timeout; until then they can be released.
+// Close refuses further calls and ends the session. If there are leases, the session ends by
+// its timeout instead; until then they can be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -202,7 +202,7 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// holds counts a lease of a session, unless the Locker was closed meanwhile.
+// holds counts a lease of a session; false means that the Locker was closed meanwhile.
 func (l *Locker) holds(s *session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +212,7 @@ func (l *Locker) holds(s *session) bool {
 	return !l.closed
 }
 
-// released counts one less.
+// released counts one lease less.
 func (l *Locker) released(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package presets has workloads by name: what people ask of a lock, from a hot
-// one to a flash sale.
+// Package presets has workloads by name, for common uses of a lock, from a hot one to a flash
+// sale.
 package presets
 
 import (
@@ -17,7 +17,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Names are those of all presets, in the order of the alphabet.
+// Names returns the names of all presets, in alphabetical order.
 func Names() []string {
 	entries, _ := files.ReadDir(".") // what is embedded can be read
 	var names []string

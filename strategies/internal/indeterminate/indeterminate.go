@@ -12,16 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience bounds a clean-up. It takes a round trip, but ten thousand waiters may
-// be cancelled at once.
+// patience bounds a clean-up. It is far more than one round trip, because ten thousand
+// waiters may be cancelled at once.
 const patience = 5 * time.Second
 
 // MayHaveRun says whether a command that returned err may have been carried out
 // all the same, because it was sent and no reply came.
 //
-// A context error by itself comes from waiting for a connection, before anything
-// was sent. (A client with retries may also return it from between two tries; the
-// lock then frees by its TTL.)
+// A plain context error comes from the wait for a connection, before anything was sent. (A
+// client with retries may also return it between two tries; the lock then frees by its TTL.)
 func MayHaveRun(err error) bool {
 	var reply redis.Error
 	var network *net.OpError
@@ -33,12 +32,12 @@ func MayHaveRun(err error) bool {
 	case errors.As(err, &network) && network.Op == "dial":
 		return false
 	}
-	// Not errors.Is: a network error that wraps one of them was met after sending.
+	// Not errors.Is: a network error that wraps one of them came after sending.
 	return err != context.Canceled && err != context.DeadlineExceeded //nolint:errorlint // see above
 }
 
-// Because returns err as one that satisfies errors.Is(err, ctx.Err()) when it was
-// ctx that ended the command: a socket's deadline otherwise hides the context's.
+// Because returns an error for which errors.Is(err, ctx.Err()) holds if ctx ended the
+// command: otherwise a socket's deadline hides the context's.
 func Because(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && cause == nil && isTimeout(err) && !time.Now().Before(deadline) {
@@ -55,7 +54,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Settle is a context for putting right what an ended ctx has left undone.
+// Settle returns a context for the clean-up of what an ended ctx has left undone.
 func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }

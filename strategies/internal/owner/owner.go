@@ -24,7 +24,7 @@ func New() *Names {
 	return &Names{instance: fmt.Sprintf("%x-%x-%x-%x-%x:", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
 }
 
-// Next is a name that nobody had before, "<uuid>:<n>". It draws no randomness,
+// Next returns a name that nobody had before, "<uuid>:<n>". It draws no randomness,
 // so it costs one small allocation.
 func (n *Names) Next() string {
 	name := make([]byte, 0, 64)
@@ -32,6 +32,6 @@ func (n *Names) Next() string {
 	return string(strconv.AppendUint(name, n.last.Add(1), 10))
 }
 
-// Of is the lasting name of somebody who is called so within this instance. It
-// is never equal to one of Next's.
+// Of returns the lasting name of a holder within this instance. It never equals one of
+// Next's.
 func (n *Names) Of(holder string) string { return n.instance + "as:" + holder }

@@ -1,5 +1,5 @@
-// Package pipeline puts one connection for all callers (package shared) in place of a
-// go-redis client, for locks and libraries that know nothing of it.
+// Package pipeline replaces a go-redis client by one connection for all callers (package
+// shared), for locks and libraries that do not know of it.
 package pipeline
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
-// Client is a node's client whose EVAL, EVALSHA and SET NX go down one connection, and
-// all that is given to Do and Send. Everything else goes where it went before.
+// Client is a node's client that sends EVAL, EVALSHA and SET NX, and all that is given to Do
+// and Send, on one connection. All other commands go to the node's own client.
 type Client struct {
 	redis.UniversalClient // the node's own
 	*shared.Conn
@@ -26,8 +26,8 @@ type Client struct {
 // commands after Close go there, so that leases can still be released.
 func (c *Client) Close() error { return c.Conn.Close() }
 
-// Over returns the config with a Client in place of every node's, and what closes them;
-// both are of no effect unless on. It does not talk to Redis.
+// Over returns the config with a Client in place of every node's, and a function that closes
+// them. If on is false it changes nothing. It does not talk to Redis.
 func Over(config goredis.Config, on bool) (goredis.Config, func() error, error) {
 	if !on {
 		return config, func() error { return nil }, nil
@@ -52,7 +52,7 @@ func Over(config goredis.Config, on bool) (goredis.Config, func() error, error) 
 	return config, closeAll, nil
 }
 
-// Refine counts the connection in what a strategy says of itself, if the pipeline is on.
+// Refine adds the connection to the strategy's Info if the pipeline is on.
 func Refine(info strategies.Info, on bool) strategies.Info {
 	if on {
 		info.Connections.PerInstance++
@@ -69,7 +69,8 @@ func Open(node goredis.Node) (*Client, error) {
 	return &Client{node.Client, conn}, nil
 }
 
-// send makes a command and sends it; one whose answer was not waited for is replaced.
+// send makes a command and sends it. If nobody waits for its answer any more, a new command
+// gets the error.
 func send[C redis.Cmder](ctx context.Context, c *Client, command func() C) C {
 	sent := command()
 	if err := c.Send(ctx, sent); err != nil {
@@ -77,7 +78,7 @@ func send[C redis.Cmder](ctx context.Context, c *Client, command func() C) C {
 		sent.SetErr(err)
 	}
 	if err := sent.Err(); redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN") {
-		c.Redial() // a primary no more: its name may lead to another
+		c.Redial() // no longer a primary: its name may lead to another server
 	}
 	return sent
 }
@@ -92,7 +93,8 @@ func (c *Client) SetNX(ctx context.Context, key string, value any, ttl time.Dura
 	})
 }
 
-// Do sends a command in its words: none that blocks, for everybody would wait.
+// Do sends a command in its words. The command must not block, because all callers would
+// wait.
 func (c *Client) Do(ctx context.Context, words ...any) *redis.Cmd {
 	return send(ctx, c, func() *redis.Cmd { return redis.NewCmd(ctx, words...) })
 }
@@ -117,7 +119,7 @@ func (c *Client) script(ctx context.Context, name, script string, keys []string,
 	return send(ctx, c, func() *redis.Cmd {
 		command := redis.NewCmd(ctx, words...)
 		if len(keys) > 0 {
-			command.SetFirstKeyPos(3) // which node of a cluster it is for
+			command.SetFirstKeyPos(3) // by the key a cluster finds the node
 		}
 		return command
 	})

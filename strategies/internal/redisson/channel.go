@@ -5,21 +5,20 @@ import (
 	"math"
 )
 
-// everybody is more than ever wait.
+// everybody is more waiters than there can be.
 const everybody = math.MaxInt
 
-// channel is one subscription and those who wait on it. Redisson keeps a
-// java.util.concurrent.Semaphore for that, and so do these rules: whoever parks
-// stands at the end, a message wakes from the front, and a woken waiter that tried
-// in vain parks anew, behind all others.
+// channel is one subscription and the waiters on it. The rules are those of the
+// java.util.concurrent.Semaphore in Redisson: a waiter that parks goes to the end, a message
+// wakes from the front, and a woken waiter whose try fails parks again at the end.
 //
 // The subscriber's mu guards it.
 type channel struct {
 	name    string
 	members int       // have joined and not left
-	parked  list.List // of *waiter: those of them who sleep, longest first
-	// owed are wake-ups that came while too few slept. Whoever is awake may have tried
-	// before the message was sent, so that many of those who park next try again.
+	parked  list.List // of *waiter: the members that sleep, longest first
+	// owed is how many wake-ups came while too few members slept. A member that was awake may
+	// have tried before the message was sent, so that many of the next to park try again.
 	owed int
 
 	subscribed bool          // SUBSCRIBE has been sent
@@ -28,7 +27,7 @@ type channel struct {
 	err        error // why there is no subscription; set before ready is closed
 }
 
-// wake has n waiters try again.
+// wake makes n waiters try again.
 func (c *channel) wake(n int) {
 	awake := c.members - c.parked.Len()
 	for ; n > 0 && c.parked.Len() > 0; n-- {
@@ -39,7 +38,7 @@ func (c *channel) wake(n int) {
 	c.owed = max(c.owed, min(n, awake))
 }
 
-// park puts w at the end of those who sleep, unless a wake-up is owed.
+// park adds w to those that sleep, unless a wake-up is owed.
 func (c *channel) park(w *waiter) (asleep bool) {
 	if c.owed > 0 {
 		c.owed--
@@ -49,7 +48,7 @@ func (c *channel) park(w *waiter) (asleep bool) {
 	return true
 }
 
-// unpark takes w out. It says whether w still slept.
+// unpark removes w from those that sleep. It says whether w still slept.
 func (c *channel) unpark(w *waiter) bool {
 	if w.place == nil {
 		return false
@@ -59,7 +58,8 @@ func (c *channel) unpark(w *waiter) bool {
 	return true
 }
 
-// leave takes w out for good. A wake-up that it has not used goes to the next.
+// leave removes w for good. It wakes the next waiter with handOn, or if w has not used a
+// wake-up.
 func (c *channel) leave(w *waiter, handOn bool) {
 	c.members--
 	if !c.unpark(w) {

@@ -16,7 +16,7 @@ const (
 	ShardedOff  = "off"  // by PUBLISH, which every node passes on to all others
 )
 
-// ValidSharded says what is wrong with a mode.
+// ValidSharded returns an error for an unknown mode.
 func ValidSharded(mode string) error {
 	switch mode {
 	case ShardedAuto, ShardedOn, ShardedOff:
@@ -25,13 +25,13 @@ func ValidSharded(mode string) error {
 	return fmt.Errorf("sharded must be %s, %s or %s, not %q", ShardedAuto, ShardedOn, ShardedOff, mode)
 }
 
-// Topic is a channel, and of which sort.
+// Topic is a channel, sharded or not.
 type Topic struct {
 	Channel string
 	Sharded bool
 }
 
-// Command is what publishes to it.
+// Command returns the command that publishes to the topic.
 func (t Topic) Command() string {
 	if t.Sharded {
 		return "SPUBLISH"
@@ -39,24 +39,23 @@ func (t Topic) Command() string {
 	return "PUBLISH"
 }
 
-// Herald knows how a release is told. It decides as Redisson does: outside a cluster
-// for PUBLISH; in one for SPUBLISH if PUBSUB SHARDNUMSUB is known there, as it is
-// from Redis 7 on.
+// Herald knows how a release is told. It decides as Redisson does: outside a cluster for
+// PUBLISH; in a cluster for SPUBLISH if the servers know PUBSUB SHARDNUMSUB, as they do from
+// Redis 7 on.
 type Herald struct {
 	cluster *redis.ClusterClient // nil outside of one
 	mode    string
 	decided atomic.Pointer[bool] // whether channels are sharded
 }
 
-// NewHerald returns a Herald for that client. Outside a cluster the mode is of no
-// matter.
+// NewHerald returns a Herald for that client. Outside a cluster the mode has no effect.
 func NewHerald(client redis.UniversalClient, mode string) *Herald {
 	cluster, _ := client.(*redis.ClusterClient)
 	return &Herald{cluster: cluster, mode: mode}
 }
 
-// Learn decides, once; in a cluster it asks for that, and may fail. Topic needs it to
-// have succeeded.
+// Learn decides once. In a cluster it asks the servers, which may fail. Topic may be called
+// only after a Learn that succeeded.
 func (h *Herald) Learn(ctx context.Context) error {
 	if h.decided.Load() != nil {
 		return nil
@@ -74,15 +73,14 @@ func (h *Herald) Learn(ctx context.Context) error {
 	return nil
 }
 
-// Topic is where a release of the key is told. A script may not publish to another
-// slot than its keys': a key of which no channel in its slot can be made is told
-// of by PUBLISH.
+// Topic returns where a release of the key is told. A script may not publish to another slot
+// than that of its keys: if the channel is in another slot, the release is told by PUBLISH.
 func (h *Herald) Topic(key, channel string) Topic {
 	return Topic{channel, *h.decided.Load() && tag(key) == tag(channel)}
 }
 
-// Open opens a line's connection ahead. To which node a sharded channel's goes is
-// known with the first waiter only.
+// Open opens a line's connection ahead. It does nothing for sharded channels: their node is
+// known only with the first waiter.
 func (h *Herald) Open(ctx context.Context, line Line) error {
 	if err := h.Learn(ctx); err != nil || *h.decided.Load() {
 		return err

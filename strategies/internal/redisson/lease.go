@@ -11,59 +11,58 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// Lease is one hold of a lock by an owner. The watchdog renews it at the same time
-// as its holder uses it, hence the mutex.
+// Lease is one hold of a lock by an owner. The mutex is for the watchdog, which renews it
+// while its holder uses it.
 type Lease struct {
 	Key   string        // the lock's, in Redis
 	Owner string        // as Redis knows it
 	Wait  time.Duration // how long the caller would wait; 0 for a try-lock
-	Fence int64         // for a Kind that has fencing tokens to set
+	Fence int64         // set by a Kind that has fencing tokens
 
 	lock  *Lock
-	term  time.Duration // asked for, in whole milliseconds
-	brief bool          // it may end sooner than others expect, who wait for it
+	term  time.Duration // the TTL asked for, in whole milliseconds
+	brief bool          // it may end sooner than waiters expect
 	fixed bool          // the watchdog leaves it alone
 	again bool          // the owner may hold it more than once
 	asked bool          // Redis may have heard of the owner
 
 	mu    sync.Mutex
-	ttl   time.Duration // which the watchdog renews it for
+	ttl   time.Duration // for which the watchdog renews it
 	until time.Time
 	gone  bool          // known to be lost
-	lost  chan struct{} // nil until somebody asks
+	lost  chan struct{} // nil until Lost is called
 }
 
-// TTL is how long the lease was asked for, in milliseconds.
+// TTL returns the TTL that was asked for, in milliseconds.
 func (held *Lease) TTL() int64 { return held.term.Milliseconds() }
 
-// Brief says that the lease is shorter than the Locker's are. Who waits for the lock may
-// be parked for longer, and is to look.
+// Brief says that the lease is shorter than the Locker's leases. Waiters may be parked for
+// longer, and must look.
 func (held *Lease) Brief() bool { return held.brief }
 
-// Topic is where the lock's release is told on that channel.
+// Topic returns where the lock's release is told on that channel.
 func (held *Lease) Topic(channel string) Topic { return held.lock.herald.Topic(held.Key, channel) }
 
-// ParkFor is how long to wait on a lock that has ms left by PTTL: no longer than the
-// Locker's TTL, since its next holder's lease may end sooner than this one's, untold.
+// ParkFor returns how long to wait on a lock that has ms left by PTTL: at most the Locker's
+// TTL, because the next holder's lease may end sooner than this one's, without a message.
 func (held *Lease) ParkFor(ms int64) time.Duration {
 	most := held.lock.config.TTL
-	if ms < 0 { // it has no TTL: somebody else's doing
+	if ms < 0 { // it has no TTL: another program has set it
 		return most
 	}
-	// 0 is what is left of the last millisecond: not a reason to poll hot.
+	// 0 means less than a millisecond: wait for one, do not poll without a pause.
 	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
 }
 
-// ValidUntil is the TTL after the moment before the lock was last asked for or
-// renewed.
+// ValidUntil returns the moment before the lock was last asked for or renewed, plus the TTL.
 func (held *Lease) ValidUntil() time.Time {
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	return held.until
 }
 
-// Lost is closed when the watchdog, Extend or Release finds that the lease is
-// somebody else's or has run out.
+// Lost returns a channel that is closed when the watchdog, Extend or Release finds that
+// another owner has the lock or that the lease has run out.
 func (held *Lease) Lost() <-chan struct{} {
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -99,8 +98,8 @@ func (held *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// give gives up the hold, or all of an owner that cannot hold twice: when it does,
-// the client has sent the acquire again after a lost reply.
+// give gives up the hold. An owner that cannot hold twice gives up all holds: it has a second
+// one if the client sent the acquire again after a lost reply.
 func (held *Lease) give(ctx context.Context) error {
 	for {
 		freed, err := held.lock.kind.Release(ctx, held.lock.client, held)
@@ -110,8 +109,8 @@ func (held *Lease) give(ctx context.Context) error {
 	}
 }
 
-// Extend makes the lease last ttl from now on; the watchdog, where it renews the lease,
-// goes on from there and never with less than the Locker's own TTL.
+// Extend makes the lease last ttl from now on. If the watchdog renews the lease, ttl is at
+// least the Locker's own, and the watchdog continues with it.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.lock.watchdog != nil && !held.fixed {
 		ttl = max(ttl, held.lock.config.TTL)

@@ -16,28 +16,28 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// Kind is what tells one lock of the family from another: what it says to Redis.
+// Kind is what differs between the locks of the family: what they say to Redis.
 type Kind interface {
-	// Scripts are loaded ahead of the first acquire.
+	// Scripts returns the scripts to load before the first acquire.
 	Scripts() []*redis.Script
-	// Acquire asks for the lock once, or once more when its owner has it. When it is
-	// another's, left is how long to park at most.
+	// Acquire asks for the lock once; an owner that has it gets one more hold. If another
+	// owner has it, left is how long to park at most.
 	Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error)
-	// Release gives up one hold and says whether it was the owner's last; ErrNotHeld
-	// when the owner has none. It publishes by the command of held's Topic.
+	// Release gives up one hold and says whether it was the owner's last. It returns
+	// ErrNotHeld when the owner has none. It publishes by the command of held's Topic.
 	Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error)
-	// Channel is where a waiter for that lease is told of a release.
+	// Channel returns where a waiter for that lease is told of a release.
 	Channel(held *Lease) string
 }
 
-// Queuer is a Kind whose waiters stand in a queue in Redis. A waiter that gives up
+// Queuer is a Kind whose waiters are in a queue in Redis. A waiter that gives up
 // leaves it.
 type Queuer interface {
 	Leave(ctx context.Context, held *Lease) error
 }
 
-// Lock is one process's side of a lock of the family, a strategies.Locker: the
-// waiters, who share a line, and the holders, who share a watchdog.
+// Lock is one process's side of a lock of the family, a strategies.Locker. Its waiters share
+// a line, and its holders share a watchdog.
 type Lock struct {
 	config   goredis.Config
 	client   redis.UniversalClient
@@ -45,19 +45,19 @@ type Lock struct {
 	line     Line
 	herald   *Herald
 	owners   *owner.Names
-	watchdog *watchdog // nil without
+	watchdog *watchdog // nil without renewals
 	blind    bool
 	closed   atomic.Bool
 }
 
 // Ways are how a Lock may be used.
 type Ways struct {
-	Renew bool // a watchdog renews the leases for which no TTL of their own is asked
-	Blind bool // who waits does not try again after subscribing: wake-ups get lost
+	Renew bool // a watchdog renews the leases without a TTL of their own
+	Blind bool // waiters do not try again after subscribing: wake-ups get lost
 }
 
-// NewLock returns a lock on the first node, which it does not talk to yet. It
-// closes the line when it is closed itself.
+// NewLock returns a lock on the first node, which it does not talk to yet. The lock's Close
+// closes the line.
 func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, ways Ways) *Lock {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Lock{
@@ -93,9 +93,9 @@ func (l *Lock) AcquireFor(ctx context.Context, key string, ttl time.Duration) (s
 	return l.acquire(ctx, held)
 }
 
-// AcquireAs is Acquire for somebody who may hold the lock already: all that one
-// Locker acquires in the same owner's name is one holder. An owner is like a
-// thread: it does not wait for one lock twice at the same time.
+// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
+// Locker in the same owner's name belong to one holder. An owner is like a thread: it does
+// not wait for one lock twice at the same time.
 //
 // An acquire whose reply was lost may leave the owner one hold too many; the lock
 // then frees by its TTL.
@@ -110,7 +110,7 @@ func (l *Lock) TryAcquire(ctx context.Context, key string) (strategies.Lease, er
 	return l.tryAcquire(ctx, l.lease(key, l.owners.Next()))
 }
 
-// TryAcquireFor tries once for a lease as AcquireFor's.
+// TryAcquireFor tries once for a lease like AcquireFor's.
 func (l *Lock) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.leaseFor(key, ttl)
 	if err != nil {
@@ -184,7 +184,7 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 	return held, nil
 }
 
-// onceKnown is try, but for the first time, which says what an earlier one did.
+// onceKnown returns a try whose first call returns the known result of an earlier one.
 func onceKnown(left time.Duration, try func() (bool, time.Duration, error)) func() (bool, time.Duration, error) {
 	known := true
 	return func() (bool, time.Duration, error) {
@@ -196,15 +196,15 @@ func onceKnown(left time.Duration, try func() (bool, time.Duration, error)) func
 	}
 }
 
-// try makes one attempt. After an error the lock is not held; it may be tried again after
-// validity.ErrLate.
+// try makes one attempt. After an error the lock is not held; after validity.ErrLate the
+// caller may try again.
 func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
 		return false, 0, err
 	}
 	until := time.Now().Add(held.term)
 	taken, left, err = l.kind.Acquire(ctx, l.client, held)
-	l.config.Probe.Attempt() // answered: it finds all that was done before it was counted
+	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
 	held.asked = held.asked || err == nil || indeterminate.MayHaveRun(err)
 	late := taken && !time.Now().Before(until)
 	switch {
@@ -225,8 +225,7 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 	return taken, left, err
 }
 
-// giveUp removes what a wait that has failed left in Redis. When that fails too,
-// what is left there runs out.
+// giveUp removes what a failed wait left in Redis. If that fails too, it runs out.
 func (l *Lock) giveUp(ctx context.Context, held *Lease) {
 	queuer, ok := l.kind.(Queuer)
 	if !ok || !held.asked {

@@ -25,7 +25,7 @@ func Suffixed(key, suffix string) string {
 	return "{" + key + "}:" + suffix
 }
 
-// tag is the part of a name that its hash slot is made of.
+// tag is the part of a name that Redis Cluster hashes.
 func tag(name string) string {
 	if _, after, ok := strings.Cut(name, "{"); ok {
 		if inside, _, ok := strings.Cut(after, "}"); ok && inside != "" {

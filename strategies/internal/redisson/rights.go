@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Rights are those of every lock that parks on a channel, with the commands of its own
-// scripts.
+// Rights returns the rights for a lock that parks on a channel and whose scripts use those
+// commands.
 func Rights(commands ...string) strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -17,7 +17,7 @@ func Rights(commands ...string) strategies.Rights {
 	}
 }
 
-// SpinRights are those of an RSpinLock, which has no channel.
+// SpinRights returns the rights for an RSpinLock, which has no channel.
 func SpinRights() strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -28,7 +28,7 @@ func SpinRights() strategies.Rights {
 // hash are the commands on the hash that is the lock.
 var hash = []string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}
 
-// LockRights are those of an RLock.
+// LockRights returns the rights for an RLock.
 func LockRights(commands ...string) strategies.Rights {
 	return Rights(slices.Concat(hash, commands)...)
 }

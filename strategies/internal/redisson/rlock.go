@@ -27,7 +27,7 @@ var (
 // RLock is the plain lock: a hash of the owner and how often it holds.
 type RLock struct{}
 
-// Scripts are those of acquire and release.
+// Scripts returns the scripts of acquire and release.
 func (RLock) Scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
 
 // Acquire takes the lock if it is free or the owner's.
@@ -42,13 +42,13 @@ func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (t
 	return false, held.ParkFor(ms), nil
 }
 
-// Release tells "0" when the hold was the last.
+// Release publishes "0" if the hold was the last.
 func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
 	topic := held.Topic(k.Channel(held))
 	return giveUpHold(ctx, client, held, topic.Channel, topic.Command())
 }
 
-// giveUpHold gives up one hold, and tells it where anybody listens.
+// giveUpHold gives up one hold, and publishes that if told names a channel.
 func giveUpHold(ctx context.Context, client redis.Scripter, held *Lease, told ...any) (freed bool, err error) {
 	code, err := releaseScript.Run(ctx, client, []string{held.Key}, append([]any{held.TTL(), held.Owner}, told...)...).Int()
 	if errors.Is(err, redis.Nil) {
@@ -57,5 +57,5 @@ func giveUpHold(ctx context.Context, client redis.Scripter, held *Lease, told ..
 	return code == 1, err
 }
 
-// Channel is the lock's.
+// Channel returns the lock's channel.
 func (RLock) Channel(held *Lease) string { return Prefixed("redisson_lock__channel", held.Key) }

@@ -10,18 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shard is a feed of sharded channels, which are of one slot at a time. Its connection
-// is to the node that has the slot, and moves with it.
+// shard is a feed of sharded channels of one slot at a time. Its connection is to the node
+// that has the slot, and moves with the slot.
 //
-// A *redis.PubSub alone stays on its node when the slot has gone to another, and
-// connects to any node when it has no channel.
+// A *redis.PubSub alone stays on its node when the slot has moved to another, and connects to
+// any node when it has no channel.
 type shard struct {
 	cluster *redis.ClusterClient
 
 	mu       sync.Mutex
 	closed   bool
-	pubsub   *redis.PubSub // nil until there is something to hear
-	there    chan struct{} // closed once it is not nil
+	pubsub   *redis.PubSub // nil until there is a channel
+	there    chan struct{} // closed once pubsub is set
 	tag      string        // of the channels, present or last
 	channels map[string]struct{}
 	leaving  map[string]int // how many SUNSUBSCRIBEs are not confirmed yet
@@ -34,7 +34,7 @@ func newShard(cluster *redis.ClusterClient) *shard {
 	}
 }
 
-// Subscribe takes channels of one slot, the slot of those that are subscribed to.
+// Subscribe takes channels of one slot: the slot of the channels that it has, if any.
 func (s *shard) Subscribe(ctx context.Context, channels ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,10 +84,10 @@ func (s *shard) drop() {
 	}
 }
 
-// errMoved is Redis's giving a subscription up.
+// errMoved means that Redis has ended a subscription.
 var errMoved = errors.New("the channel's slot has moved to another node")
 
-// Receive waits for the next message, and also for there to be a channel.
+// Receive waits for the next message; if there is no channel it first waits for one.
 func (s *shard) Receive(ctx context.Context) (any, error) {
 	for {
 		s.mu.Lock()
@@ -108,8 +108,8 @@ func (s *shard) Receive(ctx context.Context) (any, error) {
 	}
 }
 
-// received keeps the connection where the slot is. What came from a pubsub that has
-// been replaced is stale.
+// received keeps the connection on the slot's node. What came from a replaced pubsub is
+// stale.
 func (s *shard) received(ctx context.Context, from *redis.PubSub, message any, err error) (_ error, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *shard) received(ctx context.Context, from *redis.PubSub, message any, e
 		s.drop()
 		_ = s.connect(ctx) // if it fails, so will the next Receive
 	} else {
-		clear(s.leaving) // the connection broke, and with it their confirmations
+		clear(s.leaving) // the connection broke: the confirmations will not come
 	}
 	return err, false
 }

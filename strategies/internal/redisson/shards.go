@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// idleShards is how many connections to a cluster are kept that nobody waits on.
+// idleShards is how many connections without a waiter are kept to a cluster.
 const idleShards = 64
 
-// shards is the Line of a process to a cluster: one Subscriber for what is told by
-// PUBLISH, and one for each slot, as far as somebody waits there.
+// shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each
+// slot with waiters.
 type shards struct {
 	cluster *redis.ClusterClient
 	wakes   func(payload string) int
@@ -21,7 +21,7 @@ type shards struct {
 
 	mu     sync.Mutex
 	bySlot map[string]*sharedShard
-	idle   int // of them have no waiter
+	idle   int // how many of them have no waiter
 }
 
 type sharedShard struct {
@@ -42,7 +42,7 @@ func NewLine(client redis.UniversalClient, wakes func(payload string) int) Line 
 // Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
-// Join waits where the topic's slot is.
+// Join waits on the connection for the topic's slot.
 func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic)
@@ -71,7 +71,7 @@ func (l *shards) enter(slot string) *Subscriber {
 	return s.Subscriber
 }
 
-// leave closes the connection when there are enough idle ones.
+// leave closes a connection without waiters if there are enough idle ones.
 func (l *shards) leave(slot string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *shards) Close() error {
 	return errors.Join(problems...)
 }
 
-// shardPlace is one in a Line to a cluster.
+// shardPlace is a Place in a Line to a cluster.
 type shardPlace struct {
 	Place
 	line *shards

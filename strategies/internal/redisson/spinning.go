@@ -12,7 +12,7 @@ import (
 // RSpinLock is the hash of an RLock, without a channel: a release is told to nobody.
 type RSpinLock struct{ RLock }
 
-// Release tells nothing.
+// Release publishes nothing.
 func (RSpinLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
 	return giveUpHold(ctx, client, held)
 }
@@ -23,7 +23,8 @@ type Polling struct {
 	sleepers pause.Sleepers
 }
 
-// NewPolling returns a Line; sleeps returns one waiter's sleeps, one a call.
+// NewPolling returns a Line. sleeps is called for each waiter; what it returns gives the
+// waiter's next sleep.
 func NewPolling(sleeps func() func() time.Duration) *Polling { return &Polling{sleeps: sleeps} }
 
 // Open has nothing to open.
@@ -34,7 +35,7 @@ func (l *Polling) Join(context.Context, Topic) (Place, error) {
 	return poller{line: l, next: l.sleeps()}, nil
 }
 
-// Close releases what the sleepers slept on.
+// Close frees what the sleepers used.
 func (l *Polling) Close() error {
 	l.sleepers.Close()
 	return nil
@@ -45,7 +46,7 @@ type poller struct {
 	next func() time.Duration
 }
 
-// Park sleeps as the backoff says, whatever the holder has left.
+// Park sleeps as the backoff says, however long the holder has left.
 func (p poller) Park(ctx context.Context, _ time.Duration) error {
 	p.line.sleepers.Sleep(ctx.Done(), p.next())
 	return ctx.Err()

@@ -11,13 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Subscriber is the Line of a process: one connection, one subscription for each
-// channel that is waited on, shared by all who wait there.
+// Subscriber is the Line of a process: one connection, with one subscription for each channel
+// that has waiters.
 //
-// Two goroutines serve it, started by the first use: receive never does anything
-// but hand out messages, so that none is ever dropped; send writes SUBSCRIBE and
-// UNSUBSCRIBE in the order in which they were decided, so that nobody who joins or
-// leaves has to wait for the network.
+// The first use starts two goroutines. receive only hands out messages, so that none is ever
+// dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
+// that waiters write nothing to the network themselves.
 type Subscriber struct {
 	feed  feed
 	wakes func(payload string) int
@@ -29,10 +28,10 @@ type Subscriber struct {
 	started  bool
 	channels map[string]*channel
 	changed  map[string]struct{} // channels for send to look at
-	signal   chan struct{}       // that there are some; capacity 1
+	signal   chan struct{}       // changed is not empty; capacity 1
 }
 
-// feed is what a Subscriber hears by: a *redis.PubSub, or a shard.
+// feed is what a Subscriber receives from: a *redis.PubSub, or a shard.
 type feed interface {
 	Subscribe(ctx context.Context, channels ...string) error
 	Unsubscribe(ctx context.Context, channels ...string) error
@@ -42,16 +41,15 @@ type feed interface {
 	Close() error
 }
 
-// NewSubscriber returns a Subscriber that opens a connection of that client when
-// it is first used. wakes says how many waiters a message wakes; it is asked with
-// an empty payload after a break in the connection, when messages may have been
-// missed.
+// NewSubscriber returns a Subscriber that opens a connection of that client when it is first
+// used. wakes says how many waiters a message wakes; it gets an empty payload after the
+// connection broke, when messages may have been missed.
 func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
 	return newSubscriber(client.Subscribe(context.Background()), wakes) // opens no connection yet
 }
 
-// NewShardSubscriber is the same for sharded channels. They must be of one slot
-// while any of them is waited on.
+// NewShardSubscriber is NewSubscriber for sharded channels. All channels with waiters must be
+// in one slot.
 func NewShardSubscriber(cluster *redis.ClusterClient, wakes func(payload string) int) *Subscriber {
 	return newSubscriber(newShard(cluster), wakes)
 }
@@ -69,7 +67,7 @@ func newSubscriber(feed feed, wakes func(payload string) int) *Subscriber {
 	}
 }
 
-// One is for a lock: what a message frees, one waiter can take.
+// One is the wakes of a lock: each message wakes one waiter.
 func One(string) int { return 1 }
 
 // Open opens the connection.
@@ -131,7 +129,7 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	return w, nil
 }
 
-// look has send look at a channel. The caller holds mu.
+// look makes send look at a channel. The caller holds mu.
 func (s *Subscriber) look(name string) {
 	s.changed[name] = struct{}{}
 	select {
@@ -192,8 +190,8 @@ func (s *Subscriber) decide() (wanted, unwanted []string) {
 	return wanted, unwanted
 }
 
-// fail ends those of the channels that are not subscribed to yet; whoever joins
-// after that starts anew.
+// fail ends those of the channels whose subscription is not confirmed yet; a later Join
+// starts a new one.
 func (s *Subscriber) fail(err error, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,14 +238,14 @@ func (s *Subscriber) receive() {
 func (s *Subscriber) released(name, payload string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Before its confirmation comes what an earlier subscription to it still heard;
-	// those who join now have yet to try.
+	// A message before the confirmation belongs to an earlier subscription to the channel:
+	// the waiters that join now have yet to try.
 	if c := s.channels[name]; c != nil && c.known {
 		c.wake(s.wakes(payload))
 	}
 }
 
-// refused fails those who wait for a subscription. Redis does not say which one it
+// refused fails those who wait for a subscription. Redis does not say which channel it
 // refused, and refuses all of one SUBSCRIBE or none.
 func (s *Subscriber) refused(err error) {
 	s.mu.Lock()
@@ -261,8 +259,8 @@ func (s *Subscriber) refused(err error) {
 	s.fail(err, unconfirmed)
 }
 
-// confirmed lets the waiters of a new subscription go on. When it is an old one on
-// a new connection, releases may have gone unheard: somebody looks.
+// confirmed lets the waiters of a new subscription continue. If an old subscription is on a
+// new connection, messages may have been missed: waiters are woken to look.
 func (s *Subscriber) confirmed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,8 +276,8 @@ func (s *Subscriber) confirmed(name string) {
 	}
 }
 
-// outage tells waiters that nothing will be heard for a while: those who wait for
-// a subscription fail, those who are parked look for themselves, once.
+// outage tells waiters that nothing will be heard for a while: those that wait for a
+// subscription fail, and those that are parked try once.
 func (s *Subscriber) outage(err error, first bool) {
 	s.mu.Lock()
 	names := slices.Collect(maps.Keys(s.channels))

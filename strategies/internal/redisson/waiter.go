@@ -10,29 +10,29 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// Line is where those who wait for a lock are told that it may be free.
+// Line tells the waiters for a lock that it may be free.
 type Line interface {
 	// Open opens connections ahead of the first waiter.
 	Open(ctx context.Context) error
-	// Join returns once whatever is published there from then on reaches somebody.
+	// Join returns once every later message to the topic reaches a waiter.
 	Join(ctx context.Context, topic Topic) (Place, error)
 	// Close ends the subscriptions. Nobody may be waiting.
 	Close() error
 }
 
-// Place is one waiter's in a Line.
+// Place is one waiter's place in a Line.
 type Place interface {
-	// Park sleeps until it is woken or the limit is over: time to try. It returns an
-	// error only when ctx ends; then only Leave is left to do.
+	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
+	// returns an error only when ctx ends; the caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
-	// Leave gives the place up. A wake-up that has not been used, or has been used in
-	// vain (handOn), goes to the next.
+	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
+	// with handOn one that was used in vain does too.
 	Leave(handOn bool)
 }
 
-// Wait joins the line and tries, and parks between tries for as long as try says,
-// until try succeeds, fails, or ctx ends. After a brief success the next in the line
-// looks how long there is to wait now: nobody may tell it of the end.
+// Wait joins the line and tries, and parks between tries for as long as try says, until try
+// succeeds, fails, or ctx ends. After a brief success the next waiter looks how long it has
+// to wait now: perhaps no message tells it of the end.
 func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool, try func() (taken bool, left time.Duration, err error)) error {
 	place, err := line.Join(ctx, topic)
 	if err != nil {
@@ -44,7 +44,7 @@ func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, 
 			probe.Wake(taken)
 		}
 		if taken || err != nil {
-			// Who fails may have used up a wake-up that another needs.
+			// A waiter that fails may have used a wake-up that another needs.
 			place.Leave(err != nil || brief)
 			return err
 		}
@@ -60,7 +60,7 @@ type waiter struct {
 	subscriber *Subscriber
 	channel    *channel
 	place      *list.Element // among the parked; nil while awake
-	woken      chan struct{} // capacity 1: who has been woken is not parked any more
+	woken      chan struct{} // capacity 1; a woken waiter is no longer parked
 	timer      *time.Timer
 }
 
@@ -88,7 +88,7 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !w.channel.unpark(w) {
-		<-w.woken // in the same moment: the try that follows serves both
+		<-w.woken // woken in the same moment: the next try serves both
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// watchdog renews the leases that a Locker holds, every TTL/3, by one goroutine
-// that the first lease starts. Its methods do nothing on a nil watchdog.
+// watchdog renews the leases that a Locker holds, every TTL/3, in one goroutine that the
+// first lease starts. watch and forget do nothing on a nil watchdog.
 type watchdog struct {
 	client redis.UniversalClient
 	ttl    time.Duration
@@ -81,16 +81,16 @@ func (w *watchdog) run() {
 	}
 }
 
-// renew renews some leases. Whichever is found lost, or could not be renewed in
-// time, is given up.
+// renew renews some leases. It gives up a lease that is lost, or that could not be renewed in
+// time.
 func (w *watchdog) renew(leases []*Lease) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	now := time.Now()
 	ttls := make([]time.Duration, len(leases))
 	replies := make([]*redis.Cmd, len(leases))
-	// Every reply is looked at below. EVAL, since a pipeline cannot fall back when
-	// the script is not cached.
+	// Every reply is looked at below. EVAL, because a pipeline cannot fall back if the script
+	// is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
 			held.mu.Lock()

@@ -1,12 +1,12 @@
-// Package shared sends the commands of all callers of a Locker down one connection: what
-// callers ask for at the same time is written and read together, which costs client and
-// server fewer system calls. It is go-redis's AutoPipeline, full duplex: a command is
-// written as soon as there is room and does not wait for the replies before.
+// Package shared sends the commands of all callers of a Locker on one connection. Commands
+// that callers send at the same time are written and read together, which costs client and
+// server fewer system calls. It is go-redis's AutoPipeline, full duplex: a command is written
+// as soon as there is room and does not wait for earlier replies.
 //
-// AutoPipeline by itself may send a command again that Redis has carried out already,
-// and does not look at a caller's context. Here nothing is sent twice, and a caller whose
-// context ends returns at once. Its command cannot be withdrawn any more: Redis carries it
-// out when its turn comes, so a caller who does not want the result has to undo it.
+// AutoPipeline by itself may send a command again that Redis has carried out already, and
+// ignores a caller's context. This package sends nothing twice, and a caller whose context
+// ends returns at once. Its command cannot be withdrawn: Redis still carries it out, so a
+// caller that does not want the result has to undo it.
 package shared
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Conn is such a connection; in a cluster one for each node.
+// Conn is such a connection; in a cluster it is one for each node.
 type Conn struct {
 	node    goredis.Node
-	timeout time.Duration // of an answer
+	timeout time.Duration // for an answer
 
 	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
 	closed   bool
-	client   redis.UniversalClient // the connection's
+	client   redis.UniversalClient // the client of the connection
 	together *redis.AutoPipeliner
 	redial   time.Time // when it was last dialled anew
 	ending   sync.WaitGroup
@@ -42,7 +42,7 @@ func Open(node goredis.Node) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := 3 * time.Second // as go-redis has it
+	timeout := 3 * time.Second // go-redis's default
 	if t := node.Options.ReadTimeout; t > 0 {
 		timeout = t
 	}
@@ -51,10 +51,10 @@ func Open(node goredis.Node) (*Conn, error) {
 
 func open(node goredis.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
 	client := node.Dial(func(o *redis.UniversalOptions) {
-		// Full duplex needs a pool of its own, with one connection: more would only spread
-		// what is to be gathered.
+		// Full duplex needs a pool of its own, with one connection: several would spread what
+		// belongs together.
 		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0
-		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // of dialling again
+		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // between dials
 	})
 	options := redis.DefaultAutoPipelineOptions()
 	options.FullDuplex = true
@@ -65,12 +65,12 @@ func open(node goredis.Node) (redis.UniversalClient, *redis.AutoPipeliner, error
 	return client, together, nil
 }
 
-// redialAfter keeps a server that refuses everything from being dialled all the time.
+// redialAfter limits how often a server that refuses everything is dialled.
 const redialAfter = 250 * time.Millisecond
 
-// Redial has later commands go down a new connection, for when the server at the other end
-// says that it is not the one they are for. The commands before are answered on the old
-// one. It does nothing if it was called less than a quarter of a second ago.
+// Redial makes later commands use a new connection: the server at the other end has said that
+// it is not the right one. The commands before are answered on the old one. It does nothing
+// within a quarter of a second after it has made a new connection.
 func (c *Conn) Redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *Conn) Redial() {
 	}
 	client, together, err := open(c.node)
 	if err != nil {
-		return // the old one does as well
+		return // keep the old one
 	}
 	c.redial = time.Now()
 	oldClient, oldTogether := c.client, c.together
@@ -99,20 +99,21 @@ func (c *Conn) Close() error {
 	}
 	c.ending.Wait()
 	err := errors.Join(c.together.Close(), c.client.Close())
-	if err != nil && !errors.Is(err, net.ErrClosed) { // as a connection is that has broken
+	if err != nil && !errors.Is(err, net.ErrClosed) { // a broken connection may be closed already
 		return fmt.Errorf("close a pipeline: %w", err)
 	}
 	return nil
 }
 
-// Send writes commands one after the other, those of other callers perhaps in between,
+// Send writes commands one after the other, perhaps with those of other callers in between,
 // and returns when all are answered: each then has its own result or error. It returns an
-// error only if ctx ends before, or if there is no answer for as long as the client's
-// ReadTimeout, and the commands must not be read then.
+// error only if ctx ends before, or if no answer comes within the client's ReadTimeout; the
+// commands must not be read then.
 //
-// If ctx had ended already, that error is ctx's own and nothing has been sent. Otherwise
-// it is one that wraps it: Redis may have carried the commands out, or may still do so.
-// A command of a later Send for the same key comes after them, unless the connection broke.
+// If ctx had ended before the call, that error is ctx's own and nothing has been sent.
+// Otherwise the error wraps the cause: Redis may have carried the commands out, or may still
+// do so. A command of a later Send for the same key comes after them, unless the connection
+// broke.
 func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -144,9 +145,9 @@ func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 
 var errNoAnswer = errors.New("Redis does not answer") //nolint:staticcheck // a name
 
-// once is a command that is not sent again after a connection broke or an error reply
-// came. (What a cluster's node has not carried out, since the key has moved, is.)
+// once is a command that is not sent again after a connection broke or an error reply came.
+// (It is sent again if a cluster's node has not carried it out because the key has moved.)
 type once struct{ redis.Cmder }
 
-// NoRetry forbids it, whatever the client's MaxRetries and MaxRedirects are.
+// NoRetry forbids retries, whatever the client's MaxRetries and MaxRedirects are.
 func (once) NoRetry() bool { return true }

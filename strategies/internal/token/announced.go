@@ -13,20 +13,20 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// Announced is a lease of a lock that keeps, beside its key with the owner's token, who waits
-// for it, and tells them of a release by a third key.
+// Announced is a lease of a lock with three keys: the owner's token, the waiters, and what
+// tells them of a release.
 type Announced struct {
 	Client redis.UniversalClient
 	Keys   []string // see AnnouncedKeys
 	Token  string
 	Until  validity.Until
-	// Script frees the lock if it is still the token's, and tells it. It takes the token and
-	// Argument, and returns 1, or 0 when the lock was not the token's.
+	// Script frees the lock if it still holds the token, and tells the waiters. It takes the
+	// token and Argument, and returns 1, or 0 if the lock did not hold the token.
 	Script   *redis.Script
 	Argument any
 }
 
-// AnnouncedKeys are the lock, its waiters and what tells them, all of one hash slot.
+// AnnouncedKeys returns the lock, its waiters and what tells them, all in one hash slot.
 func AnnouncedKeys(name, tells string) []string {
 	tagged := name
 	if !strings.Contains(name, "{") {
@@ -35,10 +35,10 @@ func AnnouncedKeys(name, tells string) []string {
 	return []string{name, tagged + ":waiters", tagged + ":" + tells}
 }
 
-// ValidUntil is the TTL after the moment before the lock was asked for.
+// ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
 func (l *Announced) ValidUntil() time.Time { return l.Until.Get() }
 
-// Release frees the lock if it is still the caller's, and tells it.
+// Release frees the lock if it is still the caller's, and tells the waiters.
 func (l *Announced) Release(ctx context.Context) error {
 	freed, err := l.Script.Run(ctx, l.Client, l.Keys, l.Token, l.Argument).Int()
 	if err != nil {

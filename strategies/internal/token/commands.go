@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Commands are those by which a Lease is freed and extended.
+// Commands are the commands that free and extend a Lease.
 type Commands string
 
 const (
@@ -18,9 +18,9 @@ const (
 	DelEx   Commands = "delex"   // DELEX key IFEQ token, and SET … IFEQ: Redis 8.4
 )
 
-// FindNative is DelIfEq or DelEx, whichever the server has. It tries them on a key: the token
-// must be one that nobody else has, so that nothing is deleted or set. Where there is neither the
-// error is an errors.ErrUnsupported that says what would do.
+// FindNative returns DelIfEq or DelEx, whichever the server has. It tries them on a key with
+// a token that nobody else has, so that nothing is deleted or set. If the server has neither,
+// the error is an errors.ErrUnsupported that says what would do.
 func FindNative(ctx context.Context, client redis.UniversalClient, name, token string) (Commands, error) {
 	for _, c := range []Commands{DelIfEq, DelEx} {
 		_, err := c.free(ctx, client, name, token)

@@ -1,5 +1,5 @@
-// Package token is the lock that is one key holding its owner's token: who may
-// release or extend it is told by comparing, in Redis.
+// Package token is the lock that is one key with its owner's token: Redis compares the token
+// before a release or an extension.
 package token
 
 import (
@@ -34,12 +34,12 @@ type Lease struct {
 	By          Commands // what frees and extends it
 }
 
-// Load has Redis know the script that releases.
+// Load loads the release script.
 func Load(ctx context.Context, client redis.UniversalClient) error {
 	return goredis.Load(ctx, client, releaseScript)
 }
 
-// ValidUntil is the TTL after the moment before the lock was asked for.
+// ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
 // Free deletes the key if it still holds the token, and says whether it did.
@@ -47,7 +47,7 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 	return l.By.free(ctx, l.Client, l.Name, l.Token)
 }
 
-// Release is Free as a lock's holder wants it.
+// Release is Free with ErrNotHeld if the key does not hold the token.
 func (l *Lease) Release(ctx context.Context) error {
 	freed, err := l.Free(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// GiveBack frees the lock after a command that ended indeterminate. Nothing more can
-// be done about a failure: the TTL frees it then.
+// GiveBack frees the lock after a command that ended indeterminate. If that fails, the TTL
+// frees it.
 func (l *Lease) GiveBack(ctx context.Context) {
 	settle, done := indeterminate.Settle(ctx)
 	defer done()

@@ -15,14 +15,14 @@ import (
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// Clock is that of a Redis, by how far it is ahead of the machine's.
+// Clock sets how far the clock of a Redis is ahead of the machine's.
 type Clock struct {
 	t    testing.TB
 	file *os.File
 }
 
-// StartSettable starts a Redis whose clock can be set. Where there is no C compiler, or
-// Redis is no process here, the test is skipped.
+// StartSettable starts a Redis whose clock can be set. It skips the test if there is no C
+// compiler, or if Redis is no process here.
 func StartSettable(t testing.TB, args ...string) (*redistest.Server, *Clock) {
 	t.Helper()
 	compiler, err := exec.LookPath("cc")
@@ -55,7 +55,7 @@ func StartSettable(t testing.TB, args ...string) (*redistest.Server, *Clock) {
 	return server, c
 }
 
-// Set has it be so far ahead from now on, or behind.
+// Set sets how far the clock is ahead from now on; negative is behind.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
 	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead.Microseconds())), 0); err != nil { //nolint:gosec // the sign is kept

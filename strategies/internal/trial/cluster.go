@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// Cluster is one of three primaries, each with a client of its own.
+// Cluster is a Redis cluster of three primaries, with a client for each.
 type Cluster struct {
 	Addrs []string
 	Nodes []*redis.Client // one to look at each
@@ -19,7 +19,7 @@ type Cluster struct {
 	ids []string
 }
 
-// StartCluster starts one, which takes two seconds.
+// StartCluster starts a Cluster, which takes two seconds.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	top := redistest.StartTopology(t, "cluster:3")
@@ -33,7 +33,8 @@ func StartCluster(t testing.TB) *Cluster {
 			t.Fatal(err)
 		}
 		c.ids = append(c.ids, id)
-		// Nobody could take over for a node that a busy machine keeps from answering.
+		// No replica could take over from a node that does not answer in time on a busy
+		// machine.
 		if err := node.ConfigSet(t.Context(), "cluster-node-timeout", "60000").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -51,10 +52,10 @@ type Move struct {
 // From is the node that the slot leaves.
 func (m *Move) From() *redis.Client { return m.Nodes[m.from] }
 
-// SlotInUse is that of the only lock that is held.
+// SlotInUse returns the slot of the only lock that is held.
 func (c *Cluster) SlotInUse() int64 { c.t.Helper(); return c.SlotOf("*") }
 
-// SlotOf is that of the only lock that is held whose keys fit a pattern.
+// SlotOf returns the slot of the only held lock whose keys match a pattern.
 func (c *Cluster) SlotOf(pattern string) int64 {
 	c.t.Helper()
 	for _, node := range c.Nodes {
@@ -66,7 +67,7 @@ func (c *Cluster) SlotOf(pattern string) int64 {
 	return 0
 }
 
-// Migrate has a slot begin to move. Its keys are still where they were.
+// Migrate begins to move a slot. Its keys stay where they are.
 func (c *Cluster) Migrate(slot int64) *Move {
 	c.t.Helper()
 	m := &Move{Cluster: c, slot: slot}
@@ -81,7 +82,7 @@ func (c *Cluster) Migrate(slot int64) *Move {
 	return m
 }
 
-// Carry moves keys, at most so many, and returns how many are left.
+// Carry moves keys, up to most, and returns how many are left.
 func (m *Move) Carry(most int) int {
 	m.t.Helper()
 	host, port, _ := net.SplitHostPort(m.Addrs[m.to])
@@ -92,7 +93,7 @@ func (m *Move) Carry(most int) int {
 	return max(0, len(keys)-most)
 }
 
-// Finish moves the rest and says to all whose slot it is.
+// Finish moves the rest and tells all nodes which of them has the slot.
 func (m *Move) Finish() {
 	m.t.Helper()
 	for m.Carry(100) > 0 { // new ones may have come

@@ -7,9 +7,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// DeadHolderCostsFewAttempts checks that a waiter parks until a dead holder's lock runs
-// out, and does not poll it: hold has somebody hold "trial:key" for so long, and parked is
-// how many attempts precede parking.
+// DeadHolderCostsFewAttempts checks that a waiter parks until a dead holder's lock runs out,
+// and does not poll it. hold holds "trial:key" for that time, and parked is how many attempts
+// precede parking.
 func DeadHolderCostsFewAttempts(t *testing.T, variant string, parked int64, hold func(server *redistest.Server, left time.Duration) error) {
 	t.Helper()
 	Calm(t, func(times int) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// CountDials is a node whose client, and whatever else dials by its options, counts
-// how often it does.
+// CountDials returns a node, and counts how often its client, and whatever else uses its
+// options, dials.
 func CountDials(t testing.TB, server *redistest.Server) (goredis.Node, *atomic.Int64) {
 	t.Helper()
 	dials := new(atomic.Int64)

@@ -6,7 +6,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// Redis is one for an example, which has no testing.T.
+// Redis starts a server for an example, which has no testing.T.
 func Redis() (address string, stop func()) {
 	own, err := servers.StartOwn(context.Background(), servers.Options{RunID: "test"})
 	if err != nil {

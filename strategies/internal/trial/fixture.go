@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Fixture is a variant on servers of its own: for a quorum two nodes more than it
-// needs. It cannot do what takes seconds; see Everything.
+// Fixture returns a fixture of a variant on servers of its own; a quorum has two nodes more
+// than it needs. It leaves out what takes seconds; see Everything.
 func Fixture(t *testing.T, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	return On(t, nodesOf(variant), func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(variant, c) })
@@ -32,14 +32,14 @@ func nodesOf(variant strategies.Variant) int {
 	return nodes
 }
 
-// On is a fixture of so many servers, for what is opened in that way.
+// On returns a fixture of that many servers, for what open opens.
 func On(t *testing.T, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
 	var all []*replicated
 	for range nodes {
 		all = append(all, &replicated{t: t, server: redistest.Start(t)})
 	}
-	each := func(do func(*replicated)) func() error { // which fail the test themselves
+	each := func(do func(*replicated)) func() error { // do fails the test itself
 		return func() error {
 			for _, one := range all {
 				do(one)
@@ -75,14 +75,14 @@ func Everything(t *testing.T, f locktest.Fixture, nodes int) locktest.Fixture {
 	return f
 }
 
-// replicated is a server that may come to have a replica.
+// replicated is a server that may get a replica.
 type replicated struct {
 	t      testing.TB
 	server *redistest.Server
 	pair   atomic.Pointer[Pair] // nil until it first fails over
 }
 
-// node dials whichever is the primary.
+// node returns a node that dials the current primary.
 func (r *replicated) node() goredis.Node {
 	r.t.Helper()
 	node := r.server.Node(r.t)
@@ -101,7 +101,7 @@ func (r *replicated) node() goredis.Node {
 	return goredis.Node{Client: client, Options: &options}
 }
 
-// failOver makes the replica the primary. There is one from the first time on.
+// failOver makes the replica the primary. The first call starts the replica.
 func (r *replicated) failOver() {
 	r.t.Helper()
 	if r.pair.Load() == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// Pair is a primary and its replica, which may change their parts.
+// Pair is a primary and its replica, which can change roles.
 type Pair struct {
 	Nodes [2]*redis.Client // one to look at each, the first primary first
 
@@ -20,7 +20,7 @@ type Pair struct {
 	primary atomic.Int32
 }
 
-// StartPair starts two of which the second follows the first.
+// StartPair starts two servers; the second follows the first.
 func StartPair(t testing.TB) *Pair {
 	t.Helper()
 	soon := []string{"--repl-diskless-sync-delay", "0"}
@@ -29,13 +29,13 @@ func StartPair(t testing.TB) *Pair {
 	return p
 }
 
-// NewPair is two servers that do not know each other yet.
+// NewPair returns two servers that do not know each other yet.
 func NewPair(t testing.TB, first, second *redistest.Server) *Pair {
 	t.Helper()
 	return &Pair{t: t, Nodes: [2]*redis.Client{first.Client(t), second.Client(t)}}
 }
 
-// Replicate has the second follow the first.
+// Replicate makes the second follow the first.
 func (p *Pair) Replicate() {
 	p.t.Helper()
 	host, port, _ := net.SplitHostPort(p.Addr(0))
@@ -54,10 +54,10 @@ func (p *Pair) Together() {
 	})
 }
 
-// Addr is where a node is.
+// Addr returns a node's address.
 func (p *Pair) Addr(node int) string { return p.Nodes[node].Options().Addr }
 
-// Primary is the client of the primary.
+// Primary returns the client of the primary.
 func (p *Pair) Primary() *redis.Client { return p.Nodes[p.primary.Load()] }
 
 // Is says whether a node has a role, master or slave.
@@ -71,7 +71,7 @@ func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 }
 
 // FailOver makes the replica the primary, with all that the primary had, by FAILOVER or
-// CLUSTER FAILOVER. Nobody's connection is closed by it.
+// CLUSTER FAILOVER. It closes no connection.
 func (p *Pair) FailOver(args ...any) {
 	p.t.Helper()
 	old := int(p.primary.Load())

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Path is a process's way to Redis. It can keep back what the process writes, break for
-// the process only, and deliver what it has kept later, as a slow network does.
+// Path is a process's way to Redis. It can keep back what the process writes, break for the
+// process only, and deliver later what it kept back, as a slow network does.
 type Path struct {
 	mu     sync.Mutex
 	held   bool
@@ -51,13 +51,13 @@ func (p *Path) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return one, nil
 }
 
-// Keep has all that is written on the present connections from now on be kept back.
+// Keep keeps back what is written on the present connections from now on.
 func (p *Path) Keep() { p.mu.Lock(); p.held = true; p.mu.Unlock() }
 
-// Mute has what Redis sends on the present connections be lost.
+// Mute loses what Redis sends on the present connections.
 func (p *Path) Mute() { p.mu.Lock(); p.onlyTo = true; p.mu.Unlock() }
 
-// Stall has what Redis sends wait, or wait no longer.
+// Stall makes what Redis sends wait, or ends that wait.
 func (p *Path) Stall(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,10 +69,10 @@ func (p *Path) Stall(on bool) {
 	}
 }
 
-// Block says that nothing can be dialled.
+// Block sets whether dials fail.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 
-// Keeping is how many bytes are kept back.
+// Keeping returns how many bytes are kept back.
 func (p *Path) Keeping() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Path) Keeping() (n int) {
 	return n
 }
 
-// Snap breaks the present connections for the process; new ones are whole.
+// Snap breaks the present connections for the process; new ones work.
 func (p *Path) Snap() (late Late) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *Path) HangUp() {
 // Late is connections that have broken for a process, with what was kept back on them.
 type Late []*conn
 
-// Deliver has what was kept back arrive, and returns when Redis has answered it.
+// Deliver sends what was kept back, and returns when Redis has answered it.
 func (l Late) Deliver() error {
 	var problems []error
 	for _, c := range l {
@@ -136,8 +136,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// SetReadDeadline is the process's. Of a connection that has broken nothing is waited for:
-// else it would not notice before its ReadTimeout.
+// SetReadDeadline is called by the process. It does not touch a broken connection, whose
+// deadline is over: otherwise the process would notice the break only after its ReadTimeout.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.path.mu.Lock()
 	defer c.path.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Close is the process's; what was kept back is not lost by it.
+// Close is called by the process; what was kept back is not lost by it.
 func (c *conn) Close() error {
 	c.path.mu.Lock()
 	kept := len(c.kept)

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// patience is how long anything may take that is not lost for good.
+// patience is how long a step may take before it counts as lost.
 const patience = 20 * time.Second
 
 // Process is one instance of a strategy, as a service would have it.
@@ -20,8 +20,8 @@ type Process struct {
 	Config goredis.Config
 }
 
-// Start opens one, written as on the command line, ready for use. It is closed when
-// the test ends.
+// Start opens a variant, written as on the command line, ready for use. It is closed when the
+// test ends.
 func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
 	t.Helper()
 	return StartOn(t, []goredis.Node{server.Node(t)}, variant, ttl)
@@ -49,7 +49,7 @@ func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Durati
 	return Process{locker, config}
 }
 
-// Counts are what its Probe has counted.
+// Counts returns what its Probe has counted.
 func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
 
 // Acquire must succeed.
@@ -108,13 +108,13 @@ func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	}
 	for i, p := range processes {
 		Eventually(t, "all waiters are parked", func() bool {
-			return p.Counts().Attempts-before[i] >= 2*int64(n) // one that spins tries on
+			return p.Counts().Attempts-before[i] >= 2*int64(n) // a waiter that spins goes on
 		})
 	}
 	return w
 }
 
-// Next is the lease that one of them gets.
+// Next returns the lease of the next waiter that gets the lock.
 func (w *Waiters) Next(t testing.TB) strategies.Lease {
 	t.Helper()
 	select {

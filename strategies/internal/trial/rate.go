@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Rate has clients, spread over lockers, acquire and release for that long. It returns
-// how often they did in a second.
+// Rate has clients, spread over lockers, acquire and release for that long. It returns their
+// turns per second.
 func Rate(t testing.TB, lockers []strategies.Locker, key string, clients int, length time.Duration) float64 {
 	t.Helper()
 	var all sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// Service tests a lock as a service has it, on that many servers: through its constructor.
-// A semaphore has one permit, which runs out.
+// Service tests a lock through its constructor, as a service has it, on that many servers. A
+// semaphore has one permit, which runs out.
 func Service(t *testing.T, servers int, construct func([]redis.UniversalClient, ...lock.Option) (*lock.Locker, error)) {
 	for name, check := range map[string]func(*testing.T, service){
 		"TTLs reach Redis":         serviceTTLs,
@@ -76,7 +76,7 @@ func (s service) release(lease *lock.Lease) {
 	}
 }
 
-// empty deletes all keys, as somebody does who thinks that the lock is stuck.
+// empty deletes all keys, as somebody may who thinks that the lock is stuck.
 func (s service) empty() {
 	for _, outside := range s.outside {
 		if err := outside.FlushAll(s.t.Context()).Err(); err != nil {
@@ -87,7 +87,8 @@ func (s service) empty() {
 
 var called = regexp.MustCompile(`cmdstat_(?:evalsha|set):calls=([0-9]+)`)
 
-// commands is how many scripts and SETs the servers have run so far. All renewals are either.
+// commands returns how many scripts and SETs the servers have run so far. Every renewal is
+// one of them.
 func (s service) commands() (n int) {
 	for _, outside := range s.outside {
 		for _, calls := range called.FindAllStringSubmatch(outside.Info(s.t.Context(), "commandstats").Val(), -1) {
@@ -188,7 +189,7 @@ func serviceWithLock(t *testing.T, s service) {
 	}
 }
 
-// A watchdog keeps a short lease for as long as it is held, and is done with the release.
+// A watchdog keeps a short lease for as long as it is held, and stops with the release.
 func serviceWatchdog(t *testing.T, s service) {
 	Calm(t, func(times int) string {
 		s.empty() // a spoilt play can leave the lock with the other one, for an hour

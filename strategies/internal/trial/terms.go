@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// Terms tests the TTLs of single calls, for variants that are strategies.Termed, written
-// as on the command line: of semaphores such as have one permit, and run out.
+// Terms tests the TTLs of single calls, for variants that are strategies.Termed, written as
+// on the command line. A semaphore must have one permit, which runs out.
 func Terms(t *testing.T, variants ...string) {
 	for _, variant := range variants {
 		t.Run(variant, func(t *testing.T) {
@@ -40,7 +40,7 @@ func Terms(t *testing.T, variants ...string) {
 	}
 }
 
-// short is a TTL that a test outlives; where it is not, it would wait for an hour.
+// short is a TTL that a test outlives. If a lock ignores it, the test waits for an hour.
 const short = 300 * time.Millisecond
 
 // termed is a strategy with its servers.
@@ -75,8 +75,8 @@ func (p termed) acquireFor(t *testing.T, key string, ttl time.Duration) strategi
 	return lease
 }
 
-// left is for how long a server keeps the lock "key", or a semaphore's first permit; it is
-// negative when it does not.
+// left returns how long a server keeps the lock "key", or a semaphore's first permit;
+// negative if it does not.
 func left(t *testing.T, outside *redis.Client) time.Duration {
 	t.Helper()
 	permits, err := outside.ZRangeWithScores(t.Context(), "{trial:key}:timeout", 0, 0).Result()
@@ -123,8 +123,8 @@ func termsReachRedis(t *testing.T, variant string) {
 	}
 }
 
-// What is too short is refused before anything is sent. (For go-redis a TTL of -1 is one
-// that keeps that of the key, and 0 is none.)
+// A TTL that is too short is refused before anything is sent. (In go-redis a TTL of -1 keeps
+// that of the key, and 0 means none.)
 func termsAreRefused(t *testing.T, variant string) {
 	var nodes []goredis.Node
 	for range Variant(t, variant).Info().Nodes {
@@ -152,7 +152,7 @@ func termsAreRefused(t *testing.T, variant string) {
 	}
 }
 
-// A lease ends after its own TTL, whatever the Locker's, and is nobody's then.
+// A lease ends after its own TTL, whatever the Locker's, and then nobody holds it.
 func termsRunOut(t *testing.T, variant string) {
 	p := startTermed(t, variant, time.Hour)
 	dead := p.acquireFor(t, "key", short)
@@ -182,7 +182,7 @@ func termsRunOut(t *testing.T, variant string) {
 	lost("after it has run out")
 }
 
-// A watchdog renews what Acquire gives, and leaves alone what was asked for a time.
+// A watchdog renews what Acquire gives, but not a lease with a TTL of its own.
 func termsAreNotRenewed(t *testing.T, variant string) {
 	if !Variant(t, variant).Info().Claims.Watchdog {
 		t.Skip("it has no watchdog")
@@ -213,8 +213,8 @@ func termsAreNotRenewed(t *testing.T, variant string) {
 	})
 }
 
-// Two wait for a holder, whose lease would last for an hour. The first of them gets a short
-// one and dies with it. Nobody tells the second, who has been told of an hour.
+// Two callers wait for a holder whose lease would last for an hour. The first gets a short
+// lease and dies with it. Nobody tells the second, which expects an hour.
 func termsAreMixed(t *testing.T, variant string, ttl time.Duration) {
 	for _, processes := range []int{1, 2} {
 		var p []termed
@@ -253,7 +253,7 @@ func termsAreMixed(t *testing.T, variant string, ttl time.Duration) {
 
 var granting = regexp.MustCompile(`cmdstat_(?:set|evalsha):calls=[0-9]+`)
 
-// Redis grants a lock, and its answer comes when the lease has run out.
+// Redis grants a lock, but its answer comes after the lease has run out.
 func termsOverBeforeTheyBegan(t *testing.T, variant string) {
 	if Variant(t, variant).Info().Nodes > 1 {
 		t.Skip("it waits for an answer no longer than a lease lasts")

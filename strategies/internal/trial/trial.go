@@ -1,4 +1,4 @@
-// Package trial puts this module's strategies to the test on a Redis of their own.
+// Package trial tests this module's strategies on a Redis of their own.
 package trial
 
 import (
@@ -30,7 +30,7 @@ func Conform(t *testing.T, variants ...string) {
 	}
 }
 
-// thorough says whether a variant is tried on clusters and with other clocks too: three
+// thorough says whether a variant is also tested on clusters and with other clocks: three
 // strategies, which wait by polling, by subscriptions and in Redis, and all with
 // LOCKBENCH_CONFORM=all.
 func thorough(v strategies.Variant) bool {
@@ -41,7 +41,7 @@ func thorough(v strategies.Variant) bool {
 	return os.Getenv("LOCKBENCH_CONFORM") == "all"
 }
 
-// Variant is the one of that name.
+// Variant returns the variant of that name.
 func Variant(t testing.TB, name string) strategies.Variant {
 	t.Helper()
 	variants, err := strategies.ParseVariants(name)
@@ -51,7 +51,7 @@ func Variant(t testing.TB, name string) strategies.Variant {
 	return variants[0]
 }
 
-// Config is one instance's, with clients and a probe of its own.
+// Config returns one instance's config, with clients and a probe of its own.
 func Config(t testing.TB, server *redistest.Server) goredis.Config {
 	t.Helper()
 	return configOn([]goredis.Node{server.Node(t)})
@@ -61,7 +61,7 @@ func configOn(nodes []goredis.Node) goredis.Config {
 	return goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
 }
 
-// Knows says whether a server has a command, as it says itself.
+// Knows says whether a server has a command, by COMMAND INFO.
 func Knows(t testing.TB, server redis.UniversalClient, command string) bool {
 	t.Helper()
 	info, err := server.Do(t.Context(), "COMMAND", "INFO", command).Slice()

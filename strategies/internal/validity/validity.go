@@ -1,5 +1,5 @@
-// Package validity holds the end of a lease, which its holder moves and an
-// auditor may read at the same time.
+// Package validity holds the end of a lease, which its holder moves while an auditor may read
+// it.
 package validity
 
 import (
@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// ErrLate says that Redis granted a lock, and that its answer came when the lease had
-// run out.
+// ErrLate says that Redis granted a lock, but its answer came after the lease had run out.
 var ErrLate = errors.New("granted too late: the lease had run out when the answer came")
 
-// UnlessLate is the error of an attempt for somebody who makes more: nil for ErrLate, after
-// which he tries again.
+// UnlessLate returns the error of an attempt for a caller that tries again after ErrLate: nil
+// for ErrLate.
 func UnlessLate(err error) error {
 	if errors.Is(err, ErrLate) {
 		return nil
@@ -22,7 +21,8 @@ func UnlessLate(err error) error {
 	return err
 }
 
-// TTL is a lease's in whole milliseconds, as Redis counts it, or what is wrong with it.
+// TTL returns a lease's TTL in whole milliseconds, as Redis counts it, or an error if it is
+// too short.
 func TTL(ttl time.Duration) (time.Duration, error) {
 	if ttl < time.Millisecond {
 		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
@@ -30,7 +30,7 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 	return ttl.Truncate(time.Millisecond), nil
 }
 
-// start is what instants are counted from, so that they keep the monotonic clock.
+// start is the zero of all instants, so that they keep the monotonic clock.
 var start = time.Now()
 
 // Until is an instant that is safe for concurrent use.

@@ -70,10 +70,10 @@ type Options struct {
 	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
-// Defaults are those of redislock's documentation.
+// Defaults returns the options that redislock's documentation uses.
 func Defaults() Options { return Options{Delay: 100 * time.Millisecond} }
 
-// Refine counts the pipeline's connection, and says how the library is told to sleep.
+// Refine adds the pipeline's connection, and how the library is told to sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned {
 		info.Libraries = slices.Clone(info.Libraries)
@@ -138,7 +138,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.obtain(ctx, key, l.options.retry())
 }
 
-// never is how long redislock may wait when nobody says.
+// never is how long redislock may wait if the caller sets no deadline.
 const never = 100 * 365 * 24 * time.Hour
 
 // TryAcquire tries once.
@@ -166,18 +166,18 @@ func (l *Locker) obtain(ctx context.Context, key string, retry peer.RetryStrateg
 	return nil, fmt.Errorf("obtain %q: %w", name, indeterminate.Because(ctx, err))
 }
 
-// takeBack releases what a try may have got. Whoever has the token obtains again what
-// is his already.
+// takeBack releases what a try may have got. An Obtain with the same token succeeds if the
+// token has the lock already.
 func (l *Locker) takeBack(ctx context.Context, name, token string) {
 	settle, done := indeterminate.Settle(ctx)
 	defer done()
 	lock, err := l.peer.Obtain(settle, name, l.config.TTL, &peer.Options{Token: token})
 	if err == nil {
-		_ = lock.Release(settle) // else the TTL does it
+		_ = lock.Release(settle) // if it fails, the TTL frees the lock
 	}
 }
 
-// newToken is what redislock makes by itself: 16 random bytes in base64.
+// newToken returns what redislock makes by itself: 16 random bytes in base64.
 func newToken() string {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails

@@ -10,7 +10,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis"
 )
 
-// nodes is what the nodes have last answered to one caller.
+// nodes records what each node last answered to one caller.
 type nodes struct {
 	mu   sync.Mutex
 	lost []error // by node; nil for one that answers
@@ -19,16 +19,15 @@ type nodes struct {
 
 type nodesKey struct{}
 
-// watch returns a context that ends, with the reason as its cause, once so many of n
-// nodes cannot be reached that no majority is left. A node that is only slow is
-// not counted.
+// watch returns a context that ends once so many of n nodes cannot be reached that no
+// majority is left; its cause is the reason. A node that is only slow counts as reachable.
 func watch(ctx context.Context, n int) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx = context.WithValue(ctx, nodesKey{}, &nodes{lost: make([]error, n), end: end})
 	return ctx, func() { end(nil) }
 }
 
-// answered notes how a try ended on one node.
+// answered records how a try ended on one node.
 func (n *nodes) answered(node int, err error) {
 	if errors.Is(err, context.Canceled) || isLate(err) {
 		return
@@ -50,13 +49,13 @@ func (n *nodes) answered(node int, err error) {
 	}
 }
 
-// pool hands out one node's connections and sees what becomes of the tries.
+// pool hands out one node's connections and sees how the tries end.
 type pool struct {
 	redis.Pool
 	node int
 }
 
-// Get returns a connection for the one caller whose context it is.
+// Get returns a connection for the caller of that context.
 func (p pool) Get(ctx context.Context) (redis.Conn, error) {
 	c, err := p.Pool.Get(ctx)
 	if err != nil {

@@ -78,7 +78,7 @@ func Defaults() Options { return Options{} }
 // tuned is the sleep between the tries of a tuned redsync.
 var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine counts the pipeline's connection, and says how the library is told to sleep.
+// Refine adds the pipeline's connection, and how the library is told to sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned && o.Delay == 0 {
 		info.Libraries = slices.Clone(info.Libraries)
@@ -120,7 +120,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return &Locker{config: config, options: options, peer: peer.New(pools...), hangUp: hangUp}, nil
 }
 
-// mutexOptions are those of a new mutex, whose last try's token goes to token.
+// mutexOptions returns the options of a new mutex, which writes the token of each try to
+// token.
 func (l *Locker) mutexOptions(token *string) []peer.Option {
 	set := []peer.Option{
 		peer.WithExpiry(l.config.TTL),
@@ -183,13 +184,13 @@ func (l *Locker) lock(ctx context.Context, key string, lock func(context.Context
 	if ctx.Err() != nil || watched.Err() != nil && indeterminate.MayHaveRun(err) || errors.Is(err, context.DeadlineExceeded) {
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
-		// It fails where there is nothing to take back; else the TTL does it.
+		// It fails if there is nothing to take back; if something stays, the TTL frees it.
 		_, _ = l.peer.NewMutex(mutex.Name(), peer.WithValue(token)).UnlockContext(settle)
 	}
 	return nil, fmt.Errorf("lock %q: %w", mutex.Name(), err)
 }
 
-// newToken is what redsync makes by itself: 16 random bytes in base64.
+// newToken returns what redsync makes by itself: 16 random bytes in base64.
 func newToken() string {
 	var random [16]byte
 	_, _ = cryptorand.Read(random[:]) // it never fails
@@ -202,8 +203,8 @@ func (l *Locker) Close() error {
 	return l.hangUp()
 }
 
-// again says whether a lock that failed may succeed when tried again: somebody has
-// it, or the nodes were too slow for redsync, which allows them 5 % of the TTL.
+// again says whether a lock that failed may succeed when tried again: another client has it,
+// or the nodes were too slow for redsync, which allows them 5 % of the TTL.
 func again(err error) bool {
 	return isTaken(err) || errors.Is(err, peer.ErrFailed) || isLate(err)
 }
@@ -226,7 +227,7 @@ type lease struct {
 	until  validity.Until
 }
 
-// ValidUntil is as redsync computes it, less drift.
+// ValidUntil returns the end that redsync computes, less drift.
 func (held *lease) ValidUntil() time.Time { return held.until.Get() }
 
 // Release unlocks the mutex.
@@ -235,7 +236,7 @@ func (held *lease) Release(ctx context.Context) error {
 	return held.outcome(ctx, "unlock", ok, err)
 }
 
-// Extend extends the mutex, as one of that expiry.
+// Extend extends the mutex through a new one with that expiry.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	mutex := held.locker.peer.NewMutex(held.mutex.Name(),
 		peer.WithExpiry(ttl), peer.WithValue(held.mutex.Value()))

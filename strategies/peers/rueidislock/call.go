@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settling bounds how long a caller waits for what has to be put right.
+// settling is how long a caller waits at most for a clean-up.
 const settling = 5 * time.Second
 
 // lockFunc is one of rueidislock's ways to lock.
@@ -19,8 +19,8 @@ type result struct {
 	err     error
 }
 
-// call is one under way. It is left alone when it does not return: after a try that
-// failed rueidislock cleans up for as long as a TTL, if Redis does not answer.
+// call is a running call of rueidislock. It is abandoned if it does not return: after a
+// failed try rueidislock cleans up for as long as a TTL, if Redis does not answer.
 type call struct {
 	lasting   context.Context
 	end       context.CancelCauseFunc
@@ -41,7 +41,7 @@ func (c *call) run(name string, lock lockFunc) {
 	}
 }
 
-// wait returns what the call does, or why it was abandoned.
+// wait returns the result of the call, or why the call was abandoned.
 func (c *call) wait() result {
 	select {
 	case r := <-c.result:

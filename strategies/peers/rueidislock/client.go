@@ -16,8 +16,8 @@ import (
 // usualDialTimeout is go-redis's.
 const usualDialTimeout = 5 * time.Second
 
-// line is how a rueidis client connects to a node: under the same name, with the same
-// rights and the same dialler as its own client, so that what it sends is counted too.
+// line is how a rueidis client connects to a node: with the name, the rights and the dialler
+// of the node's own client, so that what it sends is counted too.
 type line struct {
 	option rueidis.ClientOption
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -55,7 +55,7 @@ func newLine(o *redis.UniversalOptions) (*line, error) {
 	return l, nil
 }
 
-// connect dials. The dialler encrypts by itself, where the options say so.
+// connect dials. The dialler itself encrypts if the options say so.
 func (l *line) connect(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	if l.isCut.Load() {
 		return nil, net.ErrClosed
@@ -67,6 +67,6 @@ func (l *line) connect(ctx context.Context, address string, _ *net.Dialer, _ *tl
 	return l.dial(ctx, network, address)
 }
 
-// cut refuses further connections: a rueidis client that has been closed dials again
-// when it is asked for something under a context that has ended.
+// cut refuses further connections: a closed rueidis client dials again when it is called with
+// a context that has ended.
 func (l *line) cut() { l.isCut.Store(true) }

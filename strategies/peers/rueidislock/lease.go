@@ -19,10 +19,11 @@ type lease struct {
 	left []*token.Lease // the keys of a lease that Close found held
 }
 
-// Lost is closed when a key was lost that the majority needs, and at the release.
+// Lost returns a channel that is closed when a key was lost that the majority needs, and at
+// the release.
 func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
 
-// Release has rueidislock delete the keys. It does not tell whether it could.
+// Release has rueidislock delete the keys. rueidislock does not say whether it could.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	l.mu.Lock()
@@ -33,7 +34,7 @@ func (held *lease) Release(ctx context.Context) error {
 	delete(l.held, held)
 	lost := held.ctx.Err() != nil
 	released := make(chan struct{})
-	l.running.Go(func() { // it heeds no context
+	l.running.Go(func() { // it ignores contexts
 		defer close(released)
 		held.release()
 	})
@@ -49,21 +50,21 @@ func (held *lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// remember notes what the keys hold, so that the lease can be released without
-// rueidislock, which keeps that to itself. All hold the same; one that a majority was
-// granted without may be on its way still.
+// remember records what the keys hold, so that the lease can be released without rueidislock,
+// which hides that value. All keys hold the same; a key that the majority did not need may still be
+// on its way.
 func (held *lease) remember() {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
 	defer cancel()
 	client, keys := held.locker.config.Nodes[0].Client, held.locker.keys
 	name := func(i int) string { return prefix + ":" + strconv.Itoa(i) + ":" + held.name }
-	holds := map[string]int{} // so many keys
+	holds := map[string]int{} // how many keys hold a value
 	for i := range keys {
 		if value, err := client.Get(ctx, name(i)).Result(); err == nil {
 			holds[value]++
 		}
 	}
-	if held.ctx.Err() != nil { // they may be another's
+	if held.ctx.Err() != nil { // another holder may have the keys
 		return
 	}
 	for value, n := range holds {

@@ -73,7 +73,7 @@ type Options struct {
 // Defaults are rueidislock's own.
 func Defaults() Options { return Options{} }
 
-// Refine says how many keys it takes.
+// Refine adapts the summary to one key.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned {
 		info.Summary = "redis/rueidis rueidislock: SET NX PXAT, woken by client-side caching"
@@ -81,7 +81,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// prefix is rueidislock's default; what follows it has ours.
+// prefix is rueidislock's default; our own prefix follows it.
 const prefix = "rueidislock"
 
 // Locker has one rueidis client.
@@ -89,7 +89,7 @@ type Locker struct {
 	config goredis.Config
 	line   *line
 	peer   peer.Locker
-	keys   int // of a lock
+	keys   int // per lock
 	watch  *watch
 
 	mu      sync.Mutex
@@ -154,8 +154,8 @@ func (l *Locker) lock(ctx context.Context, key string, lock lockFunc) (strategie
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	// rueidislock keeps the lock for as long as the context lasts that it was waited
-	// for with; a lease outlives its Acquire.
+	// rueidislock keeps the lock until the context of its wait ends; a lease outlives its
+	// Acquire.
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := l.watch.until(ctx, end)
 	c := &call{lasting: lasting, end: end, result: make(chan result), abandoned: make(chan struct{})}
@@ -170,7 +170,7 @@ func (l *Locker) lock(ctx context.Context, key string, lock lockFunc) (strategie
 	case got.err == nil && inTime:
 		return l.grant(&lease{locker: l, name: name, ctx: got.ctx, release: func() { got.release(); end(nil) }}), nil
 	case got.err == nil:
-		<-lasting.Done() // what was not stopped in time may not have ended it yet
+		<-lasting.Done() // a function that stop did not prevent may not have ended it yet
 		got.release()
 	}
 	if cause := context.Cause(lasting); cause != nil {
@@ -180,7 +180,7 @@ func (l *Locker) lock(ctx context.Context, key string, lock lockFunc) (strategie
 	return nil, fmt.Errorf("lock %q: %w", name, got.err)
 }
 
-// begin starts what Close waits for; false says that it is closed.
+// begin starts do, and Close waits for it; false means that the Locker is closed.
 func (l *Locker) begin(do func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +197,8 @@ func (l *Locker) grant(held *lease) *lease {
 	return held
 }
 
-// Close hangs up. rueidislock's own would give the leases back, which is their
-// holders' business: it is called when it cannot do that any more.
+// Close closes the connections. rueidislock's own Close would release the leases, which only
+// their holders may do: it is called when it can no longer do that.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// againAfter is how long a waiter can at most sleep on a lock that is free.
+	// againAfter is how long a waiter can sleep at most on a lock that is free.
 	againAfter = 2 * time.Second
 	// pingEvery is how long a lost server can go unnoticed.
 	pingEvery = time.Second
-	// pingPatience is how long Redis may take to answer, as that of our own clients.
+	// pingPatience is how long Redis may take to answer, as for our own clients.
 	pingPatience = 10 * time.Second
 )
 
@@ -36,7 +36,7 @@ type watch struct {
 	running sync.WaitGroup
 }
 
-// reachable ends when Redis is lost; another one begins then.
+// reachable ends when Redis is lost; a new one then replaces it.
 type reachable struct {
 	context.Context
 	lost context.CancelCauseFunc
@@ -62,8 +62,8 @@ func (w *watch) stop() {
 	w.server.Load().lost(nil)
 }
 
-// until calls end when ctx ends, when Redis is lost and when it is time to wait again.
-// The function it returns stops that, and says whether it was in time.
+// until calls end when ctx ends, when Redis is lost, or when it is time to wait again. The
+// returned function stops that, and says whether it was in time.
 func (w *watch) until(ctx context.Context, end context.CancelCauseFunc) func() bool {
 	w.waiting.Add(1)
 	server := w.server.Load()
@@ -96,8 +96,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// ping asks twice: the first may find a connection that has been cut, and has another
-// dialled.
+// ping asks twice: the first PING may find a broken connection, and has the client dial
+// again.
 func (w *watch) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()

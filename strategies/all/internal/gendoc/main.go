@@ -87,7 +87,7 @@ func packageComment(dir string) (string, error) {
 	return "", errors.New(dir + ": several files have a package comment")
 }
 
-// quote writes a text over as many lines as it has, where Go can.
+// quote writes a text as a raw string if Go can, else as a quoted one.
 func quote(text string) string {
 	if strings.Contains(text, "`") {
 		return strconv.Quote(text)
