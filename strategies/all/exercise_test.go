@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// exercise has a strategy do on one key whatever a run may have it do: prepare, wait,
+// exercise has a strategy do whatever a run may have it do: prepare, wait,
 // give up, renew, find its lease lost, its holder dead and its scripts flushed.
 type exercise struct {
 	variant strategies.Variant
@@ -27,6 +27,7 @@ const (
 	exerciseTTL = 300 * time.Millisecond
 	parking     = 50 * time.Millisecond // until a waiter has parked
 	exerciseKey = "{rights:1:0}"
+	anotherKey  = "{rights:1:1}"
 )
 
 func (e exercise) ttl() time.Duration { return e.times * exerciseTTL }
@@ -79,7 +80,7 @@ func (e exercise) run(ctx context.Context) error {
 	if counter, ok := strategies.As[strategies.Incrementer](a.Locker); ok {
 		return counter.Increment(ctx, "lockbench:"+exerciseKey)
 	}
-	for _, step := range []func(context.Context, process, process) error{e.renewed, e.givenUp, e.dead, e.lost, e.flushed} {
+	for _, step := range []func(context.Context, process, process) error{e.renewed, e.givenUp, e.dead, e.lost, e.flushed, e.several} {
 		if err := step(ctx, a, b); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 			return err
 		}
@@ -117,13 +118,17 @@ func (e exercise) renewed(ctx context.Context, a, b process) error {
 // wait has processes acquire at the same time, each releasing at once; the function
 // returned waits for them.
 func (e exercise) wait(ctx context.Context, processes ...process) func() error {
+	return e.waitFor(ctx, exerciseKey, processes...)
+}
+
+func (e exercise) waitFor(ctx context.Context, key string, processes ...process) func() error {
 	problems := make([]error, len(processes))
 	var all sync.WaitGroup
 	for i, p := range processes {
 		e.waiting.Add(1)
 		all.Go(func() {
 			defer e.waiting.Done()
-			lease, err := p.Acquire(ctx, exerciseKey)
+			lease, err := p.Acquire(ctx, key)
 			if err == nil {
 				err = lease.Release(ctx)
 			}
@@ -216,4 +221,24 @@ func (e exercise) flushed(ctx context.Context, a, b process) error {
 		}
 	}
 	return errors.Join(lease.Release(ctx), waiters())
+}
+
+// several are two locks that a process waits for, for the second while it waits for the first.
+func (e exercise) several(ctx context.Context, a, b process) error {
+	var held []strategies.Lease
+	var waiters []func() error
+	for _, key := range []string{exerciseKey, anotherKey} {
+		lease, err := a.Acquire(ctx, key)
+		if err != nil {
+			return err
+		}
+		held = append(held, lease)
+		waiters = append(waiters, e.waitFor(ctx, key, b))
+		e.park()
+	}
+	var problems []error
+	for i, lease := range held {
+		problems = append(problems, lease.Release(ctx), waiters[i]())
+	}
+	return errors.Join(problems...)
 }

@@ -65,7 +65,7 @@ func Strategy() strategies.Strategy {
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys:     []string{"{key}"},
-			Commands: []string{"set", "sadd", "srem", "xadd", "xread", "xrevrange", "exists", "pttl", "client|id", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+			Commands: []string{"set", "sadd", "srem", "xadd", "xread", "xrevrange", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
 		},
 	}, Options{}, Open)
 }

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -45,5 +46,67 @@ func TestTheGuideCitesWhatThereIs(t *testing.T) {
 	}
 	if sentences < 10 {
 		t.Errorf("docs/GUIDE.md has %d sentences", sentences)
+	}
+}
+
+var number = regexp.MustCompile(`\d+(?:\.\d+)?`)
+
+// numbers are those in a text.
+func numbers(text string) []float64 {
+	var all []float64
+	for _, digits := range number.FindAllString(strings.ReplaceAll(text, ",", ""), -1) {
+		x, _ := strconv.ParseFloat(digits, 64) // it is one
+		all = append(all, x)
+	}
+	return all
+}
+
+// published are the figures that the page of claims has of each.
+func published(t *testing.T) map[int][]float64 {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/CLAIMS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[int][]float64{}
+	claim := 0
+	for line := range strings.Lines(string(text)) {
+		if heading, is := strings.CutPrefix(line, "## "); is {
+			before, _, _ := strings.Cut(heading, ".")
+			claim, _ = strconv.Atoi(before)
+		}
+		if cells := strings.Split(line, " | "); claim > 0 && len(cells) > 3 {
+			all[claim] = append(all[claim], numbers(cells[1])...)
+		}
+	}
+	return all
+}
+
+// A sentence of the guide has a figure that the page of claims has of a claim that it cites, but
+// for what is lost by rounding to two digits.
+func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/GUIDE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cited := regexp.MustCompile(`\bclaims (\d+)`)
+	all := published(t)
+	for i, line := range strings.Split(string(text), "\n") {
+		if !strings.HasPrefix(line, "- ") && !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		numbersOf := cited.FindAllStringSubmatch(line, -1)
+		said := numbers(cited.ReplaceAllString(line, ""))
+		found := len(numbersOf) == 0
+		for _, claim := range numbersOf {
+			n, _ := strconv.Atoi(claim[1])
+			for _, is := range all[n] {
+				found = found || slices.ContainsFunc(said, func(x float64) bool { return math.Abs(x-is) <= is*0.05 })
+			}
+		}
+		if !found {
+			t.Errorf("docs/GUIDE.md:%d: docs/CLAIMS.md has none of its figures: %s", i+1, line)
+		}
 	}
 }
