@@ -60,9 +60,9 @@ type Protocol interface {
 
 // Instance is one application instance's own connections. It is safe for concurrent use.
 type Instance interface {
-	// Nodes are what a strategy is opened with, one for each server that it needs.
-	Nodes() []any
 	// Nodes returns the clients for strategies.Config, one for each server.
+	Nodes() []any
+	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin
 	// with NAME and a colon. token is the lease's; fence says how it is checked, with FenceOff
 	// not at all.
 	Counter(name string, fence workloads.Fence, token int64) Counter
