@@ -165,7 +165,7 @@ func tryToWrite(file string) error {
 	if err != nil || special {
 		return err
 	}
-	// A rename onto a protected file would work, but nobody wants it.
+	// A rename onto a protected file would work, but the file must stay.
 	present, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err == nil {
 		err = present.Close()

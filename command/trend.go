@@ -147,7 +147,7 @@ func (h *history) append(a *app, file string) error {
 	}
 	known, err := readHistories([]string{file})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // leave a file as it is that is no history
+		return err // the file is no history: leave it as it is
 	}
 	var lines strings.Builder
 	for _, report := range side.Reports {

@@ -125,7 +125,7 @@ func (v *faultTarget) acquire(ctx context.Context) error {
 		err = errNoLease
 	}
 	if err == nil {
-		err = v.wire.await(nil) // a dead target holds nothing
+		err = v.wire.await(nil) // if the process was killed, it holds nothing
 	}
 	now := r.clock.Now()
 	if err != nil {

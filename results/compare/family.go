@@ -23,7 +23,7 @@ type test struct {
 	// them, since both statistics only grow with a value of the head. Without bounds they are
 	// equal.
 	least, most outcome
-	open        int     // sessions or pairs of which only a bound is known
+	open        int     // sessions or pairs with a bound only
 	possible    float64 // the smallest p with this number of sessions or pairs
 	needed      func(tests int, alpha float64) int
 	few         func(tests int) string   // the warning if there are fewer than needed
@@ -108,7 +108,7 @@ func (t *test) judge(o outcome, p, alpha float64) Verdict {
 	return Worse
 }
 
-// leaveOpen sets the verdict if it depends on values of which only a bound is known.
+// leaveOpen sets the verdict if it depends on values that are only bounds.
 func (t *test) leaveOpen() {
 	t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
 	t.Warnings = append(t.Warnings, fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open", t.open, max(t.Base.N, t.Head.N)))

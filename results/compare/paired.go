@@ -14,8 +14,8 @@ import (
 // (Holm in each). So two equal builds are called different, in either direction, with a
 // probability of at most twice alpha, and the head is called worse with at most alpha.
 //
-// It leaves out a pair if one run cannot be compared. A pair of which only lower bounds are known
-// remains, and may leave the verdict open: see test.
+// It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
+// may leave the verdict open: see test.
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	c, strategies := begin(MethodPaired, base, head, rules)
 	if len(strategies) == 0 {

@@ -1,5 +1,5 @@
-// Package advise turns a description of somebody's contention into a short matrix of runs, and their
-// figures into advice: one lock, or none, with the reasons. Only bench.go runs anything.
+// Package advise turns a description of a contention into a short matrix of runs, and their figures
+// into advice: one lock, or none, with the reasons. Only bench.go runs anything.
 package advise
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Question is what somebody wants a lock for.
+// Question says what a lock is needed for.
 type Question struct {
 	For Purpose
 	// Workload is the contention. If its work is a counter, the resource is a value in Redis; unless

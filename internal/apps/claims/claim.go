@@ -1,4 +1,4 @@
-// Package claims tests what is said of Redis locks. A claim is data: a YAML file with the sentence, the
+// Package claims tests statements about Redis locks. A claim is data: a YAML file with the sentence, the
 // command lines of its experiment, and what their figures must be for it to be true. See
 // docs/CONTRIBUTING.md for the form.
 package claims

@@ -26,7 +26,7 @@ type expression struct {
 
 type operand struct {
 	run    string
-	titles []string // one, or those of which the best counts
+	titles []string // one, or several: then the best counts
 	metric results.Metric
 }
 

@@ -27,7 +27,7 @@ const (
 )
 
 // Clients opens one application instance's own clients under that CLIENT name, with filled command
-// pools of that size. There is one client per node for independent nodes, of which a minority
+// pools of that size. There is one client for each independent node, and a minority of these
 // may be down; one for the primary, which follows a promotion; one for a whole cluster, with a
 // pool for each node. Every connection takes the detour if there is one, including those that
 // a strategy dials itself. The caller closes the clients.

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// toPrimary dials the current primary, whatever the address, as a name that follows a failover
-// would. During a failover it waits for its end.
+// toPrimary dials the current primary instead of the given address, like a host name that follows
+// a failover. During a failover it waits for its end.
 func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		s.failing.RLock()
