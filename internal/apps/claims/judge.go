@@ -96,8 +96,8 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// used returns the titles in a run's report that the claim uses in every round, and whether such a title
-// is missing in some round.
+// used returns the titles in a run's report whose rounds the claim judges one by one, and whether any
+// title of the claim lacks a round.
 func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
 	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
