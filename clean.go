@@ -9,10 +9,10 @@ import (
 	"github.com/lockbench/lockbench/internal/runner"
 )
 
-// Clean removes what lockbenches that were killed have left: containers and
-// server processes on this machine, and keys, or schemas, on the server at the address,
-// if one is given. It says what it removed and what it could not look at. What
-// belongs to a lockbench that still runs is left alone.
+// Clean removes what killed lockbenches have left: containers and server processes on
+// this machine, and keys or schemas on the server at the address, if one is given. It
+// returns what it removed and what it could not look at. It leaves alone what belongs
+// to a running lockbench.
 func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 	swept, on, err := runner.Sweep(ctx, at.options())
 	var lines []string

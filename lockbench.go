@@ -1,6 +1,6 @@
-// Package lockbench benchmarks Redis distributed locks: a Plan goes in, a
-// Report comes out, and between them every strategy is driven through the same
-// contention on a real Redis, measured and audited.
+// Package lockbench benchmarks Redis distributed locks. Run carries out a Plan and
+// returns a Report: it measures and audits every strategy under the same contention
+// on a real Redis.
 package lockbench
 
 import (
@@ -16,11 +16,11 @@ import (
 
 var (
 	// ErrUnreachable is returned by Run when no Redis could be reached or started,
-	// or it went away.
+	// or when it went away.
 	ErrUnreachable = store.ErrUnreachable
 	// ErrConfig is returned by Run when the plan cannot work here: a server or
-	// process limit is too small, a file is missing. Plan.Validate finds the
-	// faults that need no look at the machine.
+	// process limit is too small, or a file is missing. Plan.Validate finds the
+	// errors that need no look at the machine.
 	ErrConfig = store.ErrConfig
 )
 
@@ -28,51 +28,50 @@ var (
 type Plan struct {
 	Strategies []strategies.Variant
 	Workload   workloads.Spec
-	// Sweep are the workloads to measure one by one; without any it is Workload alone.
+	// Sweep are the workloads to measure one by one; if empty, Run measures Workload.
 	Sweep  []workloads.Point
 	Rounds int // runs of each strategy at each point, interleaved; at least 1
 	Redis  StoreOptions
-	// Stores are the options of stores beside Redis, by the names that strategies give in
-	// Info.Store; one that is not there is started. A program knows those that it imports:
-	// lockbench/stores has all.
+	// Stores are the options of stores other than Redis, by the names in Info.Store; a
+	// store without options is started. A program knows the stores that it imports:
+	// lockbench/stores imports all.
 	Stores map[string]StoreOptions
-	// Servers are further Redis servers, to be compared with Redis: every strategy runs on
-	// each of them in every round, and its runs are labelled server=NAME.
+	// Servers are further Redis servers to compare with Redis: every strategy runs on each
+	// of them in every round. Its runs are labelled server=NAME.
 	Servers   []StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
-	// Logf is told what takes time before the first run, such as an image that is pulled or
-	// built; nil is silence. It is called from one goroutine at a time.
+	// Logf reports what takes time before the first run, such as pulling or building an
+	// image; nil means silence. It is called from one goroutine at a time.
 	Logf func(format string, args ...any)
 
-	// Session is what generators that measure together have in common: by it they
-	// share keys. "" is a session of this one alone.
+	// Session is the common name of generators that measure together: they share keys.
+	// "" means a session of this one alone.
 	Session string
 	// Start is when the first run's warm-up begins; the others follow at fixed times,
-	// by warm-up, window and number of clients. Zero is as soon as each of them can.
+	// by warm-up, window and number of clients. Zero means as soon as each of them can.
 	Start time.Time
 }
 
-// StoreOptions say where the servers of a store come from, Redis's to begin with.
+// StoreOptions say where the servers of a store, such as Redis, come from.
 type StoreOptions struct {
 	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of
-	// the store's: redis:// or
-	// rediss://, or several URLs with commas in between: independent nodes, a primary with
-	// its replicas, or some nodes of a cluster, which is found out; etcd://, postgres://,
-	// zk:// of the others.
-	// auto is a container if the program imports lockbench/docker and Docker works, else a
-	// local process. What go-redis logs goes to standard error; redis.SetLogger changes
+	// the store: redis://, rediss://, etcd://, postgres:// or zk://. Several URLs are
+	// separated by commas: independent nodes, a primary with its replicas, or some nodes
+	// of a cluster; lockbench finds out which.
+	// auto means a container if the program imports lockbench/docker and Docker works,
+	// otherwise a local process. go-redis logs to standard error; redis.SetLogger changes
 	// that.
 	Address string
 	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
-	// there must be at the addresses. "" is one node, or whatever is there. Other stores
-	// have NAME:N, as etcd:3.
+	// must be at the addresses. "" means one node, or whatever is there. Other stores
+	// have NAME:N, such as etcd:3.
 	Topology string
-	CAFile   string // PEM, to trust for encrypted addresses
-	Image    string // of the container; "" is redis:8, else the locally built one
+	CAFile   string // PEM certificates to trust for encrypted addresses
+	Image    string // of the container; "" means redis:8, for other stores the locally built one
 	Pin      bool   // put server and generator on disjoint CPUs
-	// Durability is memory, default or fsync: what a crash of what lockbench starts may lose;
-	// "" is Redis in memory and the others as they are shipped.
+	// Durability is memory, default or fsync: what a crash of a started server may lose.
+	// "" means memory for Redis, and the others as they are shipped.
 	Durability string
 	// AllowFaults lets the workload's faults disturb servers that lockbench did not
 	// start.
@@ -98,20 +97,19 @@ type Progress struct {
 // Validate returns every error of the plan at once, joined.
 func (p Plan) Validate() error { return p.runner().Validate() }
 
-// Feasible says why the plan cannot be carried out on the servers that it asks for, as
-// far as that can be told without a look at them; the error wraps ErrConfig. What only
-// they or a strategy at work can tell comes out in Run.
+// Feasible returns an error, which wraps ErrConfig, if the plan cannot be carried out on
+// the servers that it asks for. It does not look at them: Run finds the other errors.
 func (p Plan) Feasible() error { return p.runner().Feasible() }
 
-// Titles are the names by which its strategies, of a sweep with their points, stand in
-// the report.
+// Titles returns the strategies' names in the report; in a sweep they include the
+// points.
 func (p Plan) Titles() []string { return p.runner().Titles() }
 
-// Warnings names what is allowed but rarely meant.
+// Warnings names settings that are allowed but rarely meant.
 func (p Plan) Warnings() []string { return p.runner().Warnings() }
 
-// Expected is about how long Run will take, Redis already running. A window that
-// ends after a number of iterations counts as nothing.
+// Expected returns about how long Run will take once Redis is running. A window that
+// ends after a number of iterations counts as zero.
 func (p Plan) Expected() time.Duration { return p.runner().Expected() }
 
 func (p Plan) runner() runner.Plan {
@@ -135,14 +133,14 @@ func (p Plan) runner() runner.Plan {
 // Run carries the plan out: open Redis, measure the baselines, run every strategy
 // in every round, clean up.
 //
-// The report comes also with an error and holds what was measured before it; it
-// is nil when no Redis could be had, or its limits are too small. A plan without a
-// seed gets one, which the report has. When ctx ends the run under way is cut
-// short, the rest is left out and the report says Interrupted, without an error.
+// With an error Run still returns a report of what was measured before; it is nil if
+// there is no Redis, or if its limits are too small. If the plan has no seed, Run draws
+// one and reports it. When ctx ends, Run cuts the current run short and skips the rest;
+// the report says Interrupted, and there is no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	return runner.Run(ctx, plan.runner())
 }
 
-// Version is that of the module as built: a tag, or the commit for a build from
-// a work tree.
+// Version returns the version of the module: a tag, or the commit for a build from a
+// work tree.
 func Version() string { return runner.Version() }

@@ -9,19 +9,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns every error that can be told without a look at the servers,
-// joined, each naming its flag.
+// Validate returns every error that needs no look at the servers, joined; each names
+// its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
-// Redis is a Redis that several calls of Run, in processes of their own too, are
-// to share.
+// Redis is a Redis that several calls of Run share, also from other processes.
 type Redis struct {
 	server  store.Server
 	options StoreOptions
 }
 
-// OpenRedis starts the Redis that the options ask for, or makes sure that the one
-// they name is there. The caller closes it.
+// OpenRedis starts the Redis that the options ask for, or checks that the one at their
+// address answers. The caller must close it.
 func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	server, err := redis.Store{}.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
@@ -30,7 +29,7 @@ func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	return &Redis{server, options}, nil
 }
 
-// Options are those that lead to this Redis; they may hold a password.
+// Options returns the options that lead to this Redis; they may hold a password.
 func (r *Redis) Options() StoreOptions {
 	at := r.Describe()
 	if at.Source == "address" {
@@ -46,5 +45,5 @@ func (r *Redis) Options() StoreOptions {
 // Describe says which Redis it is and why, without any secret.
 func (r *Redis) Describe() results.Redis { return r.server.Describe() }
 
-// Close ends it, if OpenRedis has started it.
+// Close stops the Redis if OpenRedis has started it.
 func (r *Redis) Close(ctx context.Context) error { return r.server.Close(ctx) }

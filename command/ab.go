@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// ab is what its flags ask for.
+// ab holds the flags of the command ab.
 type ab struct {
 	gate  *gate
 	redis lockbench.StoreOptions
@@ -43,7 +43,7 @@ func (a *app) ab() *cobra.Command {
 	f.register(cmd.Flags(), redisFlags)
 	given := source{set: redisFlags}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.readEnvironment(&given) // the other flags' variables are those of the runs
+		a.readEnvironment(&given) // the variables of other flags apply to the runs
 		dash := cmd.ArgsLenAtDash()
 		if dash < 0 {
 			dash = len(args)
@@ -80,7 +80,7 @@ func (f *ab) validate() error {
 	return errors.Join(append(problems, f.redis.Validate())...)
 }
 
-// maxPairs is far more than anybody waits for.
+// maxPairs is far above any useful number.
 const maxPairs = 1000
 
 // runPaired measures both builds and judges them.

@@ -16,21 +16,21 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// child is one run of one build, a process of its own.
+// child is one run of one build, in a process of its own.
 type child struct {
 	program string
 	flags   []string
 	redis   lockbench.StoreOptions
 	seed    int
 	report  string // the file it writes
-	alone   bool   // its flags count, and of the environment only where Redis is
+	alone   bool   // of the LOCKBENCH_ variables, use only those that say where Redis is
 }
 
-// patience is how long a run may take to end after it was told to.
+// patience is how long a run may take to end after an interrupt.
 const patience = 30 * time.Second
 
-// run runs it to its end, and ends it early and cleanly when ctx ends. A report
-// comes also of a run that broke a guarantee, or whose figures cannot be trusted.
+// run runs the child to its end, and interrupts it when ctx ends. It returns a report
+// also if the run broke a guarantee or its figures cannot be trusted.
 func (c child) run(ctx context.Context) (*results.Report, error) {
 	cmd := exec.CommandContext(ctx, c.program, slices.Concat([]string{"run"}, c.flags, []string{"--quiet", "--output", "json=" + c.report})...)
 	cmd.Env = c.environment()
@@ -60,8 +60,8 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	return nil, &exit{code, fmt.Errorf("%s ended with %w%s", c.program, err, lastWords(said.String()))}
 }
 
-// environment is ours, with where Redis is, and what a run of ab is unless the user
-// says otherwise. A password stands here, where ps does not show it.
+// environment returns our environment with the place of Redis, and with ab's defaults
+// where the user sets nothing else. A password belongs here: ps does not show it.
 func (c child) environment() []string {
 	if c.alone {
 		others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
@@ -72,7 +72,7 @@ func (c child) environment() []string {
 		"LOCKBENCH_OUTPUT": "", "LOCKBENCH_DRY_RUN": "", "LOCKBENCH_IMAGE": "", "LOCKBENCH_PIN": "",
 	}
 	defaults := map[string]string{"LOCKBENCH_NO_FLOORS": "true", "LOCKBENCH_SEED": strconv.Itoa(c.seed)}
-	if os.Getenv("LOCKBENCH_WORKLOAD") == "" && !given(c.flags, "workload") { // a file goes before what is usual
+	if os.Getenv("LOCKBENCH_WORKLOAD") == "" && !given(c.flags, "workload") { // a workload file goes before these defaults
 		defaults["LOCKBENCH_DURATION"], defaults["LOCKBENCH_WARMUP"] = "2s", "500ms"
 	}
 	for name, usual := range defaults {
@@ -94,7 +94,7 @@ func given(args []string, flag string) bool {
 	})
 }
 
-// lastWords are the last lines of what a process has said.
+// lastWords returns the last lines of a process's output.
 func lastWords(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	const most = 10

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// abFlags are the files that flags for the runs name, and the error of flags that ab
-// gives the runs itself.
+// abFlags returns the files that the runs' flags name, and an error for flags that ab
+// sets itself.
 func abFlags(args []string) ([]file, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -33,15 +33,15 @@ func abFlags(args []string) ([]file, error) {
 			problems = append(problems, fmt.Errorf("--%s cannot be had with ab", name))
 		}
 	}
-	// The runs have our variables, and read what those name.
+	// The runs inherit our variables, and read the files that these name.
 	f.given.readEnvironment()
 	if f.file != "" {
-		_ = f.given.readWorkload(f.file, &f.workload) // the runs say what is wrong with it
+		_ = f.given.readWorkload(f.file, &f.workload) // the runs report its errors
 	}
 	return f.reads(), errors.Join(problems...)
 }
 
-// programs are the files of builds.
+// programs returns the files of builds.
 func programs(builds []string) []file {
 	var files []file
 	for i, name := range builds {
@@ -61,15 +61,16 @@ func binary(name string) (string, error) {
 	return path, nil
 }
 
-// firstWord is how long a build may take to say what it is.
+// firstWord is how long a build may take to print its version.
 const firstWord = 10 * time.Second
 
-// isLockbench has a program say that it is a lockbench, before it is trusted with flags.
+// isLockbench returns an error unless a program's version output is lockbench's. Only a
+// lockbench gets flags.
 func isLockbench(ctx context.Context, name, path string) error {
 	within, cancel := context.WithTimeout(ctx, firstWord)
 	defer cancel()
 	cmd := exec.CommandContext(within, path, "version")
-	cmd.WaitDelay = time.Second // for what it may have started
+	cmd.WaitDelay = time.Second // for child processes that keep the output open
 	said, err := cmd.Output()
 	switch {
 	case ctx.Err() != nil:
@@ -84,7 +85,7 @@ func isLockbench(ctx context.Context, name, path string) error {
 	return nil
 }
 
-// shorten leaves the beginning of a text.
+// shorten returns at most 60 letters of a text's first line.
 func shorten(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if letters := []rune(line); len(letters) > 60 {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// pairedRuns are two builds that are run one after the other, pair by pair.
+// pairedRuns runs two builds in turns, pair by pair.
 type pairedRuns struct {
 	app        *app
 	ab         *ab
@@ -21,10 +21,10 @@ type pairedRuns struct {
 	flags      []string
 	dir        string // of the reports
 	temporary  bool
-	base, head compare.Side // what they have reported, only whole pairs
+	base, head compare.Side // their reports, of complete pairs only
 }
 
-// newPairedRuns makes sure that there are two builds and a place for their reports.
+// newPairedRuns checks the two builds and makes a directory for their reports.
 func newPairedRuns(ctx context.Context, a *app, f *ab, builds [2]string, flags []string) (*pairedRuns, error) {
 	t := &pairedRuns{app: a, ab: f, flags: flags, dir: f.keep, base: compare.Side{Name: builds[0]}, head: compare.Side{Name: builds[1]}}
 	var problems []error
@@ -53,7 +53,7 @@ func newPairedRuns(ctx context.Context, a *app, f *ab, builds [2]string, flags [
 	return t, nil
 }
 
-// close takes the reports away that nobody asked to keep.
+// close removes the reports, unless the user keeps them.
 func (t *pairedRuns) close() {
 	if t.temporary {
 		if err := os.RemoveAll(t.dir); err != nil {
@@ -107,15 +107,15 @@ func (t *pairedRuns) runOne(ctx context.Context, side, pair int) (compare.Report
 	return compare.Report{File: file, Report: report}, nil
 }
 
-// pairLine is what a watcher wants to see of a pair.
+// pairLine is the progress line of a pair.
 func (t *pairedRuns) pairLine(pair [2]compare.Report) string {
 	one := func(side int) compare.Side { return compare.Side{Reports: []compare.Report{pair[side]}} }
 	return compare.Glance(one(0), one(1), t.ab.gate.rules)
 }
 
-// order says for each pair whether the head goes first: as often as the base, in
-// an order shuffled by the seed, so that neither gains from what comes before or
-// from a rhythm of the machine.
+// order says for each pair whether the head goes first: in half of the pairs, in an
+// order shuffled by the seed. So neither side gains from its position or from a
+// rhythm of the machine.
 func order(pairs int, seed int) []bool {
 	headFirst := make([]bool, pairs)
 	for i := range headFirst {

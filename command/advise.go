@@ -33,8 +33,8 @@ type adviseFlags struct {
 	dryRun     bool
 }
 
-// contention are the options of run by which a contention is told; the others are
-// the advice's to set.
+// contention lists the options of run that describe a contention; advise sets the
+// others itself.
 var contention = []string{"clients", "instances", "keys", "key-dist", "hold", "think", "rate", "arrivals", "ttl", "timeout", "work", "fence", "coalesce", "pool", "duration", "warmup", "seed"}
 
 func (a *app) advise() *cobra.Command {
@@ -123,7 +123,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	addSwitch(set, &f.dryRun, "dry-run", "", "print what will be measured and how long it will take, and touch no server")
 }
 
-// question is what the flags ask, and every error in them.
+// question returns what the flags ask, and every error in them.
 func (f *adviseFlags) question(given func(string) bool) (advise.Question, error) {
 	points, err := f.workload.Points()
 	problems := flatten(err)
@@ -147,8 +147,8 @@ func (f *adviseFlags) question(given func(string) bool) (advise.Question, error)
 	return q.Sized(given("duration"), given("warmup")), nil
 }
 
-// idle names the options that have no effect. --fence has one: advice asks what could
-// check tokens.
+// idle names the options that have no effect. --fence has an effect: it says whether
+// anything can check tokens.
 func (f *adviseFlags) idle() []string {
 	return slices.DeleteFunc(f.workload.Idle(), func(line string) bool { return strings.HasPrefix(line, "--fence ") })
 }
@@ -206,7 +206,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	return advised(advice, err)
 }
 
-// advised says what to think of the advice.
+// advised returns an error with the exit code of the advice; nil if there is advice.
 func advised(a *advise.Document, err error) error {
 	switch {
 	case a.Interrupted:

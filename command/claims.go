@@ -23,7 +23,7 @@ import (
 // claimsFlags are those of the command.
 type claimsFlags struct {
 	redis   lockbench.StoreOptions
-	rounds  int // in place of the claims' own; 0 is theirs
+	rounds  int // replaces the claims' rounds; 0 means theirs
 	title   string
 	outputs []string
 	counter bool
@@ -94,7 +94,7 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	addSwitch(set, &f.dryRun, "dry-run", "", "print the experiments and how long they will take, and touch no server")
 }
 
-// override gives claims other rounds than their own.
+// override replaces the rounds of all claims.
 func (f *claimsFlags) override(all []claims.Claim) error {
 	if f.rounds < 1 {
 		return fmt.Errorf("--rounds must be at least 1, not %d", f.rounds)
@@ -105,12 +105,12 @@ func (f *claimsFlags) override(all []claims.Claim) error {
 	return nil
 }
 
-// reads are the files of claims, and those that their command lines name.
+// reads returns the claim files, and the files that their command lines name.
 func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []file {
 	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
 	for _, claim := range chosen {
 		for _, run := range claim.Runs {
-			asked, _, _ := parseRun(claim.Words(run)) // what is wrong with it is said elsewhere
+			asked, _, _ := parseRun(claim.Words(run)) // its errors are reported elsewhere
 			files = append(files, asked.reads()...)
 		}
 	}
@@ -125,8 +125,8 @@ func claimsFormats() formats[*claims.Document] {
 	}}
 }
 
-// bench carries out the command lines of claims as this command would, but for
-// the environment: what others are to find again must not depend on it.
+// bench carries out the claims' command lines as this command does, but ignores the
+// environment: others must be able to reproduce the results.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
 	b := &claims.Bench{Plan: planOf, Run: lockbench.Run, Generators: inProcesses, Redis: f.redis}
 	if !f.quiet {
@@ -135,13 +135,13 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf is the plan of a command line.
+// planOf returns the plan of a command line.
 func planOf(words []string) (lockbench.Plan, error) {
 	_, plan, err := parseRun(words)
 	return plan, err
 }
 
-// parseRun reads a command line of run that is not our own.
+// parseRun parses a claim's command line of run.
 func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -161,8 +161,8 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	return f, plan, f.given.named(append(problems, wrong...))
 }
 
-// chooseClaims are those of these numbers and files, all for none; it names all
-// that there are not.
+// chooseClaims returns the claims with these numbers and from these files; all claims
+// if words is empty. The error names every unknown one.
 func chooseClaims(words []string) ([]claims.Claim, error) {
 	all, err := claims.All()
 	if err != nil || len(words) == 0 {
@@ -231,7 +231,7 @@ func showClaims[T any](w io.Writer, bench *claims.Bench, all []claims.Claim, out
 	return columns.Flush()
 }
 
-// test carries the claims out and writes what became of them.
+// test carries the claims out and writes the verdicts.
 func (a *app) test(ctx context.Context, bench *claims.Bench, chosen []claims.Claim, title string, outputs []output[*claims.Document]) error {
 	document, err := bench.Test(ctx, chosen)
 	document.Title, document.Libraries = title, libraries(chosen)

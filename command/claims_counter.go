@@ -16,8 +16,8 @@ func counterFormats() formats[*claims.CounterDocument] {
 	}}
 }
 
-// counter carries out the counter-cases of claims, or shows what it would do. wrong is what
-// was found wrong before.
+// counter carries out the counter-cases of claims, or shows what it would do. wrong joins
+// the errors found before.
 func (a *app) counter(ctx context.Context, f *claimsFlags, args []string, chosen []claims.Claim, given *source, wrong error) error {
 	outputs, faulty := parseOutputs(f.outputs, "table", counterFormats())
 	bench, all := a.bench(f), claims.Countered(chosen)

@@ -16,14 +16,14 @@ import (
 	"github.com/lockbench/lockbench/results/merge"
 )
 
-// getReady is how long so many processes have to start and to connect before they begin
+// getReady is how long the processes may take to start and connect before they begin
 // together.
 func getReady(processes int) time.Duration {
 	return 3*time.Second + time.Duration(processes)*200*time.Millisecond
 }
 
-// inProcesses has so many processes of this program carry a command line out on one Redis
-// at the same time, each with a seed of its own, and merges their reports.
+// inProcesses runs a command line on one Redis in several processes of this program at the
+// same time, each with its own seed, and merges their reports.
 func inProcesses(ctx context.Context, words []string, processes int, options lockbench.StoreOptions) (report *results.Report, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -65,6 +65,6 @@ func inProcesses(ctx context.Context, words []string, processes int, options loc
 	if report, err = merge.Merge(files); err != nil {
 		return nil, fmt.Errorf("merge the processes' reports: %w", err)
 	}
-	report.Redis = redis.Describe() // to them it was an address
+	report.Redis = redis.Describe() // the processes know only its address
 	return report, nil
 }

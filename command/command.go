@@ -1,5 +1,5 @@
-// Package command is lockbench's command line. An author of a lock registers his
-// own strategy and calls Main to have all of it:
+// Package command is lockbench's command line. The author of a lock registers a
+// strategy and calls Main:
 //
 //	func main() {
 //		os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -23,8 +23,8 @@ import (
 // LOCKBENCH_FLAG stand in for flags that are not given.
 //
 // The first SIGINT, SIGTERM or SIGHUP ends the measuring early and cleanly, as does
-// the end of ctx. After the second Main returns at once, while its goroutines still
-// run: the caller is to end the process.
+// the end of ctx. After a second signal Main returns at once while its goroutines
+// still run: the caller must end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	servers.Quiet()
 	a := &app{args: append([]string{}, args...), stdin: stdin, stdout: stdout, stderr: &locked{to: stderr}}
@@ -36,11 +36,11 @@ type app struct {
 	args   []string
 	stdin  io.Reader
 	stdout io.Writer
-	stderr *locked // the signal's message comes from a goroutine of its own
+	stderr *locked // signals and work write to it from different goroutines
 	owed   pendingOutputs
 }
 
-// execute carries the command line out.
+// execute runs the command line and returns its exit code.
 func (a *app) execute(ctx context.Context) int {
 	root := a.root()
 	root.SetArgs(a.args)
@@ -53,7 +53,7 @@ func (a *app) execute(ctx context.Context) int {
 	return code
 }
 
-// complain writes an error, each of its lines as one of ours.
+// complain writes an error, with our prefix on each line.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
@@ -66,7 +66,7 @@ func (a *app) complain(err error) {
 	a.nextSteps(err)
 }
 
-// nextSteps say what to do about what servers said, once for all errors of a kind.
+// nextSteps says what to do about servers' errors, each advice once.
 func (a *app) nextSteps(err error) {
 	said := map[string]bool{}
 	for line := range strings.Lines(err.Error()) {

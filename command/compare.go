@@ -64,7 +64,7 @@ func refusal(different []compare.Difference) error {
 	return errors.Join(problems...)
 }
 
-// twoArguments is the error of not having two.
+// twoArguments returns an error unless there are two arguments.
 func twoArguments(args []string, what string) error {
 	if len(args) == 2 {
 		return nil

@@ -35,8 +35,8 @@ func (a *app) completion() *cobra.Command {
 	}
 }
 
-// complete tells the shell what may follow each flag of a command that measures, and
-// writes in these formats.
+// complete registers the shell completions of a measuring command's flags. formats are
+// those that it writes.
 func complete(cmd *cobra.Command, formats []string) {
 	const bare = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	offers := map[string]cobra.CompletionFunc{

@@ -63,7 +63,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	return nil
 }
 
-// allServers says where Redis is, and the servers that it is compared with.
+// allServers names Redis and the servers that it is compared with.
 func allServers(plan lockbench.Plan) string {
 	text := shown(plan.Redis)
 	for _, further := range plan.Servers {
@@ -72,7 +72,7 @@ func allServers(plan lockbench.Plan) string {
 	return text
 }
 
-// otherStores says where the stores beside Redis are that strategies lock in.
+// otherStores says where the strategies' stores other than Redis are.
 func otherStores(plan lockbench.Plan) string {
 	var places []string
 	for _, v := range plan.Strategies {
@@ -87,7 +87,7 @@ func otherStores(plan lockbench.Plan) string {
 	return strings.Join(places, ", ")
 }
 
-// seed names one, or says that it will be drawn.
+// seed names the seed, or says that it will be drawn.
 func seed(n int64) string {
 	if n == 0 {
 		return "a seed that is drawn"
@@ -95,7 +95,7 @@ func seed(n int64) string {
 	return fmt.Sprintf("seed %d", n)
 }
 
-// otherGenerators says with whom and from when on.
+// otherGenerators names the session and the start that other generators share.
 func otherGenerators(plan lockbench.Plan) string {
 	var parts []string
 	if plan.Session != "" {
@@ -107,8 +107,8 @@ func otherGenerators(plan lockbench.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// duration is about how long the plan takes. How long iterations take is what is
-// to be found out.
+// duration says about how long the plan takes. How long iterations take is not known
+// before the run.
 func duration(plan lockbench.Plan) string {
 	about := "about " + plan.Expected().Round(time.Second).String()
 	if plan.Workload.Iterations > 0 {

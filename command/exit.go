@@ -11,16 +11,16 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// The exit codes, strongest first where several would fit: an error (104, 113)
-// goes before 130, that before 105, that before 111, that before 110, that before
-// 112, that before 99.
+// The exit codes. If several fit, the first in this order counts: an error (104, 113),
+// 130, 105, 111, 110, 112, 99.
 const (
 	// ExitOK says that everything was measured and nothing was found wrong.
 	ExitOK = 0
-	// ExitFailure says that something went wrong that has no code of its own, such
-	// as an output file that could not be written after the run.
+	// ExitFailure says that something without its own code went wrong, such as an
+	// output file that could not be written after the run.
 	ExitFailure = 1
-	// ExitThreshold says that a threshold was crossed, or that it cannot be told.
+	// ExitThreshold says that a threshold was crossed or could not be judged, or that
+	// a counter-case failed.
 	ExitThreshold = 99
 	// ExitConfig says that flags, environment or plan are wrong, or that a limit
 	// of the server or of this machine is too small for them.
@@ -29,7 +29,7 @@ const (
 	// been written.
 	ExitInterrupted = 105
 	// ExitStopped says that the user stopped it before there were results, or by a
-	// second signal before they were written. Which files are missing has been said.
+	// second signal before they were written. A message names the missing files.
 	ExitStopped = 130
 	// ExitRegression says that a build is worse than the one it was compared with.
 	ExitRegression = 110
@@ -39,7 +39,7 @@ const (
 	// that there are too few of them for any verdict.
 	ExitInvalid = 112
 	// ExitUnreachable says that no Redis could be reached or started, or that it
-	// went away. What had been measured before has been written.
+	// went away. What was measured before is written.
 	ExitUnreachable = 113
 )
 
@@ -52,8 +52,8 @@ type exit struct {
 func (e *exit) Error() string { return e.err.Error() }
 func (e *exit) Unwrap() error { return e.err }
 
-// exitCode is the code for what a command returned. An error without a code of
-// its own comes from cobra and is a usage error.
+// exitCode returns the code for a command's error. An error without its own code is a
+// usage error.
 func exitCode(ctx context.Context, err error) int {
 	if known, ok := errors.AsType[*exit](err); ok {
 		return known.code
@@ -70,8 +70,8 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// outcome says what to think of a run: its error with the code that belongs to
-// it, else what the report says, nil when all is well.
+// outcome returns the error of a run with its code, or else what the report says; nil if
+// all is well.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	switch {
 	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) && (r.Interrupted || ctx.Err() != nil)):
@@ -89,7 +89,7 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	return &exit{code, errors.Join(err, verdict)}
 }
 
-// judge says what is wrong with a complete report's runs.
+// judge returns an error for what is wrong with a complete report's runs.
 func judge(r *results.Report) error {
 	if r == nil {
 		return nil
@@ -123,7 +123,7 @@ func judge(r *results.Report) error {
 	}
 }
 
-// names lists each once, in order.
+// names lists each strategy once, sorted.
 func names(strategies []string) string {
 	slices.Sort(strategies)
 	return strings.Join(slices.Compact(strategies), ", ")

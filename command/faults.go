@@ -1,7 +1,7 @@
 package command
 
-// problems joins those of a command's flags with others that were found, each with where
-// its value came from.
+// problems joins the errors of a command's flags with others. Each error names where its
+// value came from.
 func (a *app) problems(given source, others ...error) error {
 	problems := append(unknownFlags(given.set, a.args), given.problems()...)
 	for _, other := range others {

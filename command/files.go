@@ -14,15 +14,15 @@ import (
 	"github.com/lockbench/lockbench/workloads/presets"
 )
 
-// file is one that a command reads or writes.
+// file is a file that a command reads or writes.
 type file struct {
-	flag string // that names it, or the argument: --output, BASE
+	flag string // flag or argument that names it: --output, BASE
 	name string // as the user wrote it: json=run.json
-	path string // "" is standard output
+	path string // "" means standard output
 }
 
-// admit lets a command's outputs pass if none of them clashes. From then on they are
-// owed to the user.
+// admit returns an error if a command's outputs clash; otherwise it notes them as
+// outputs that the user is to get.
 func (a *app) admit(read, written []file) error {
 	err := a.clashes(read, written)
 	if err == nil {
@@ -31,8 +31,8 @@ func (a *app) admit(read, written []file) error {
 	return err
 }
 
-// clashes names the outputs that are read too, by whatever path, link or capitals, and
-// those that go to one file.
+// clashes names outputs that would overwrite a file which is read, also through another
+// path, a link or other capitals, and outputs that go to the same file.
 func (a *app) clashes(read, written []file) error {
 	var problems []error
 	for i, w := range written {
@@ -53,7 +53,7 @@ func (f file) where() string {
 	return f.path
 }
 
-// elsewhere tells how an output of a format is written to a file of its own.
+// elsewhere says how to write an output to a file of its own.
 func (f file) elsewhere() string {
 	format, _, _ := strings.Cut(f.name, "=")
 	if f.flag != "--output" || format == f.path {
@@ -62,8 +62,8 @@ func (f file) elsewhere() string {
 	return fmt.Sprintf(", write one to a file with %s=FILE", format)
 }
 
-// overwrites says whether writing the one would change the other. What is no regular
-// file, such as a terminal, can be read and written.
+// overwrites says whether writing w would change r. Special files, such as a terminal,
+// can be read and written.
 func (a *app) overwrites(w, r file) bool {
 	there, err := os.Stat(r.path)
 	if err != nil || !there.Mode().IsRegular() {
@@ -73,7 +73,7 @@ func (a *app) overwrites(w, r file) bool {
 	return err == nil && os.SameFile(here, there)
 }
 
-// same says whether two outputs go to one file, which may be yet to come.
+// same says whether two outputs go to one file, which may not exist yet.
 func (a *app) same(one, other file) bool {
 	here, err := a.stat(one)
 	there, wrong := a.stat(other)
@@ -88,7 +88,7 @@ func (a *app) same(one, other file) bool {
 	return false
 }
 
-// stat looks at what an output goes to.
+// stat describes the file that an output goes to.
 func (a *app) stat(f file) (fs.FileInfo, error) {
 	if f.path != "" {
 		return os.Stat(f.path)
@@ -96,17 +96,16 @@ func (a *app) stat(f file) (fs.FileInfo, error) {
 	if stdout, ok := a.stdout.(*os.File); ok {
 		return stdout.Stat()
 	}
-	return nil, fs.ErrInvalid // a writer of the caller's
+	return nil, fs.ErrInvalid // a writer from Main's caller
 }
 
-// isNull says whether it is the file that swallows everything.
 func isNull(stat fs.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(stat, null)
 }
 
-// sameWhenMade says whether two files that do not exist would be one: of one name in
-// one directory, or of names that differ in capitals where those do not matter.
+// sameWhenMade says whether two files that do not exist would be the same: one directory
+// and one name, or names that differ only in capitals if the file system ignores those.
 func sameWhenMade(one, other string) bool {
 	here, err := os.Stat(filepath.Dir(one))
 	there, wrong := os.Stat(filepath.Dir(other))
@@ -117,8 +116,8 @@ func sameWhenMade(one, other string) bool {
 	return name == like || strings.EqualFold(name, like) && capitalsAreAlike(filepath.Dir(one))
 }
 
-// capitalsAreAlike asks the file system of a directory, with a file that is gone
-// afterwards.
+// capitalsAreAlike says whether the file system of a directory ignores capitals. It makes
+// a file and removes it.
 func capitalsAreAlike(directory string) bool {
 	probe, err := beside(filepath.Join(directory, "case"))
 	if err != nil {
@@ -131,7 +130,7 @@ func capitalsAreAlike(directory string) bool {
 	return err == nil && absent == nil && os.SameFile(here, there)
 }
 
-// places are the files of outputs.
+// places returns the files of outputs.
 func places[T any](outputs []output[T]) []file {
 	var files []file
 	for _, o := range outputs {
@@ -140,7 +139,7 @@ func places[T any](outputs []output[T]) []file {
 	return files
 }
 
-// written is a command's one output.
+// written returns the file of a command's only output.
 func written(path string) file {
 	if path == "-" {
 		return file{flag: "--output", name: "-"}
@@ -148,8 +147,8 @@ func written(path string) file {
 	return file{"--output", path, path}
 }
 
-// reads are the files that arguments or a flag stand for; none for what is not there,
-// which is said elsewhere.
+// reads returns the files that arguments or a flag stand for; none for missing ones,
+// which are reported elsewhere.
 func reads(flag string, patterns ...string) []file {
 	var files []file
 	for _, pattern := range patterns {
@@ -164,23 +163,23 @@ func reads(flag string, patterns ...string) []file {
 	return files
 }
 
-// reads are the files that the flags of a run name, and those that its workload does.
+// reads returns the files that a run's flags and its workload name.
 func (f *flags) reads() []file { return inputs(f.file, f.workload, f.redis) }
 
-// inputs are the files from which a workload and what Redis is like are read.
+// inputs returns the files that a workload and the options of Redis name.
 func inputs(name string, draft workloads.Draft, redis lockbench.StoreOptions) []file {
 	var files []file
 	if name != "" && !slices.Contains(presets.Names(), name) {
 		files = append(files, reads("--workload", name)...)
 	}
-	points, _ := draft.Points() // what is wrong with them is said elsewhere
+	points, _ := draft.Points() // their errors are reported elsewhere
 	for _, point := range points {
 		files = append(files, durations(point.Workload)...)
 	}
 	return append(files, reads("--ca-file", redis.CAFile)...)
 }
 
-// durations are the files from which a workload draws them.
+// durations returns the files from which a workload draws its hold and think times.
 func durations(w workloads.Spec) []file {
 	return append(reads("--hold", w.Hold.File()), reads("--think", w.Think.File())...)
 }

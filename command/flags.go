@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads/presets"
 )
 
-// flags are those of run.
+// flags are the flags of run.
 type flags struct {
 	strategies  []string
 	workload    workloads.Draft
@@ -89,7 +89,7 @@ func registerRedis(set *pflag.FlagSet, r *lockbench.StoreOptions) {
 	set.Var(textValue("file", &r.CAFile), "ca-file", "PEM certificates to trust for rediss://")
 }
 
-// registerServer registers the flags of one server, of whatever store.
+// registerServer registers the flags of one server, of any store.
 func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	v := textValue("url", &o.Address)
 	v.set = func(address string) error {
@@ -101,8 +101,8 @@ func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.Var(textValue("file", &o.CAFile), "ca-file", "PEM certificates to trust for encrypted addresses")
 }
 
-// defaultStrategies are the usual contenders, as far as this program has them;
-// else every strategy it has.
+// defaultStrategies returns those of the usual strategies that this program has, or all
+// its strategies if it has none of them.
 func defaultStrategies() []string {
 	var usual, all []string
 	for _, s := range strategies.All() {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results/render"
 )
 
-// reportFormats are those of a report on what has these titles.
+// reportFormats returns the formats of a report. titles are those of its runs.
 func reportFormats(titles []string) formats[*results.Report] {
 	type outputs = []output[*results.Report]
 	return formats[*results.Report]{
@@ -59,7 +59,7 @@ func colored(write func(io.Writer, *results.Report, render.TableOptions) error) 
 	}
 }
 
-// otava is the CSV, continued, and its configuration beside it.
+// otava returns two outputs: the CSV, which continues an existing file, and its configuration.
 func otava(file string) []output[*results.Report] {
 	existing := func() ([]byte, error) {
 		stat, err := os.Stat(file)
@@ -96,11 +96,11 @@ func otava(file string) []output[*results.Report] {
 	}
 }
 
-// unfit is what a file's name had better not have.
+// unfit matches characters that file names should not have.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
-// part is the name of one of a format's files: waits.hgrm is waits-spin.hgrm for
-// the strategy spin.
+// part returns the name of one of a format's files: for waits.hgrm and the strategy spin
+// it is waits-spin.hgrm.
 func part(file, name string) string {
 	extension := filepath.Ext(file)
 	return strings.TrimSuffix(file, extension) + "-" + unfit.ReplaceAllString(name, "_") + extension

@@ -9,14 +9,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// former are flags by the names that they once had: scripts still use them.
+// former returns the former names of flags, with the present ones: scripts still use them.
 func former() map[string]string {
 	names := workloads.Renamed()
 	names["no-floors"] = "no-baselines"
 	return names
 }
 
-// acceptFormer has a set of flags take former names for the present ones.
+// acceptFormer lets a set of flags accept former names.
 func acceptFormer(set *pflag.FlagSet) {
 	names := former()
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -24,8 +24,8 @@ func acceptFormer(set *pflag.FlagSet) {
 	})
 }
 
-// setVariable is the variable that stands in for a flag: of its former name where only that
-// one is set.
+// setVariable returns the variable that stands in for a flag: that of its former name if
+// only this one is set.
 func setVariable(flag string) string {
 	present := variableOf(flag)
 	if os.Getenv(present) != "" {

@@ -9,8 +9,8 @@ const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
   LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench --strategy pubsub
   lockbench list pubsub`
 
-// usage is cobra's usage without its repetitions, 100 columns wide, and with
-// what else a reader of help looks for.
+// usage is cobra's usage without its repetitions, 100 columns wide, with the environment
+// and the exit codes.
 const usage = `Usage:
   {{.UseLine}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}

@@ -29,7 +29,7 @@ func (f *flags) idle(plan lockbench.Plan) []string {
 	return f.given.renamed(lines)
 }
 
-// idleRedis names the flags that have no effect on where Redis is.
+// idleRedis names the flags about Redis that have no effect.
 func idleRedis(set *pflag.FlagSet, r lockbench.StoreOptions) []string {
 	started := store.Options{Address: r.Address}.Started()
 	var lines []string
@@ -45,14 +45,13 @@ func idleRedis(set *pflag.FlagSet, r lockbench.StoreOptions) []string {
 	return lines
 }
 
-// warn says what is allowed but rarely meant.
 func (a *app) warn(lines ...string) {
 	for _, line := range lines {
 		a.say("warning: %s", line)
 	}
 }
 
-// renamed lets lines that begin with a flag speak of where its value came from.
+// renamed replaces the flag at the start of each line by the place its value came from.
 func (s *source) renamed(lines []string) []string {
 	for i, line := range lines {
 		lines[i] = s.origins.Rename(errors.New(line)).Error()
@@ -60,10 +59,10 @@ func (s *source) renamed(lines []string) []string {
 	return lines
 }
 
-// otherPrograms are variables that others of the project's programs read.
+// otherPrograms are variables that other programs of the project read.
 var otherPrograms = []string{"LOCKBENCH_REDIS_IMAGE", "LOCKBENCH_REDIS_SERVER"}
 
-// readEnvironment sets the flags that are not given by their variables.
+// readEnvironment sets flags that were not given from their variables.
 func (a *app) readEnvironment(given *source) {
 	given.readEnvironment()
 	warning, err := a.variables()
@@ -73,9 +72,9 @@ func (a *app) readEnvironment(given *source) {
 	given.misspelt = flatten(err)
 }
 
-// variables looks for those of ours that stand in for no flag of any command: the error
-// of those that were surely meant to, and a warning of the others, which a platform may
-// have set.
+// variables looks for LOCKBENCH_ variables that belong to no flag of any command. It
+// returns an error for probable typos, and a warning about the others, which a platform
+// may have set.
 func (a *app) variables() (warning string, err error) {
 	var names []string
 	add := func(flag *pflag.Flag) { names = append(names, flag.Name) }

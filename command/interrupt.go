@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// interruptible runs work so that the first signal cancels its context, and the
-// second gives up waiting for it. What work had opened by then is left to the
-// next run's sweep or to lockbench clean. A terminal that is closed (SIGHUP) is a
-// signal like the others, unless nohup has it ignored.
+// interruptible runs work. The first signal cancels its context; the second one
+// returns without waiting for it. The next run's sweep or lockbench clean removes what
+// work leaves open. SIGHUP, of a closed terminal, counts too unless nohup ignores it.
 func (a *app) interruptible(ctx context.Context, work func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -22,8 +21,8 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	// Who reads what we say may be ended by the same signal. A write to him is then an
-	// error, and not our end: what was measured is still to be written.
+	// The same signal may end the reader of our output. With Notify a write to it is an
+	// error and does not end us: what was measured must still be written.
 	unread := make(chan os.Signal, 1)
 	defer signal.Stop(unread)
 
@@ -49,12 +48,12 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 type locked struct {
 	mu sync.Mutex
 	to io.Writer
-	// status is a line that is rewritten in place; it is taken away before
-	// anything else is written and put back behind it.
+	// status is a line that is rewritten in place. Write erases it, and writes it
+	// again after its own bytes.
 	status string
 }
 
-// Write writes whole lines.
+// Write writes b, which must be whole lines.
 func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +73,7 @@ func (l *locked) Write(b []byte) (int, error) {
 // eraseLine empties the terminal's line and returns to its start.
 const eraseLine = "\r\x1b[K"
 
-// rewrite replaces the line in place; "" takes it away.
+// rewrite replaces the status line; "" removes it.
 func (l *locked) rewrite(status string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,6 +81,6 @@ func (l *locked) rewrite(status string) {
 		return
 	}
 	l.status = status
-	// A terminal that has gone away is no reason to stop measuring.
+	// A closed terminal must not stop the measuring.
 	_, _ = io.WriteString(l.to, eraseLine+status)
 }

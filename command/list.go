@@ -43,7 +43,7 @@ func strategyNames() []string {
 	return names
 }
 
-// printed gives an error of writing to standard output its code.
+// printed gives an error of writing to standard output its exit code.
 func printed(err error) error {
 	if err == nil {
 		return nil
@@ -60,7 +60,7 @@ func listAll(w io.Writer) error {
 	for _, w := range strategies.Wrappers() {
 		fmt.Fprintf(columns, "%s:NAME\t%s\t%s\n", w.Name, w.Claims, w.Summary)
 	}
-	return columns.Flush() // which has the errors of what was written before
+	return columns.Flush() // returns the errors of earlier writes too
 }
 
 // promised says what a strategy promises, and whether it can keep it.
@@ -74,7 +74,7 @@ func promised(i strategies.Info) string {
 	return i.Claims.String()
 }
 
-// tell writes the whole story of each, or names every unknown one.
+// tell prints all about each strategy, or returns an error that names every unknown one.
 func (a *app) tell(w io.Writer, names []string) error {
 	var variants []strategies.Strategy
 	var problems []error
@@ -101,7 +101,7 @@ func (a *app) tell(w io.Writer, names []string) error {
 	return nil
 }
 
-// docWidth is that of a terminal, less a margin.
+// docWidth is the width of a terminal, less a margin.
 const docWidth = 100
 
 func story(w io.Writer, s strategies.Strategy) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// listFaults tells what --fault takes.
+// listFaults prints what --fault accepts.
 func listFaults(w io.Writer) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, "FAULT\tOPTIONS\tWHAT HAPPENS")
@@ -31,5 +31,5 @@ func listFaults(w io.Writer) error {
 		fmt.Fprintf(columns, "%s\t%s\n", o.Name, o.Help)
 	}
 	fmt.Fprintln(columns, "\nset with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md")
-	return columns.Flush() // which has the errors of what was written before
+	return columns.Flush() // returns the errors of earlier writes too
 }

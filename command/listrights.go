@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// rights writes what a strategy's user needs: on Redis as a command for redis-cli, on another
-// store as the store says it.
+// rights prints what a strategy's user needs: for Redis as a redis-cli command, for another
+// store in the store's own words.
 func rights(line func(label, text string), i strategies.Info) {
 	if !i.OnRedis() {
 		if kind, err := store.Lookup(i.Store); i.Nodes > 0 && err == nil {
@@ -32,7 +32,7 @@ func rights(line func(label, text string), i strategies.Info) {
 	line("", "for all figures also "+strings.Join(servers.MeasuringRights(), " "))
 }
 
-// clusterRights are those of the lock, of its client and of lockbench.
+// clusterRights returns what the lock, its client and lockbench need in a cluster.
 func clusterRights(r strategies.Rights) []string {
 	var all []string
 	for _, command := range slices.Concat(strategies.ConnectingCluster(), r.Cluster) {

@@ -14,30 +14,29 @@ import (
 	"strings"
 )
 
-// output is one way in which a document, such as the report, is to be written.
+// output is a format and a place for a document, such as the report.
 type output[T any] struct {
 	format string
 	given  string // as the user wrote it
-	file   string // "" is standard output
+	file   string // "" means standard output
 	write  writer[T]
-	check  func() error // of what is there already, if it is to be continued; may be nil
+	check  func() error // checks an existing file that write continues; may be nil
 }
 
-// errNothing is returned by a writer that has nothing to write: the file is left
-// as it was.
+// errNothing means that a writer has nothing to write: the file stays as it is.
 var errNothing = errors.New("there is nothing to write")
 
 type writer[T any] func(w io.Writer, document T, color bool) error
 
-// plain is a writer that knows no colours.
+// plain makes a writer that ignores colours.
 func plain[T any](write func(io.Writer, T) error) writer[T] {
 	return func(w io.Writer, document T, _ bool) error { return write(w, document) }
 }
 
-// formats are the known ones by name.
+// formats are the known formats by name.
 type formats[T any] struct {
 	one map[string]writer[T] // to a file, or standard output
-	// several need the name of a file, and write more than one with names like it.
+	// several write several files, whose names they derive from a file name.
 	several map[string]func(file string) []output[T]
 }
 
@@ -48,8 +47,8 @@ func (f formats[T]) names() []string {
 	})
 }
 
-// parseOutputs reads what --output was given, the usual format on standard output
-// for nothing, and names every error.
+// parseOutputs parses the values of --output and names every error. Without values it
+// returns the usual format on standard output.
 func parseOutputs[T any](given []string, usual string, known formats[T]) ([]output[T], error) {
 	if len(given) == 0 {
 		given = []string{usual}
@@ -90,7 +89,7 @@ func parseOutputs[T any](given []string, usual string, known formats[T]) ([]outp
 	return outputs, errors.Join(problems...)
 }
 
-// ready says why the output could not be written.
+// ready returns an error if the output cannot be written.
 func (o output[T]) ready() error {
 	if err := writable(o.file); err != nil || o.check == nil {
 		return err
@@ -108,8 +107,8 @@ func (o output[T]) String() string {
 	return o.format + " to " + o.file
 }
 
-// save writes the document where the output says. A file is replaced as a whole or
-// left as it was.
+// save writes the document where the output says. It replaces a file completely, or
+// leaves it as it was.
 func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	var encoded bytes.Buffer
 	err := o.write(&encoded, document, color && o.file == "")
@@ -130,8 +129,8 @@ func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	return nil
 }
 
-// saveAll writes every output, also after one has failed: files first, for who reads
-// standard output may have gone away.
+// saveAll writes every output, even if one has failed. It writes files first: the reader
+// of standard output may have gone away.
 func saveAll[T any](a *app, outputs []output[T], document T) error {
 	var problems []error
 	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int { return strings.Compare(y.file, x.file) })
@@ -145,8 +144,8 @@ func saveAll[T any](a *app, outputs []output[T], document T) error {
 	return errors.Join(problems...)
 }
 
-// writable says why a file could not be written, and changes nothing: a long run
-// must not end with nowhere to put its results.
+// writable returns an error if a file cannot be written, and changes nothing. Otherwise a
+// long run could end without a place for its results.
 func writable(file string) error {
 	if file == "" {
 		return nil
@@ -166,7 +165,7 @@ func tryToWrite(file string) error {
 	if err != nil || special {
 		return err
 	}
-	// Moving a file over a protected one would work, and is not what was meant.
+	// A rename onto a protected file would work, but the file must stay.
 	present, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err == nil {
 		err = present.Close()
@@ -181,7 +180,7 @@ func tryToWrite(file string) error {
 	return errors.Join(temporary.Close(), os.Remove(temporary.Name()))
 }
 
-// replace writes a file beside its place and moves it there.
+// replace writes a temporary file beside the target and renames it.
 func replace(file string, content []byte) error {
 	target, special, err := resolve(file)
 	if err != nil {
@@ -205,9 +204,9 @@ func replace(file string, content []byte) error {
 	return nil
 }
 
-// resolve follows links to the file itself. What is no plain file is special: it
-// is written to, never replaced. So is all of /dev and /proc, where a link may
-// stand for something that has no name, such as a pipe.
+// resolve follows links to the file itself. lockbench writes to special files and never
+// replaces them: those that are not plain, and all in /dev and /proc, where a link may
+// stand for something without a name, such as a pipe.
 func resolve(file string) (target string, special bool, err error) {
 	full, err := filepath.Abs(file)
 	if err != nil {
@@ -232,7 +231,7 @@ func resolve(file string) (target string, special bool, err error) {
 	return target, false, err
 }
 
-// pour writes to what is there.
+// pour writes to a special file.
 func pour(file string, content []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -242,8 +241,8 @@ func pour(file string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// beside makes an empty file in the directory of another, with the rights that
-// one has or a new one would get.
+// beside makes an empty file in the directory of another, with the permissions of that
+// file, or of a new one if there is none.
 func beside(file string) (*os.File, error) {
 	rights := fs.FileMode(0o666)
 	if stat, err := os.Stat(file); err == nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// pendingOutputs knows which outputs the user is still to get, so that who stops the command
-// at once can be told which are missing.
+// pendingOutputs are the outputs that are not written yet. If the user stops the command
+// at once, it names them.
 type pendingOutputs struct {
 	mu   sync.Mutex
 	owed []string
@@ -29,7 +29,7 @@ func (l *pendingOutputs) done(path string) {
 	}
 }
 
-// missing says what is not written; "" if nothing was to be.
+// missing names the outputs that are not written; "" if there are none.
 func (l *pendingOutputs) missing() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

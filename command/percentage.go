@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// percentage is a share that is given as 5% or 0.05. A bare 5 would be either a
-// slip of the pen or five hundred percent.
+// percentage parses a share such as 5% or 0.05. It refuses a bare 5, which could mean
+// 5 % or 500 %.
 func percentage(target *float64) *value {
 	return &value{
 		kind: "percent", text: func() string { return strconv.FormatFloat(*target*100, 'g', 4, 64) + "%" },

@@ -10,8 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// read makes a plan of flags that have been parsed, and of the workload file that they
-// name.
+// read makes a plan from the parsed flags and the workload file that they name.
 func (f *flags) read() (lockbench.Plan, []error) {
 	problems := f.given.problems()
 	if f.file != "" {
@@ -21,7 +20,7 @@ func (f *flags) read() (lockbench.Plan, []error) {
 	return plan, append(problems, flatten(err)...)
 }
 
-// plan is what the flags ask for, and every error in it, each naming its flag.
+// plan returns what the flags ask for, and every error in them; each names its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
 	var problems []error
 	points, err := f.workload.Points()
@@ -48,7 +47,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		plan.Sweep = points
 	}
 	for _, problem := range flatten(plan.Validate()) {
-		// Where a strategy is unknown, it has been said.
+		// An unknown strategy has been reported above.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {
 			problems = append(problems, problem)
 		}
@@ -56,7 +55,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	return plan, errors.Join(problems...)
 }
 
-// servers are the further ones, with all that is said of the first but its address.
+// servers returns the further servers: the first one's options with their own addresses.
 func (f *flags) servers() []lockbench.StoreOptions {
 	var all []lockbench.StoreOptions
 	for _, address := range f.further {
@@ -67,14 +66,14 @@ func (f *flags) servers() []lockbench.StoreOptions {
 	return all
 }
 
-// shown is where Redis is, without who we are there.
+// shown says where Redis is, without user and password.
 func shown(r lockbench.StoreOptions) string {
 	var places []string
 	for address := range strings.SplitSeq(r.Address, ",") {
 		u, err := url.Parse(address)
 		switch {
 		case strings.Contains(r.Address, "://") && (err != nil || u.Scheme == "" || strings.Contains(u.Path, "@")), strings.Count(address, "@") > 1:
-			// It may be a password cut in two.
+			// It may be part of a password.
 			return "an address that cannot be read"
 		case strings.Contains(address, "://"):
 			address = u.Scheme + "://" + u.Host + u.Path

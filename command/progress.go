@@ -13,12 +13,12 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 )
 
-// progress shows on standard error how far a run is: one line rewritten in place
-// on a terminal, elsewhere a line when a strategy starts.
+// progress shows on standard error how far a run is: on a terminal as one line that it
+// rewrites in place, elsewhere as a line when a strategy starts.
 type progress struct {
 	out   *locked
 	quiet bool
-	width int // of the terminal; 0 is none
+	width int // of the terminal; 0 means that there is none
 
 	mu     sync.Mutex
 	latest lockbench.Progress
@@ -28,7 +28,7 @@ type progress struct {
 	done sync.WaitGroup
 }
 
-// newProgress starts it; the caller closes it.
+// newProgress starts the display; the caller must close it.
 func (a *app) newProgress(quiet bool) *progress {
 	p := &progress{out: a.stderr, quiet: quiet, stop: make(chan struct{})}
 	if quiet {
@@ -40,7 +40,7 @@ func (a *app) newProgress(quiet bool) *progress {
 	return p
 }
 
-// report takes what the engine says.
+// report shows what the engine reports.
 func (p *progress) report(now lockbench.Progress) {
 	if p.quiet {
 		return
@@ -62,14 +62,14 @@ func (p *progress) report(now lockbench.Progress) {
 	}
 }
 
-// close ends it and takes its line away.
+// close ends the display and erases its line.
 func (p *progress) close() {
 	close(p.stop)
 	p.done.Wait()
 	p.out.rewrite("")
 }
 
-// tick lets the time left run down between reports.
+// tick updates the remaining time between reports.
 func (p *progress) tick() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -105,7 +105,7 @@ func (p *progress) draw() {
 	p.out.rewrite(line)
 }
 
-// title names the run under way; there is none before the first.
+// title names the current run; "" before the first one.
 func title(p lockbench.Progress) string {
 	if p.Run == 0 {
 		return ""
@@ -113,8 +113,8 @@ func title(p lockbench.Progress) string {
 	return fmt.Sprintf("[%d/%d] %s round %d", p.Run, p.Runs, p.Strategy, p.Round)
 }
 
-// terminalWidth is that of the terminal a writer is, 0 for anything else and for
-// one that cannot move its cursor.
+// terminalWidth returns the width of w's terminal; 0 if w is none, or if it cannot move
+// its cursor.
 func terminalWidth(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {

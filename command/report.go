@@ -70,7 +70,7 @@ func (p *pageFlags) validate(patterns []string) error {
 	return errors.Join(problems...)
 }
 
-// written are the page and the directory of the pictures.
+// written returns the page and the directory of the pictures.
 func (p *pageFlags) written() []file {
 	files := []file{written(p.file)}
 	if p.png != "" {
@@ -79,8 +79,8 @@ func (p *pageFlags) written() []file {
 	return files
 }
 
-// destination says what is wrong with the one file, or - for standard output,
-// that a command writes.
+// destination returns an error if a command cannot write its one file; - means standard
+// output.
 func destination(file, example string) error {
 	switch file {
 	case "":
@@ -97,7 +97,7 @@ func destination(file, example string) error {
 	return nil
 }
 
-// deliver writes to a destination.
+// deliver writes content to a file; - means standard output.
 func (a *app) deliver(file string, content []byte) error {
 	if file == "-" {
 		_, err := a.stdout.Write(content)
@@ -110,19 +110,19 @@ func (a *app) deliver(file string, content []byte) error {
 	return nil
 }
 
-// reportFile is a report and where it was read from.
+// reportFile is a report and the file it was read from.
 type reportFile struct {
 	name   string
 	report *results.Report
 }
 
-// jsonFiles is what a shell offers where reports are wanted.
+// jsonFiles lets a shell offer JSON files.
 func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// readFiles reads every report that the names and globs stand for, each file
-// once, and names all that cannot be read.
+// readFiles reads every report that the names and globs stand for, each file once. The
+// error names all files that cannot be read.
 func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
 	var files []reportFile
 	var problems []error
@@ -138,7 +138,7 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) 
 	return files, errors.Join(problems...)
 }
 
-// sources are the files that the page is made of.
+// sources returns the files that the page is made of.
 func sources(files []html.File) []file {
 	var read []file
 	for _, f := range files {
@@ -147,7 +147,7 @@ func sources(files []html.File) []file {
 	return read
 }
 
-// drawn are the page and the pictures, whose names are known once they are drawn.
+// drawn returns the page and the pictures, whose names are known only after drawing.
 func drawn(p *pageFlags, pictures []html.Picture) []file {
 	files := []file{written(p.file)}
 	for _, picture := range pictures {
@@ -157,8 +157,8 @@ func drawn(p *pageFlags, pictures []html.Picture) []file {
 	return files
 }
 
-// savePage writes the page and its pictures. Nothing is written before all has
-// been drawn.
+// savePage writes the page and its pictures. It draws all of them before it writes
+// anything.
 func (a *app) savePage(p *pageFlags, files []html.File) error {
 	var page bytes.Buffer
 	if err := html.Write(&page, files); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// reportFiles are what a file, a directory or a glob stands for, in the order of
-// their names.
+// reportFiles returns the files that a file, a directory or a glob stands for, sorted by
+// name.
 func reportFiles(pattern string) ([]string, error) {
 	stat, err := os.Stat(pattern)
 	switch {
@@ -49,7 +49,7 @@ func readReport(file string) (*results.Report, error) {
 	return report, nil
 }
 
-// readSide reads every report of one side, and names all that cannot be read.
+// readSide reads every report of one side. The error names all that cannot be read.
 func (a *app) readSide(pattern string) (compare.Side, error) {
 	side := compare.Side{Name: pattern}
 	files, err := a.readAll(pattern, odd)
@@ -59,14 +59,14 @@ func (a *app) readSide(pattern string) (compare.Side, error) {
 	return side, err
 }
 
-// The ways to take a file in a directory that is no report that can be read.
+// What to do about a file in a directory that cannot be read as a report.
 const (
-	strict = false // it is an error: without it the result would be wrong
-	odd    = true  // it is left out with a note, if others can be read
+	strict = false // return an error: without the file the result would be wrong
+	odd    = true  // leave it out with a note, if others can be read
 )
 
-// readAll reads the reports that a file, a directory or a glob stands for, and names all
-// that cannot be read.
+// readAll reads the reports that a file, a directory or a glob stands for. The error names
+// all that cannot be read.
 func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
 	names, err := reportFiles(pattern)
 	if err != nil {

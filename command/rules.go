@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// gate are the flags that compare and ab have in common: what counts as a
-// difference, and where to write it.
+// gate holds the flags that compare and ab share: what counts as a difference, and where
+// to write it.
 type gate struct {
 	rules   compare.Rules
 	outputs []string
@@ -37,7 +37,7 @@ func (g *gate) setPrimary(name string) error {
 	return err
 }
 
-// parse reads what parsing of the flags has left, and names every error.
+// parse checks the flags and parses the outputs. It names every error.
 func (g *gate) parse() ([]output[*compare.Comparison], error) {
 	var problems []error
 	if g.rules.Alpha == 0 {
@@ -55,9 +55,9 @@ func comparisonFormats() map[string]writer[*compare.Comparison] {
 	}
 }
 
-// judgement is what to think of a comparison, nil for one that is no worse. Pairs are
-// measured for a verdict, so that none is an error; of reports that are there already it is
-// none that they are too few.
+// judgement returns the error of a comparison; nil if it is not worse. Undecided is an error
+// for pairs, which are measured for a verdict, but for existing reports only if they cannot
+// be compared.
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// run is the command that measures. The root command is it too, under the
+// run returns the command that measures. It is also the root command, under the
 // program's name.
 func (a *app) run(name string) *cobra.Command {
 	f := newFlags()
@@ -22,13 +22,13 @@ func (a *app) run(name string) *cobra.Command {
 		Short:             "Measure strategies (the default command)",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		// The errors are found and named all at once, see unknownFlags.
+		// unknownFlags finds these errors, and names all at once.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	f.register(cmd.Flags())
 	complete(cmd, reportFormats(nil).names())
 	cmd.SetFlagErrorFunc(func(failed *cobra.Command, err error) error {
-		if failed != cmd || errors.Is(err, pflag.ErrHelp) { // the root's is its children's too
+		if failed != cmd || errors.Is(err, pflag.ErrHelp) { // the children of the root inherit its function
 			return err
 		}
 		_, _, faults := a.prepare(cmd, f, cmd.Flags().Args())
@@ -52,7 +52,7 @@ func (a *app) run(name string) *cobra.Command {
 	return cmd
 }
 
-// prepare makes a plan of flags and environment, and names every error in them.
+// prepare makes a plan from flags and environment, and names every error in them.
 func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
 	a.readEnvironment(&f.given)
 	var problems []error
@@ -70,7 +70,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	return plan, outputs, f.given.named(problems)
 }
 
-// unknownWord is the error of a word that is neither flag nor command.
+// unknownWord returns the error of a word that is neither flag nor command.
 func unknownWord(cmd *cobra.Command, word string) error {
 	hint := ""
 	if near := cmd.Root().SuggestionsFor(word); len(near) > 0 {
@@ -94,7 +94,7 @@ func (a *app) measure(ctx context.Context, f *flags, plan lockbench.Plan, output
 		return outcome(ctx, nil, err)
 	}
 	revision(&report.Tool)
-	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been named
+	thresholds, _ := parseThresholds(f.thresholds, plan) // prepare has reported their errors
 	report.Thresholds = results.Judge(report, thresholds)
 	if err := saveAll(a, outputs, report); err != nil {
 		return &exit{ExitFailure, err}

@@ -67,7 +67,7 @@ func selfcheckFormats() formats[*selfcheck.Document] {
 	}}
 }
 
-// proven says what to think of the checks: nil when none failed.
+// proven returns an error for the checks that failed; nil if none failed.
 func proven(ctx context.Context, s *selfcheck.Document, err error) error {
 	switch failed := s.With(selfcheck.Fail); {
 	case s.Interrupted && ctx.Err() != nil:

@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/workloads/presets"
 )
 
-// source knows where flags got their values: flags go before environment
-// variables, those before a workload file, and that before defaults.
+// source knows where flags got their values. A flag goes before its environment
+// variable, the variable before a workload file, and the file before the default.
 type source struct {
 	set     *pflag.FlagSet
-	origins workloads.Origins // of the flags that were not given themselves
+	origins workloads.Origins // of values from variables and workload files
 
-	misspelt []error // variables
+	misspelt []error // about variables
 }
 
 // variableOf is the environment variable that stands in for a flag.
@@ -27,8 +27,8 @@ func variableOf(flag string) string {
 	return "LOCKBENCH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// readEnvironment sets the flags that are not given by their variables. A
-// variable that is empty counts as not set.
+// readEnvironment sets flags that were not given from their variables. An empty variable
+// counts as not set.
 func (s *source) readEnvironment() {
 	s.origins = workloads.Origins{}
 	s.set.VisitAll(func(flag *pflag.Flag) {
@@ -40,11 +40,12 @@ func (s *source) readEnvironment() {
 		}
 		s.origins[flag.Name] = name
 		flag.Changed = true
-		_ = v.Set(given) // it remembers its error
+		_ = v.Set(given) // v keeps the error
 	})
 }
 
-// problems are those of values that could not be read, in the order of the flags.
+// problems returns the errors of variables and of values that could not be read, in the
+// order of the flags.
 func (s *source) problems() []error {
 	problems := slices.Clone(s.misspelt)
 	s.set.VisitAll(func(flag *pflag.Flag) {
@@ -57,7 +58,7 @@ func (s *source) problems() []error {
 	return problems
 }
 
-// named joins errors, each with where its value came from.
+// named joins errors. Each names where its value came from.
 func (s *source) named(problems []error) error {
 	for i, problem := range problems {
 		problems[i] = s.origins.Rename(problem)
@@ -65,8 +66,8 @@ func (s *source) named(problems []error) error {
 	return errors.Join(problems...)
 }
 
-// readWorkload gives the draft what stands in a workload file, where neither a
-// flag nor a variable says otherwise.
+// readWorkload gives the draft the options of a workload file that neither a flag nor a
+// variable sets.
 func (s *source) readWorkload(name string, draft *workloads.Draft) error {
 	file, err := presets.Open(name)
 	if err != nil {
@@ -85,20 +86,20 @@ func (s *source) readWorkload(name string, draft *workloads.Draft) error {
 		flag.Changed = true
 		s.origins[option.Name] = file.Place(option)
 		if err := draft.Give(option.Name, option.Values...); err != nil {
-			return err // it has been read before
+			return err // presets.Open has checked the values
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// flatten takes a joined error apart and puts each error on one line; an unknown strategy's
-// ends with the one that was probably meant.
+// flatten splits a joined error, and puts each error on one line. To an unknown strategy's
+// error it adds the name that was probably meant.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // with words of its own
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it adds words of its own
 		return []error{errors.New(strings.Join(strings.Fields(err.Error()), " ") + suggestedStrategy(err))}
 	}
 	var problems []error

@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// stores are what the flags say of each store.
+// stores hold what the flags say about each store.
 type stores struct {
 	redis  *lockbench.StoreOptions
-	others map[string]lockbench.StoreOptions // by name; nil where only Redis will do
-	// further are addresses of Redis servers to be compared with the first.
+	others map[string]lockbench.StoreOptions // by name; nil if only Redis is allowed
+	// further are addresses of Redis servers to compare with the first.
 	further *[]string
 }
 
@@ -30,8 +30,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) {
 	s.others[name] = options
 }
 
-// addresses is where the servers are, one value for each store, of Redis for each server
-// to be compared. Several servers of one topology are in one value.
+// addresses is the value of --redis: one address for each store, and one for each Redis
+// server to compare. The servers of one topology are in one address.
 func (s stores) addresses() *value {
 	given := map[string]bool{}
 	v := textValue("url", &s.redis.Address)
@@ -57,7 +57,8 @@ func (s stores) addresses() *value {
 	return v
 }
 
-// topologies are Redis's and, as NAME:N, those of other stores, with commas in between.
+// topologies is the value of --topology: that of Redis and, as NAME:N, those of other
+// stores, separated by commas.
 func (s stores) topologies() *value {
 	v := textValue("form", &s.redis.Topology)
 	v.set = func(text string) error {
@@ -81,7 +82,6 @@ func (s stores) topologies() *value {
 	return v
 }
 
-// durability is one of three.
 func (s stores) durability() *value {
 	v := textValue("class", &s.redis.Durability)
 	v.set = func(text string) error {
@@ -94,7 +94,7 @@ func (s stores) durability() *value {
 	return v
 }
 
-// complete gives the other stores what is said of all.
+// complete gives the other stores the options that apply to all stores.
 func (s stores) complete() map[string]lockbench.StoreOptions {
 	for _, name := range store.Names() {
 		if name == store.Redis {

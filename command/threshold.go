@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// parseThresholds reads what --threshold was given and names every error. One
-// about a strategy that the plan does not have could never be passed.
+// parseThresholds parses the values of --threshold and names every error. It refuses a
+// threshold for a strategy that the plan does not have.
 func parseThresholds(given []string, plan lockbench.Plan) ([]results.Threshold, error) {
 	var thresholds []results.Threshold
 	var problems []error

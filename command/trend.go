@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results/trend"
 )
 
-// history are the flags of trend.
+// history holds the flags of trend.
 type history struct {
 	add        string
 	commit     string
@@ -79,7 +79,7 @@ func (a *app) trend() *cobra.Command {
 	return cmd
 }
 
-// usualMetrics are those that trend shows unless told otherwise.
+// usualMetrics are the metrics that trend shows by default.
 func usualMetrics() []string { return []string{compare.DefaultMetric, "wait_p99", "commands_per_acq"} }
 
 func trendFormats() map[string]writer[[]trend.Series] {
@@ -91,7 +91,7 @@ func trendFormats() map[string]writer[[]trend.Series] {
 	}
 }
 
-// chosen are the metrics to show, and every error in their names.
+// chosen returns the metrics to show, and every error in their names.
 func (h *history) chosen() ([]compare.Metric, error) {
 	names := h.metrics
 	if len(names) == 0 {
@@ -123,12 +123,12 @@ func (h *history) validate(files []string) error {
 	return errors.Join(problems...)
 }
 
-// reads are the histories and the reports to add.
+// reads returns the histories and the reports to add.
 func (h *history) reads(histories []string) []file {
 	return append(reads("HISTORY", histories...), reads("--add", h.add)...)
 }
 
-// begun is the history that --add makes where there is none.
+// begun returns the history that --add makes; none if it exists.
 func (h *history) begun(histories []string) []file {
 	if h.add == "" || len(histories) != 1 {
 		return nil
@@ -139,7 +139,7 @@ func (h *history) begun(histories []string) []file {
 	return []file{{"HISTORY", histories[0], histories[0]}}
 }
 
-// append adds the reports' lines to a history, which it makes if there is none.
+// append adds the reports' lines to a history, and makes it if there is none.
 func (h *history) append(a *app, file string) error {
 	side, err := a.readSide(h.add)
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *history) append(a *app, file string) error {
 	}
 	known, err := readHistories([]string{file})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // it is no history: it stays as it is
+		return err // the file is no history: leave it as it is
 	}
 	var lines strings.Builder
 	for _, report := range side.Reports {

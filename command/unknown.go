@@ -12,9 +12,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// unknownFlags names every flag among the arguments that the set does not have.
-// pflag ends at the first, or skips all of them in silence; so it is asked again
-// and again, without those it has named.
+// unknownFlags names every flag among the arguments that the set does not have. pflag
+// stops at the first, or ignores all of them; so unknownFlags parses again without those
+// that it has named.
 func unknownFlags(set *pflag.FlagSet, args []string) []error {
 	var problems []error
 	for {
@@ -38,7 +38,7 @@ func unknownFlags(set *pflag.FlagSet, args []string) []error {
 	}
 }
 
-// blank is a set of the same flags whose values go nowhere.
+// blank returns a set of the same flags that ignores their values.
 func blank(set *pflag.FlagSet) *pflag.FlagSet {
 	same := pflag.NewFlagSet("", pflag.ContinueOnError)
 	same.Usage = func() {}
@@ -51,14 +51,14 @@ func blank(set *pflag.FlagSet) *pflag.FlagSet {
 	return same
 }
 
-// suggestion is the flag that was probably meant.
+// suggestion suggests the flag that was probably meant.
 func suggestion(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	return suggest.Question("--%s", name, names)
 }
 
-// suggestedStrategy is put behind the error about an unknown strategy.
+// suggestedStrategy is the suggestion for an unknown strategy's error; "" for other errors.
 func suggestedStrategy(err error) string {
 	var unknown *strategies.UnknownError
 	if !errors.As(err, &unknown) {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// value is a flag's value. Its Set never fails but remembers what is wrong:
-// parsing would end at the first error, and all of them are to be named.
+// value is a flag's value. Its Set never fails but keeps the error: parsing would stop at
+// the first one, and all are to be named.
 type value struct {
 	kind    string // in the help
 	text    func() string
@@ -28,7 +28,7 @@ func (v *value) String() string {
 	return v.text()
 }
 
-// Set takes the value, or keeps the error and the value it had.
+// Set sets the value; on an error it keeps the error and the old value.
 func (v *value) Set(s string) error {
 	v.problem = errors.Join(v.problem, v.set(s))
 	return nil
@@ -50,7 +50,7 @@ func textValue(kind string, target *string) *value {
 	}
 }
 
-// instantValue is an instant to come, or how long until then.
+// instantValue accepts a future instant, or a time from now.
 func instantValue(target *time.Time) *value {
 	return &value{
 		kind: "instant", text: func() string { return "" },
@@ -73,7 +73,7 @@ func instantValue(target *time.Time) *value {
 	}
 }
 
-// listValue collects what a repeatable flag is given.
+// listValue collects the values of a repeatable flag.
 func listValue(kind string, target *[]string) *value {
 	return &value{
 		kind: kind, text: func() string { return strings.Join(*target, ",") },

@@ -9,15 +9,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// fewestBatches are what an interval of a single run takes.
+// fewestBatches is the number of slices that the interval of a single run needs.
 const fewestBatches = 5
 
-// withinRun is half of the 95 % interval of a run's acquisitions per second, in percent
-// of them, from the run's own seconds as batch means (A. M. Law, Simulation Modeling and
-// Analysis, §9.5.3): each second's rate counts as one observation, and the interval of
-// their mean is Student's. It says how steady the run was, not what another one would
-// come to. nil for less than five seconds, and for a load that is meant to change
-// meanwhile.
+// withinRun is half of the 95 % interval of a run's acquisitions per second, in percent of
+// their mean. It takes the run's own slices as batch means (A. M. Law, Simulation Modeling
+// and Analysis, §9.5.3): each slice's rate is one observation, and the interval is
+// Student's. It says how steady this run was, not how another run would differ. nil with
+// fewer than five slices, and for a load that changes by design.
 func (r Run) withinRun(w workloads.Spec) *float64 {
 	if len(w.Stages) > 0 || w.Burst > 0 || len(w.Faults) > 0 {
 		return nil
@@ -28,7 +27,7 @@ func (r Run) withinRun(w workloads.Spec) *float64 {
 	}
 	var rates []float64
 	for _, s := range r.Timeline {
-		if s.Seconds > longest/2 { // what is left at the end is no whole one
+		if s.Seconds > longest/2 { // the shorter rest at the end is no whole slice
 			rates = append(rates, float64(s.Acquisitions)/s.Seconds)
 		}
 	}
@@ -41,8 +40,7 @@ func (r Run) withinRun(w workloads.Spec) *float64 {
 	return new(t * stats.StdDev(rates) / math.Sqrt(n) / mean * 100)
 }
 
-// Steady says whether any run of the report is long and even enough for an interval of its
-// own seconds.
+// Steady says whether any run of the report is long and even enough for such an interval.
 func (r *Report) Steady() bool {
 	return slices.ContainsFunc(r.Runs, func(run Run) bool { return run.withinRun(r.WorkloadOf(run)) != nil })
 }

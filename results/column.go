@@ -7,11 +7,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Group is a table of figures, with a row for each strategy.
+// Group is a table of figures with one row per strategy.
 type Group string
 
-// The tables, in the order in which questions are asked: how fast, who waits, is it fair,
-// what does Redis pay, does it exclude.
+// The tables, in the order of a reader's questions: how fast, who waits, is it fair, what
+// does it cost Redis, does it exclude.
 const (
 	SpeedGroup    Group = "SPEED"
 	RatioGroup    Group = "RATIO to the first" // each strategy beside the first, round by round
@@ -20,34 +20,34 @@ const (
 	FairnessGroup Group = "FAIRNESS"
 	CostGroup     Group = "COST per acquisition"
 	LoadGroup     Group = "LOAD on the servers"
-	SpreadGroup   Group = "SPREAD min–max" // between what the rounds lie
+	SpreadGroup   Group = "SPREAD min–max" // the smallest and the largest figure of the rounds
 	SafetyGroup   Group = "SAFETY"
 	PageGroup     Group = "PAGE" // the first table of the page for a browser
 
-	ShortGroup      Group = "SHORT"       // the one table that answers first
-	ShortRatioGroup Group = "SHORT RATIO" // of RatioGroup, what stands under it
+	ShortGroup      Group = "SHORT"       // the one table that is printed first
+	ShortRatioGroup Group = "SHORT RATIO" // the part of RatioGroup that is printed under SHORT
 )
 
-// Column is where and under which words tables show a metric.
+// Column says in which table, and under which heading, a metric is shown.
 type Column struct {
 	Group   Group
-	Place   int    // in the table; of equal ones the metric that is listed first comes first
+	Place   int    // the order in the table; columns of the same place keep the order of the metrics
 	Heading string // up to two lines
-	// Shown says whether a report has something to show there; nil: all have.
+	// Shown says whether a report has a figure for the column; nil means always.
 	Shown func(*Report) bool
-	// Cell is what stands there; nil: the figure in its unit.
+	// Cell writes the cell; nil means the figure in its unit.
 	Cell func(Summary) string
-	// Words says that it is text and no number.
+	// Words says that the cells are text, not numbers.
 	Words bool
 }
 
-// Shown is a column of a group with its metric, of which some have none.
+// Shown is a column of a group with its metric; a composite column has none.
 type Shown struct {
 	Column
 	Metric
 }
 
-// Columns are those of a group that a report has something to show in.
+// Columns returns the columns of a group for which a report has figures.
 func Columns(g Group, r *Report) []Shown {
 	shown := func(c Column) bool { return c.Group == g && (c.Shown == nil || c.Shown(r)) }
 	all := metricColumns(shown)
@@ -60,10 +60,10 @@ func Columns(g Group, r *Report) []Shown {
 	return all
 }
 
-// Flat is the heading in one line.
+// Flat returns the heading in one line.
 func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ").Replace(c.Heading) }
 
-// SafetyColumns are those of all that is counted for safety, whatever a report has of it.
+// SafetyColumns returns all columns of the safety table, whether a report has figures or not.
 func SafetyColumns() []Shown {
 	return metricColumns(func(c Column) bool { return c.Group == SafetyGroup })
 }
@@ -80,8 +80,7 @@ func metricColumns(wanted func(Column) bool) []Shown {
 	return all
 }
 
-// Text is what the column says of a strategy: the median of its runs, or their sum, in the
-// metric's unit.
+// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit.
 func (c Shown) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)
@@ -96,21 +95,21 @@ func (c Shown) Text(s Summary) string {
 		text = f.bounded(Whole(f.Value))
 	case c.Rough:
 		text = f.bounded(c.Unit.inDigits(f.Value, 2))
-	case c.Unit == PerSecond: // as the heading says
+	case c.Unit == PerSecond: // the heading has the unit
 		text = strings.TrimSuffix(text, "/s")
 	}
-	if c.total { // what was seen once is true, also of a run that cannot be trusted
+	if c.total { // a single violation counts, even in an invalid run
 		return text
 	}
 	return text + s.Mark()
 }
 
-// in is the one column of a metric.
+// in returns the only column of a metric.
 func in(g Group, place int, heading string) []Column {
 	return []Column{{Group: g, Place: place, Heading: heading}}
 }
 
-// when has columns be shown for some reports only.
+// when limits columns to the reports for which shown is true.
 func when(shown func(*Report) bool, columns ...Column) []Column {
 	for i := range columns {
 		columns[i].Shown = shown
@@ -124,7 +123,7 @@ func counted(r *Report) bool { return r.Workload.Work == workloads.WorkCounter }
 
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
 
-// anyRun says whether a run of the report has something.
+// anyRun says whether has is true for a run of the report.
 func anyRun(has func(Run) bool) func(*Report) bool {
 	return func(r *Report) bool { return slices.ContainsFunc(r.Runs, has) }
 }

@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// Combine makes one of what several recorded of the same run. Each field says how:
+// Combine merges what several generators recorded of the same run. Each field's tag says how:
 //
-//	merge:"sum"       the sum; nil if one does not know it
-//	merge:"known"     the sum of what is known; of lists, all their entries
-//	merge:"mean"      the mean, rounded in an integer; nil if one does not know it
-//	merge:"weighted"  the mean by the runs' acquisitions; nil if one that had some does not know it
-//	merge:"max"       the largest of what is known
-//	merge:"min"       the smallest of what is known
-//	merge:"any"       whether one is true
-//	merge:"all"       whether all are true
+//	merge:"sum"       the sum; nil if unknown in one part
+//	merge:"known"     the sum of the known values; for lists, all entries
+//	merge:"mean"      the mean, rounded for an integer; nil if unknown in one part
+//	merge:"weighted"  the mean weighted by the runs' acquisitions; nil if unknown in a part that has some
+//	merge:"max"       the largest known value
+//	merge:"min"       the smallest known value
+//	merge:"any"       true if one is true
+//	merge:"all"       true if all are true
 //	merge:"pool"      Pool
-//	merge:"first"     that of the first
-//	merge:"key"       that of the first: it tells the entries of a list apart
-//	merge:"-"         nothing: it is left empty
+//	merge:"first"     the first part's value
+//	merge:"key"       the first part's value; it identifies an entry of a list
+//	merge:"-"         left empty
 //
-// A struct has no tag of its own: its fields combine, where it is known. So do the entries
-// of lists of structs, those with the same key, or without a key those at the same place,
-// as far as all lists go.
+// A struct has no tag: its fields combine, where it is known. The entries of a list of
+// structs combine too: those with the same key, or without a key those at the same index, up
+// to the length of the shortest list.
 //
-// The error names the field that does not say how it combines, or that Pool refuses.
+// The error names a field that has no valid tag, or that Pool refuses.
 func Combine[T any](parts []T) (T, error) {
 	var whole T
 	var all fieldValues
@@ -40,7 +40,7 @@ func Combine[T any](parts []T) (T, error) {
 	return whole, err
 }
 
-// fieldValue is what one part has in a field.
+// fieldValue is one part's value of a field.
 type fieldValue struct {
 	reflect.Value
 	weight float64 // the run's acquisitions
@@ -105,7 +105,7 @@ func (all fieldValues) combine(whole reflect.Value, how string) error {
 	return nil
 }
 
-// known are those that are not nil, without their pointers.
+// known returns the values that are not nil, without their pointers.
 func (all fieldValues) known() (known fieldValues) {
 	for _, v := range all {
 		if kind := v.Kind(); kind != reflect.Pointer && kind != reflect.Map || !v.IsNil() {
@@ -156,7 +156,7 @@ func (all fieldValues) mean(whole reflect.Value, weighted bool) {
 	whole.Set(reflect.ValueOf(mean).Convert(whole.Type()))
 }
 
-// meanCounts takes what is not in a map for 0.
+// meanCounts counts a name that is missing in a map as 0.
 func meanCounts(all []map[string]int64) map[string]int64 {
 	means := map[string]int64{}
 	for _, counts := range all {
@@ -180,7 +180,7 @@ func (v fieldValue) compare(other fieldValue) int {
 	return cmp.Compare(v.number(), other.number())
 }
 
-// entries come in the order in which their keys are met.
+// entries combines lists of structs. The keys keep the order of their first occurrence.
 func (all fieldValues) entries(whole reflect.Value) error {
 	if whole.Kind() != reflect.Slice || whole.Type().Elem().Kind() != reflect.Struct {
 		return errors.New("it has no tag merge")

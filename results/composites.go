@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// composites are the columns that are made of several figures, or of none.
+// composites are the columns that show several figures, or none of Metrics.
 func composites() []Column {
 	several := func(r *Report) bool { return r.Rounds > 1 }
 	return []Column{
@@ -20,7 +20,7 @@ func composites() []Column {
 	}
 }
 
-// runsOf is how many runs there were, and how many of them count.
+// runsOf writes the number of runs, and how many of them count.
 func runsOf(s Summary) string {
 	if s.AnyInvalid() && !s.Invalid {
 		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
@@ -28,7 +28,7 @@ func runsOf(s Summary) string {
 	return strconv.Itoa(len(s.Runs))
 }
 
-// steadiness is how far the run's own seconds lie apart.
+// steadiness writes how much the slices of a run differ.
 func steadiness(s Summary) string {
 	return s.median(maybe(func(r Run) *float64 { return r.withinRun(s.Workload) }), Percent.Format)
 }
@@ -48,14 +48,14 @@ func acquisitionsOf(s Summary) string {
 	return Whole(least.Value) + "–" + Whole(most.Value) + s.Mark()
 }
 
-// starvedOf is of how many.
+// starvedOf writes the starved clients and the number of all clients.
 func starvedOf(s Summary) string {
 	return s.median(maybe(func(r Run) *int { return r.Fairness.Starved }), func(n float64) string {
 		return fmt.Sprintf("%s of %d", Whole(n), s.Workload.Clients)
 	})
 }
 
-// median writes that of the runs used.
+// median writes the median of the used runs.
 func (s Summary) median(value func(Run) *Figure, write func(float64) string) string {
 	f := MedianFigure(figures(s.Used, value))
 	if f == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Conditions are the lines that say what was measured on what, each with its label.
+// Conditions returns the conditions of the measurement as lines, each with its label.
 func (r *Report) Conditions() [][2]string {
 	lines := [][2]string{
 		{"workload", r.Workload.Describe()}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)},
@@ -24,7 +24,7 @@ func (r *Report) Conditions() [][2]string {
 	if len(r.Generators) == 0 {
 		lines = append(lines, [2]string{"machine", r.Environment.Describe()})
 	}
-	for _, part := range r.Generators { // each generator's
+	for _, part := range r.Generators { // one line for each generator
 		lines = append(lines, [2]string{"machine", part.Generator + ": " + part.Environment.Describe()})
 	}
 	lines = append(lines, [2]string{"placement", placement(r)})
@@ -34,8 +34,8 @@ func (r *Report) Conditions() [][2]string {
 	return slices.DeleteFunc(lines, func(line [2]string) bool { return line[1] == "" })
 }
 
-// Gist is Conditions in few words: on what servers, under which workload and how often, and
-// what is done to them.
+// Gist is a short form of Conditions: the servers, the workload, the number of runs, the
+// faults and the sweep.
 func (r *Report) Gist() [][2]string {
 	var servers []string
 	if len(r.Stores) == 0 || r.Redis.Source != "none" {
@@ -50,7 +50,7 @@ func (r *Report) Gist() [][2]string {
 	}, func(line [2]string) bool { return line[1] == "" })
 }
 
-// gist is Describe in few words.
+// gist is a short form of Describe.
 func (s Redis) gist(name string) string {
 	if s.Source == "none" {
 		return "no server"
@@ -90,7 +90,7 @@ func sweep(points []workloads.Point) string {
 	return strings.Join(names, " × ")
 }
 
-// Describe says in a line what the server is and how it is reached.
+// Describe says in one line what the server is and how it is reached.
 func (s Redis) Describe() string {
 	security := ""
 	if s.TLS {
@@ -135,7 +135,7 @@ func (s Redis) losing() string {
 	}
 }
 
-// Describe says in a line what the machine is.
+// Describe says in one line what the machine is.
 func (e Environment) Describe() string {
 	timer := ""
 	if e.TimerOvershoot > 0 {
@@ -159,7 +159,7 @@ func cpus(who string, pinned []int) string {
 	return fmt.Sprintf("%s pinned to CPU %s", who, strings.Trim(fmt.Sprint(pinned), "[]"))
 }
 
-// describe adds what was measured of it beside its locks.
+// describe adds the store's request times to its description.
 func (s Store) describe() string {
 	request := ""
 	if s.RequestP50 != nil {

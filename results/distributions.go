@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// durations is a distribution under the name by which thresholds know it.
+// durations is a distribution with its name in thresholds.
 type durations struct {
 	name string
 	of   func(Run) Distribution
 }
 
-// distributions are those that metrics are percentiles of: wait, of wait_p99.
+// distributions returns the distributions whose percentiles are metrics: "wait" for wait_p99.
 func distributions() (all []durations) {
 	for _, m := range Metrics() {
 		if m.of == nil {
@@ -34,8 +34,8 @@ func releases(r Run) Distribution       { return r.Speed.Release }
 func holds(r Run) Distribution          { return r.Speed.Hold }
 func lateness(r Run) Distribution       { return r.Waiting.Lateness }
 
-// TooFew says of which durations a run had so few that tables have no 99th percentile,
-// which would be no more than their maximum: "12 handoffs".
+// TooFew names the durations of which a run had too few for a 99th percentile, which would
+// be their maximum: "12 handoffs".
 func (s Summary) TooFew() []string {
 	var few []string
 	for _, m := range Metrics() {

@@ -2,11 +2,11 @@ package results
 
 import "fmt"
 
-// samples are those that a distribution is made of, seen to their end or not.
+// samples is the number of durations, seen to their end or not.
 func (d Distribution) samples() int64 { return d.Count + d.Censored }
 
-// takes is how many observations a percentile takes for one at least to lie beyond it.
-// Of fewer it is their maximum, whatever its name: p99 takes 100, p99.9 a thousand.
+// takes is the least number of observations with one beyond the percentile. With fewer the
+// percentile is the maximum: p99 needs 100, p99.9 needs 1000.
 func takes(percentile float64) float64 { return 1 / (1 - percentile/100) }
 
 // enough says whether a percentile of the distribution is more than its maximum.
@@ -29,7 +29,7 @@ func unfinished(of func(Run) Distribution) func([]Run) string {
 	}
 }
 
-// tooFew says that a percentile is of too few durations in one of the runs.
+// tooFew says that a percentile is the maximum because one of the runs had too few durations.
 func tooFew(of func(Run) Distribution, percentile float64) func([]Run) string {
 	return func(runs []Run) string {
 		for _, run := range runs {

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Table is columns under a title.
+// Table is a title and its columns.
 type Table struct {
 	Title   string
 	Columns []Shown
 }
 
-// Extras are the tables that only some workloads have: of bursts, and of
-// each fault.
+// Extras are the tables that only some workloads have: of bursts and of each fault.
 func (r *Report) Extras() []Table {
 	tables := []Table{{string(HerdGroup), Columns(HerdGroup, r)}}
 	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t Table) bool { return len(t.Columns) == 0 })
 }
 
-// FaultTables are one for each fault of the workload.
+// FaultTables returns one table for each fault of the workload.
 func (r *Report) FaultTables() []Table {
 	var tables []Table
 	seen := map[string]int{}
@@ -38,7 +37,7 @@ func (r *Report) FaultTables() []Table {
 	return tables
 }
 
-// faultColumns show what became of the fault of that number.
+// faultColumns are the columns of the fault with this index.
 func faultColumns(number int) []Column {
 	of := func(write func([]Injection) string) func(Summary) string {
 		return func(s Summary) string {
@@ -77,10 +76,10 @@ func faultColumns(number int) []Column {
 	}
 }
 
-// never is a recovery that did not happen.
+// never stands for a recovery that did not happen.
 const never = "never"
 
-// recovery is a quantile of the times to recovery, never being the longest.
+// recovery is a quantile of the recovery times; never counts as the longest.
 func recovery(injections []Injection, quantile float64) string {
 	if len(injections) == 0 {
 		return NotKnown

@@ -11,22 +11,22 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Durations are recorded from 1 ns to 1 h with three significant digits: the
-// error of a value read back is below 0.1 %.
+// Durations from 1 ns to 1 h are recorded with three significant digits: the error of a
+// recorded value is below 0.1 %.
 const (
 	longestRecorded = int64(3_600_000_000_000)
 	recordedDigits  = 3
 )
 
-// NewHistogram is an empty histogram of nanoseconds as distributions are made of.
+// NewHistogram returns an empty histogram of nanoseconds in the layout of distributions.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// filled are a histogram's buckets that are not empty, by their upper edge: what Distribution
-// lists, without a value worked out for each of tens of thousands of empty ones. The layout of the
-// counts is that of HdrHistogram (hdrhistogram.org): twice as many buckets of one width as the
-// digits need, then half as many of each next width, which is twice the last.
+// filled yields the upper edge and the count of each bucket that is not empty. It does what
+// Histogram.Distribution does, but skips the tens of thousands of empty buckets. The counts
+// have the layout of HdrHistogram (hdrhistogram.org): first twice as many buckets of one
+// width as the digits need, then half as many of each next width, which is twice the last.
 func filled(h *hdrhistogram.Histogram) iter.Seq2[int64, int64] {
 	return func(yield func(to, n int64) bool) {
 		if h.TotalCount() == 0 {
@@ -50,17 +50,16 @@ func filled(h *hdrhistogram.Histogram) iter.Seq2[int64, int64] {
 	}
 }
 
-// Describe makes the percentiles of durations and keeps their histograms. The
-// longest is known exactly, and nil without any. Count, Censored, MeanNS and
-// Overflow are the caller's to set where the histograms do not hold one count a
-// duration.
+// Describe computes the percentiles of durations and keeps their histograms. longest is
+// exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
+// Overflow if a histogram's counts are not numbers of durations.
 func Describe(o Observations, longest *Bound) (Distribution, error) {
 	return describe(o, nil, longest)
 }
 
-// DescribeBetween is Describe where some weight belongs to durations that were
-// not observed: without the rest the percentiles would be too low, with it they
-// are too high. See Waiting.PerClient.
+// DescribeBetween is Describe for a set in which some weight belongs to durations that were
+// not observed. Without rest the percentiles are too low, with it too high. See
+// Waiting.PerClient.
 func DescribeBetween(o, rest Observations, longest *Bound) (Distribution, error) {
 	return describe(o, &rest, longest)
 }
@@ -99,7 +98,7 @@ func describe(o Observations, rest *Observations, longest *Bound) (Distribution,
 	return d, err
 }
 
-// between is the estimate without the rest, and where there is one with it.
+// between returns the estimate without the rest, and also with it if there is one.
 func between(o Observations, rest *Observations, longest *Bound) (Survival, error) {
 	s := Survival{curve: estimate(o, longest)}
 	if rest == nil {
@@ -115,7 +114,7 @@ func between(o Observations, rest *Observations, longest *Bound) (Survival, erro
 	return s, nil
 }
 
-// encode is "" for an empty histogram.
+// encode returns "" for an empty histogram.
 func encode(h *hdrhistogram.Histogram) (string, error) {
 	if h == nil || h.TotalCount() == 0 {
 		return "", nil
@@ -127,7 +126,7 @@ func encode(h *hdrhistogram.Histogram) (string, error) {
 	return string(encoded), nil
 }
 
-// decode is nil for "".
+// decode returns nil for "".
 func decode(encoded string) (*hdrhistogram.Histogram, error) {
 	if encoded == "" {
 		return nil, nil
@@ -139,8 +138,8 @@ func decode(encoded string) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// PerClientHistogram is how many clients had how many acquisitions; nil where it was not
-// recorded.
+// PerClientHistogram returns how many clients had how many acquisitions; nil where it was
+// not recorded.
 func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
 	h, err := decode(f.PerClient)
 	if err != nil {
@@ -149,8 +148,8 @@ func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// NewPerClientHistogram is an empty histogram of acquisitions per client: exact up to 2047 of them,
-// beyond that within 0.1 %.
+// NewPerClientHistogram returns an empty histogram of acquisitions per client. It is exact
+// up to 2047, and within 0.1 % above.
 func NewPerClientHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, 1<<40, recordedDigits)
 }
@@ -161,7 +160,7 @@ func (f *Fairness) SetPerClient(h *hdrhistogram.Histogram) (err error) {
 	return err
 }
 
-// distributions are a run's, with their names in the document.
+// distributions returns a run's distributions by their path in the document.
 func (r *Run) distributions() map[string]*Distribution {
 	all := map[string]*Distribution{}
 	findDistributions(reflect.ValueOf(r).Elem(), "", all)
@@ -170,7 +169,7 @@ func (r *Run) distributions() map[string]*Distribution {
 
 func findDistributions(in reflect.Value, path string, all map[string]*Distribution) {
 	if in.Kind() == reflect.Pointer {
-		in = in.Elem() // of a nil one nothing
+		in = in.Elem() // the zero Value if the pointer is nil
 	}
 	if in.Kind() != reflect.Struct {
 		return

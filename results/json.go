@@ -14,14 +14,14 @@ import (
 	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
-// WriteJSON writes the report as an indented JSON document. When the report
-// cannot be encoded nothing is written.
+// WriteJSON writes the report as an indented JSON document. If the report cannot be encoded,
+// it writes nothing.
 func WriteJSON(w io.Writer, r *Report) error {
 	document := *r
 	if document.Schema == "" {
 		document.Schema = Schema
 	}
-	// A list without entries is [], so that a reader may loop without asking.
+	// A list without entries is [], not null, so that a reader needs no check.
 	if document.Strategies == nil {
 		document.Strategies = []Strategy{}
 	}
@@ -31,10 +31,9 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return jsonio.Write(w, "report", document)
 }
 
-// ReadJSON reads what WriteJSON wrote. It refuses a document that is cut off,
-// one that is no lockbench report, one of a newer schema, and one whose
-// histograms are damaged, and says which.
-// Fields it does not know are ignored: a schema's version may gain fields.
+// ReadJSON reads what WriteJSON wrote. It refuses a truncated document, one that is no
+// lockbench report, one of another schema version, and one with damaged histograms. The
+// error says which. It ignores unknown fields: a schema's version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {
@@ -59,7 +58,7 @@ func ReadJSON(r io.Reader) (*Report, error) {
 	return &report, nil
 }
 
-// checkHistograms decodes each: a changed letter in one is still valid JSON.
+// checkHistograms decodes each histogram: after a change of one letter it is still valid JSON.
 func checkHistograms(r *Report) error {
 	for i := range r.Runs {
 		run := &r.Runs[i]
@@ -110,7 +109,7 @@ func checkSchema(schema string) error {
 	}
 }
 
-// cutSchema splits "lockbench/report/1"; the version is 0 when there is none.
+// cutSchema splits "lockbench/report/1"; the version is 0 if there is none.
 func cutSchema(schema string) (family string, version int) {
 	slash := strings.LastIndex(schema, "/")
 	version, err := strconv.Atoi(schema[slash+1:])
@@ -120,7 +119,7 @@ func cutSchema(schema string) (family string, version int) {
 	return schema[:slash], version
 }
 
-// explain says in a reader's words why a document could not be decoded.
+// explain says for the user why a document could not be decoded.
 func explain(document []byte, err error) error {
 	var syntax *json.SyntaxError
 	switch {

@@ -5,27 +5,26 @@ import (
 	"strings"
 )
 
-// Labels of runs, or their beginnings, that something depends on.
+// Labels of runs, or their prefixes, that the code tests for.
 const (
 	GeneratorBound = "generator-bound" // the machine was busy with lockbench itself
-	BusyMachine    = "busy machine"    // it was busy with others
-	OtherCPU       = "other CPU "      // ends with the share of all cores that went to neither lockbench nor Redis
-	Stolen         = "steal "          // ends with that of other machines on the same hardware
+	BusyMachine    = "busy machine"    // the machine was busy with other processes
+	OtherCPU       = "other CPU "      // followed by the share of all cores that neither lockbench nor Redis used
+	Stolen         = "steal "          // followed by the share that other machines on the same hardware took
 	Overloaded     = "overloaded: "    // an open loop's arrivals found all clients waiting
-	// OutlivedLease is of a lock that was held for longer than its TTL, and nobody renews it.
+	// OutlivedLease says that a lock was held for longer than its TTL and nothing renewed it.
 	OutlivedLease = "held for longer than the lease"
 )
 
-// formerOtherCPU is what older reports say for OtherCPU.
+// formerOtherCPU is the prefix in older reports for OtherCPU.
 const formerOtherCPU = "foreign CPU "
 
-// SetsThePace says of a label that the machine and not the lock did.
+// SetsThePace says whether a label means that the machine, not the lock, limited the speed.
 func SetsThePace(label string) bool {
 	return label == GeneratorBound || label == BusyMachine || strings.HasPrefix(label, OtherCPU) || strings.HasPrefix(label, formerOtherCPU) || strings.HasPrefix(label, Stolen)
 }
 
-// MachineBound says that the machine and not the lock set the pace, as the labels
-// tell.
+// MachineBound says whether the labels mean that the machine, not the lock, limited the speed.
 func (r Run) MachineBound() bool { return slices.ContainsFunc(r.Labels, SetsThePace) }
 
 // Overloaded says that an open loop's arrivals came faster than the lock served them.

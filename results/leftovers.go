@@ -1,8 +1,8 @@
 package results
 
-// Leftovers are what is on the servers of a run.
+// Leftovers is what a run left on the servers.
 type Leftovers struct {
 	Keys        []string
 	Channels    []string // with at least one subscriber
-	Connections []string // their CLIENT LIST entries' id, last command and age
+	Connections []string // of each: id, last command and age in CLIENT LIST
 }

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Limit is what a figure is held against: < 50ms, >= 800/s, == 0.
+// Limit is a bound for a figure: < 50ms, >= 800/s, == 0.
 type Limit struct {
-	Text     string // as it was written
+	Text     string // as written
 	Operator string
 	Value    float64 // in the figure's unit
 }
 
-// operators, those first that others begin with.
+// operators; an operator comes before its own prefixes.
 var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
 
-// ParseLimit reads one of a figure in this unit: an operator, and a value such as 50ms,
+// ParseLimit parses a limit for a figure in this unit: an operator and a value such as 50ms,
 // 800/s, 5%, 2KB, or a plain number.
 func ParseLimit(text string, unit Unit) (Limit, error) {
 	l := Limit{Text: strings.TrimSpace(text)}
@@ -71,8 +71,8 @@ func parseValue(text string, unit Unit) (float64, error) {
 	return x, nil
 }
 
-// Keeps says whether a figure keeps the limit, and whether that is known. Of a figure
-// that is only a lower bound it may not be: the true one is anything from there on.
+// Keeps says whether a figure keeps the limit, and whether that is known. It may be unknown
+// for a lower bound: the true figure may be any larger value.
 func (l Limit) Keeps(f Figure) (kept, known bool) {
 	kept = l.holds(f.Value)
 	if !f.AtLeast {
@@ -84,7 +84,7 @@ func (l Limit) Keeps(f Figure) (kept, known bool) {
 	case "!=":
 		kept = f.Value > l.Value
 		return kept, kept
-	default: // no larger figure keeps it again
+	default: // a larger figure cannot keep it again
 		return false, !kept && f.Value >= l.Value
 	}
 }

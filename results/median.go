@@ -8,8 +8,8 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Median is the middle one of the values, in any order, or the mean of the middle
-// two; NaN of none.
+// Median returns the middle value, or the mean of the middle two; NaN if there is none. The
+// values may be in any order.
 func Median(values []float64) float64 {
 	ascending := slices.Sorted(slices.Values(values))
 	if len(ascending) == 0 {
@@ -22,9 +22,8 @@ func Median(values []float64) float64 {
 	return low + (high-low)/2
 }
 
-// MedianFigure is the median of what may be lower bounds only; nil of none. It is
-// exact when everything up to the middle is: what lies above can then only move
-// further up.
+// MedianFigure returns the median of figures that may be lower bounds; nil if there is none.
+// It is exact if all figures up to the middle are: figures above it can only be larger.
 func MedianFigure(values []Figure) *Figure {
 	if len(values) == 0 {
 		return nil
@@ -44,13 +43,13 @@ func MedianFigure(values []Figure) *Figure {
 
 func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
 
-// usual is the confidence of intervals unless another is asked for.
+// usual is the default confidence of intervals.
 const usual = 0.95
 
-// interval is the narrowest pair of order statistics that holds the population's
-// median with at least this confidence, whatever the shape of the data (W. R.
-// Thompson, Ann. Math. Stat. 7, 1936). With 95 % that takes six values; of fewer it is
-// the smallest and the largest, and not sure.
+// interval returns the narrowest pair of order statistics that holds the population's median
+// with at least this confidence, for any distribution (W. R. Thompson, Ann. Math. Stat. 7,
+// 1936). 95 % needs six values. With fewer it returns the smallest and the largest, and sure
+// is false.
 func interval(values []float64, confidence float64) (low, high float64, sure bool) {
 	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
 	s := benchmath.AssumeNothing.Summary(sample, confidence)
@@ -60,11 +59,11 @@ func interval(values []float64, confidence float64) (low, high float64, sure boo
 	return s.Lo, s.Hi, true
 }
 
-// FigureInterval is between what the population's median lies with at least this
-// confidence, and beyond either end with at most half of the rest: the values as far in
-// from the smallest as from the largest. Of lower bounds, the low end takes each as it
-// stands, and the high end as endless. sure is false where there are too few values, at
-// 98 % fewer than seven: then it is the smallest and the largest. There is at least one.
+// FigureInterval returns an interval that holds the population's median with at least this
+// confidence; each side leaves out at most half of the rest. Its ends are the k-th smallest
+// and the k-th largest value. For the low end a lower bound counts as its value, for the
+// high end as infinite. sure is false if there are too few values (at 98 %, fewer than
+// seven): then the ends are the smallest and the largest. values must not be empty.
 func FigureInterval(values []Figure, confidence float64) (low, high Figure, sure bool) {
 	ranks := make([]float64, len(values))
 	for i := range ranks {

@@ -2,68 +2,66 @@ package results
 
 import "slices"
 
-// Metric is a row of Metrics: a figure of a run under the one name by which all know it,
-// and all that tables, exports, thresholds and comparisons have to know of it.
+// Metric is a row of Metrics: a figure of a run under its one name, with all that tables,
+// exports, thresholds and comparisons need to know of it.
 type Metric struct {
 	Name   string // wait_p99
-	Former string // the name that it once had, by which it is still found; "" if none
+	Former string // a former name, by which FindMetric still finds it; "" if none
 	Unit   Unit
 	Better Better
 	Help   string // one line
-	// Whole says that it counts, so that tables write it without decimals.
+	// Whole says that the metric counts, so tables write it without decimals.
 	Whole bool
-	// Rough says that it is known within a few percent, so that tables give two digits.
+	// Rough says that the metric is known within a few percent, so tables write two digits.
 	Rough bool
 
-	Columns  []Column  // of tables that show it
-	Compared *Compared // how comparisons look at it; nil: they do not
-	Tracked  int       // its place among those that are followed from report to report; 0: it has none
-	Bench    *Bench    // its figure on a benchmark's line; nil: it has none
+	Columns  []Column  // the tables' columns that show it
+	Compared *Compared // for comparisons; nil: they leave it out
+	Tracked  int       // the order among the metrics with a chart of their own; 0: it has none
+	Bench    *Bench    // for benchmark lines; nil: they leave it out
 
-	// value is the metric in a run, or else it is this percentile of a distribution.
+	// value returns the metric of a run; if it is nil, the metric is a percentile of a distribution.
 	value      func(Run) *Figure
 	of         func(Run) Distribution
 	percentile float64
-	noun       string // of these durations, where tables have no percentile of too few: "waits"
-	// caution is what a verdict on the metric adds to its figure of these runs; nil is
-	// nothing.
+	noun       string // the durations' name, if tables leave out a percentile of too few: "waits"
+	// caution returns a remark that a verdict adds to the figure of these runs; nil means none.
 	caution func([]Run) string
-	// total says that the runs of a strategy add up, because what was broken once
-	// is broken; the others are medians.
+	// total says that a strategy's figure is the sum of its runs, because one violation is
+	// enough; other figures are medians.
 	total bool
 }
 
-// Compared is how two sets of reports are compared by a metric.
+// Compared says how comparisons treat a metric.
 type Compared struct {
-	Place int    // in the order of a comparison's lines
+	Place int    // the order of the lines
 	Label string // in words: "wait p99"
-	// Resolution is the least value that means anything; smaller ones, 0 among them,
-	// count as this much, so that ratios exist.
+	// Resolution is the smallest meaningful value. Smaller values, and 0, count as this value, so
+	// that ratios exist.
 	Resolution float64
-	// Count says that the figure counts what a strategy does for one acquisition.
-	// Such figures hardly depend on the machine, so a small change of them is a real
-	// one, and they have a threshold of their own.
+	// Count says that the figure counts what a strategy does per acquisition. Such figures hardly
+	// depend on the machine, so small changes are real, and a separate threshold applies.
 	Count bool
 }
 
-// Bench is a metric as Go's benchmarks report it.
+// Bench is a metric in the format of Go's benchmarks.
 type Bench struct {
-	Place int     // in the order of a line
+	Place int     // the order in a line
 	Unit  string  // p99-wait-ns/op
-	Scale float64 // from the metric's unit; 0 is 1
-	Exact bool    // does not vary from run to run
+	Scale float64 // factor from the metric's unit; 0 means 1
+	Exact bool    // it does not vary between runs
 }
 
 // Figure is a metric's value in its unit.
 type Figure struct {
 	Value   float64 `json:"value"`
-	AtLeast bool    `json:"at_least,omitempty"` // a lower bound: some of what it counts had not ended
-	// Digits are the significant ones, where they are fewer than three because much was
-	// subtracted; 0 else.
+	AtLeast bool    `json:"at_least,omitempty"` // a lower bound: some of the durations had not ended
+	// Digits is the number of significant digits if it is below three because a large part was
+	// subtracted; otherwise 0.
 	Digits int `json:"digits,omitempty"`
 }
 
-// Unit is what a metric is counted in.
+// Unit is the unit of a metric.
 type Unit string
 
 // The units of metrics.
@@ -78,14 +76,14 @@ const (
 // Better is the direction in which a metric improves.
 type Better int
 
-// The directions. Neither tells about a run without being good or bad.
+// The directions. Neither means that the metric is neither good nor bad.
 const (
 	Neither Better = iota
 	Lower
 	Higher
 )
 
-// Of is the metric in a run; nil where it could not be had.
+// Of returns the metric of a run; nil if it is not known.
 func (m Metric) Of(r Run) *Figure {
 	if m.of != nil {
 		return m.of(r).percentile(m.percentile).figure()
@@ -93,8 +91,8 @@ func (m Metric) Of(r Run) *Figure {
 	return m.value(r)
 }
 
-// shown is the metric as tables show it: without a percentile so far out that of these
-// durations it is no more than their maximum.
+// shown is Of for tables. It returns nil for a percentile from 99 on that would only be the
+// maximum of too few durations.
 func (m Metric) shown(r Run) *Figure {
 	if m.of != nil && m.percentile >= 99 && !m.of(r).enough(m.percentile) {
 		return nil
@@ -102,7 +100,7 @@ func (m Metric) shown(r Run) *Figure {
 	return m.Of(r)
 }
 
-// exact is the metric in a run where it is not a lower bound.
+// exact returns the metric of a run; nil if it is a lower bound or not known.
 func (m Metric) exact(r Run) *Figure {
 	if f := m.Of(r); f != nil && !f.AtLeast {
 		return f
@@ -110,17 +108,17 @@ func (m Metric) exact(r Run) *Figure {
 	return nil
 }
 
-// ranked are the metrics that have a place, in the order of these.
+// ranked returns the metrics with a place other than 0, in that order.
 func ranked(place func(Metric) int) []Metric {
 	all := slices.DeleteFunc(Metrics(), func(m Metric) bool { return place(m) == 0 })
 	slices.SortStableFunc(all, func(a, b Metric) int { return place(a) - place(b) })
 	return all
 }
 
-// TrackedMetrics are those that are worth a chart of their own, in its order.
+// TrackedMetrics returns the metrics with a chart of their own, in order.
 func TrackedMetrics() []Metric { return ranked(func(m Metric) int { return m.Tracked }) }
 
-// ComparedMetrics are those that comparisons look at, in their order.
+// ComparedMetrics returns the metrics that comparisons use, in order.
 func ComparedMetrics() []Metric {
 	return ranked(func(m Metric) int {
 		if m.Compared == nil {
@@ -130,7 +128,7 @@ func ComparedMetrics() []Metric {
 	})
 }
 
-// BenchMetrics are the figures of a benchmark line, after ns/op.
+// BenchMetrics returns the figures of a benchmark line after ns/op.
 func BenchMetrics() []Metric {
 	return ranked(func(m Metric) int {
 		if m.Bench == nil {
@@ -140,8 +138,8 @@ func BenchMetrics() []Metric {
 	})
 }
 
-// InBench is a metric of a run in its unit of Bench; false where it is not known, or only a
-// lower bound.
+// InBench returns the metric of a run in the unit of Bench; false if it is not known or only
+// a lower bound.
 func (m Metric) InBench(r Run) (float64, bool) {
 	f := m.exact(r)
 	if f == nil {

@@ -1,22 +1,22 @@
 package results
 
-// What differs by less than these says nothing.
+// Smaller differences than these mean nothing.
 const (
 	nanosecond = 1
-	counting   = 0.01 // of counts per acquisition
+	counting   = 0.01 // for counts per acquisition
 )
 
-// always is a value that every run has.
+// always wraps a value that every run has.
 func always[N int64 | float64](value func(Run) N) func(Run) *Figure {
 	return func(r Run) *Figure { return &Figure{Value: float64(value(r))} }
 }
 
-// maybe is a value that may be unknown.
+// maybe wraps a value that may be unknown.
 func maybe[N int | int64 | float64](value func(Run) *N) func(Run) *Figure {
 	return func(r Run) *Figure { return known(value(r)) }
 }
 
-// timed is a duration that may be a lower bound.
+// timed wraps a duration that may be a lower bound.
 func timed(value func(Run) *Bound) func(Run) *Figure {
 	return func(r Run) *Figure { return value(r).figure() }
 }
@@ -35,7 +35,7 @@ func (b *Bound) figure() *Figure {
 	return &Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
 }
 
-// perAcquisition divides what the servers counted.
+// perAcquisition divides a count of the servers by the acquisitions.
 func perAcquisition(total func(*ServerDelta) *int64) func(Run) *Figure {
 	return func(r Run) *Figure {
 		if r.Server.Window == nil {
@@ -45,8 +45,8 @@ func perAcquisition(total func(*ServerDelta) *int64) func(Run) *Figure {
 	}
 }
 
-// clientCPU is what an acquisition took of the generator's CPU time, in nanoseconds; nil
-// where there was none, or the system does not tell.
+// clientCPU returns the generator's CPU time per acquisition in nanoseconds; nil without
+// acquisitions, or if the system does not report it.
 func clientCPU(r Run) *float64 {
 	if r.Speed.Acquisitions == 0 || r.Generator.CPUSeconds == 0 {
 		return nil
@@ -55,7 +55,7 @@ func clientCPU(r Run) *float64 {
 	return &per
 }
 
-// inNanoseconds is a figure of the servers' window that is told in seconds.
+// inNanoseconds converts a figure of the servers' window from seconds.
 func inNanoseconds(seconds func(*ServerDelta) *float64) func(Run) *Figure {
 	return func(r Run) *Figure {
 		s := seconds(r.Server.Window)
@@ -91,7 +91,7 @@ func (r Run) violations() int64 {
 	return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
 }
 
-// errors counts those of Acquire and Release.
+// errors counts the errors of Acquire and Release.
 func (r Run) errors() int64 {
 	var sum int64
 	for _, e := range r.Errors {
@@ -100,7 +100,7 @@ func (r Run) errors() int64 {
 	return sum
 }
 
-// redisCPU is CPUPerAcquisition in nanoseconds.
+// redisCPU returns CPUPerAcquisition in nanoseconds.
 func redisCPU(r Run) *Figure {
 	cpu := r.Server.Window.CPUPerAcquisition()
 	if cpu == nil {

@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// Metrics are all metrics, in the order in which exports write them: new ones come at the
-// end.
+// Metrics returns all metrics in the order of exports: a new metric is added at the end.
 func Metrics() []Metric {
 	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics(), laterMetrics(), herdMetrics(), newMetrics())
 }
 
-// FindMetric is the metric of that name.
+// FindMetric returns the metric of this name or former name.
 func FindMetric(name string) (Metric, bool) {
 	all := Metrics()
 	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name || m.Former == name && name != "" })
@@ -35,7 +34,7 @@ func speedMetrics() []Metric {
 		},
 		{
 			Name: "gap", Unit: Nanoseconds, Better: Lower, Help: "time between two holds of a lock that is always waited for",
-			Columns: when(not(coalesced), Column{Group: SpeedGroup, Place: 3, Heading: "gap"}, Column{Group: ShortGroup, Place: 1, Heading: "gap"}), // of it, those who shared a lease have no part
+			Columns: when(not(coalesced), Column{Group: SpeedGroup, Place: 3, Heading: "gap"}, Column{Group: ShortGroup, Place: 1, Heading: "gap"}), // clients that shared a lease are no part of it
 			value:   maybe(func(r Run) *float64 { return r.Speed.Gap }),
 		},
 		{
@@ -283,7 +282,7 @@ func safetyMetrics() []Metric {
 	}
 }
 
-// laterMetrics came when exports had the earlier ones already.
+// laterMetrics were added after the first exports.
 func laterMetrics() []Metric {
 	return []Metric{
 		{Name: "wait_per_client_p90", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "start of an acquire → lease, every client counting once", of: waitsPerClient, percentile: 90},
@@ -317,7 +316,7 @@ func laterMetrics() []Metric {
 	}
 }
 
-// newMetrics came last: the newest stands at the end.
+// newMetrics are the newest: they come last.
 func newMetrics() []Metric {
 	return []Metric{
 		{

@@ -1,7 +1,6 @@
 package results
 
-// faultMetrics are what the workload's faults came to, all together; unknown without
-// faults.
+// faultMetrics summarise all faults of the workload; they are unknown without faults.
 func faultMetrics() []Metric {
 	count := func(value func(Injection) int64) func(Run) *Figure {
 		return func(r Run) *Figure {
@@ -34,7 +33,7 @@ func faultMetrics() []Metric {
 	}
 }
 
-// injections are those of all faults.
+// injections returns the injections of all faults.
 func (r Run) injections() []Injection {
 	var all []Injection
 	for _, f := range r.Faults {
@@ -43,7 +42,7 @@ func (r Run) injections() []Injection {
 	return all
 }
 
-// recovery is at least the rest of the window where there was none.
+// recovery returns the rest of the window as a lower bound if there was no recovery.
 func (s Injection) recovery(window int64) *Bound {
 	if s.RecoveryNS == nil {
 		return &Bound{NS: max(0, window-s.AtNS), AtLeast: true}
@@ -51,8 +50,8 @@ func (s Injection) recovery(window int64) *Bound {
 	return &Bound{NS: *s.RecoveryNS}
 }
 
-// LongestStall is the longest time after one of these in which nobody got a lock; nil
-// where none is known.
+// LongestStall returns the longest time after one of the injections in which no client got a
+// lock; nil if none is known.
 func LongestStall(injections []Injection) *Bound {
 	return longest(injections, func(s Injection) *Bound { return s.Stall })
 }

@@ -1,6 +1,6 @@
 package results
 
-// herdMetrics are of a workload of bursts.
+// herdMetrics are the metrics of a workload with bursts.
 func herdMetrics() []Metric {
 	return []Metric{
 		{Name: "bursts", Whole: true, Help: "times that all clients waited behind one holder and it let go", Columns: herdColumn("bursts"), value: ofHerd(func(h *Herd) *Figure { return &Figure{Value: float64(h.Bursts)} })},

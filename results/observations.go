@@ -6,22 +6,21 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Observations are durations as histograms of nanoseconds, any of which may be
-// nil.
+// Observations holds durations as histograms of nanoseconds. Each histogram may be nil.
 type Observations struct {
 	Ended    *hdrhistogram.Histogram // seen to their end
-	Censored *hdrhistogram.Histogram // what was seen of those that were not
-	// Entered is the age that a duration had when it could first be seen ending; of
-	// those only that had one. Each of them is among Ended or Censored too.
+	Censored *hdrhistogram.Histogram // the part that was seen of the others
+	// Entered holds the ages that durations had when their observation began, if that was not
+	// 0. Each of these durations is also in Ended or Censored.
 	Entered *hdrhistogram.Histogram
 }
 
-// NewObservations is three empty histograms.
+// NewObservations returns three empty histograms.
 func NewObservations() Observations {
 	return Observations{Ended: NewHistogram(), Censored: NewHistogram(), Entered: NewHistogram()}
 }
 
-// Count is the number of durations in all.
+// Count returns the number of all durations.
 func (o Observations) Count() int64 { return total(o.Ended) + total(o.Censored) }
 
 func total(h *hdrhistogram.Histogram) int64 {
@@ -31,8 +30,8 @@ func total(h *hdrhistogram.Histogram) int64 {
 	return h.TotalCount()
 }
 
-// Add adds others to histograms that are not nil. It is an error if they hold
-// more than an hour.
+// Add adds other's durations; the receiver's histograms must not be nil. Durations above an
+// hour are an error.
 func (o Observations) Add(other Observations) error {
 	for _, pair := range [][2]*hdrhistogram.Histogram{{o.Ended, other.Ended}, {o.Censored, other.Censored}, {o.Entered, other.Entered}} {
 		if pair[1] == nil {
@@ -47,8 +46,8 @@ func (o Observations) Add(other Observations) error {
 	return nil
 }
 
-// Observations decodes what the distribution is made of; a histogram that is not
-// in the report is nil.
+// Observations decodes the histograms of the distribution; one that is not in the report is
+// nil.
 func (d Distribution) Observations() (Observations, error) {
 	var o Observations
 	for _, h := range []struct {
@@ -65,7 +64,7 @@ func (d Distribution) Observations() (Observations, error) {
 	return o, nil
 }
 
-// rest decodes the Rest; nothing without one.
+// rest decodes Rest; without one it returns no histograms.
 func (d Distribution) rest() (Observations, error) {
 	if d.Rest == nil {
 		return Observations{}, nil

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// placement says on which CPUs generator and Redis may run, and whether they share them,
-// on which speed and CPU time depend; "" where the generator's are not known.
+// placement says on which CPUs the generator and Redis may run, and whether they share them:
+// speed and CPU time depend on it. It returns "" if the generator's CPUs are not known.
 func placement(r *Report) string {
 	generator, redis := r.Environment.AllowedCPUs, r.Redis.AllowedCPUs
 	if len(generator) == 0 || len(r.Generators) > 0 { // each generator of a merged report has its own
@@ -34,7 +34,7 @@ func placement(r *Report) string {
 	}
 }
 
-// cpuRanges writes CPUs, ascending, as Linux does: 0-3,8.
+// cpuRanges writes CPUs in ascending order as Linux does: 0-3,8.
 func cpuRanges(cpus []int) string {
 	var parts []string
 	for i := 0; i < len(cpus); {

@@ -2,9 +2,9 @@ package results
 
 import "fmt"
 
-// Pool is one distribution of all these durations. Histograms add up without a
-// loss, so its percentiles are those of a single recording. It is an error when
-// durations were counted and not kept in a histogram.
+// Pool merges distributions into one. Histograms add up without loss, so its percentiles are
+// those of a single recording. It returns an error if durations were counted but are in no
+// histogram.
 func Pool(parts []Distribution) (Distribution, error) {
 	o, rest, err := PoolObservations(parts)
 	if err != nil {
@@ -31,7 +31,7 @@ func Pool(parts []Distribution) (Distribution, error) {
 	return pooled, nil
 }
 
-// PoolSurvival is the Survival of Pool.
+// PoolSurvival returns the Survival of the pooled distributions.
 func PoolSurvival(parts []Distribution) (Survival, error) {
 	o, rest, err := PoolObservations(parts)
 	if err != nil {
@@ -40,8 +40,7 @@ func PoolSurvival(parts []Distribution) (Survival, error) {
 	return between(o, rest, longestOf(parts))
 }
 
-// PoolObservations adds up what the parts are made of; the rest is nil where no part has
-// one.
+// PoolObservations adds up the histograms of the parts; rest is nil if no part has one.
 func PoolObservations(parts []Distribution) (o Observations, rest *Observations, err error) {
 	o = NewObservations()
 	for i, part := range parts {

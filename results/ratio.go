@@ -6,22 +6,21 @@ import (
 	"strconv"
 )
 
-// Ratio is what one strategy's figure was of another's over the rounds that have
-// both.
+// Ratio is the ratio of two strategies' figures, over the rounds in which both are known.
 type Ratio struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Rounds int     `json:"rounds"`
-	// Interval says that Low to High is the 95 % interval of the median, which takes
-	// six rounds; else they are the smallest and the largest.
+	// Interval says that Low to High is the 95 % interval of the median, which needs six
+	// rounds; otherwise they are the smallest and the largest ratio.
 	Interval bool `json:"interval"`
-	// AtLeast and AtMost say that all three are bounds of that kind, see Against.
+	// AtLeast and AtMost say that Median, Low and High are lower or upper bounds, see Against.
 	AtLeast bool `json:"at_least,omitempty"`
 	AtMost  bool `json:"at_most,omitempty"`
 }
 
-// String is the ratio with its interval in brackets: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1).
+// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1).
 func (r Ratio) String() string {
 	switch {
 	case r.AtLeast:
@@ -32,7 +31,7 @@ func (r Ratio) String() string {
 	return Significant(r.Median) + " (" + Significant(r.Low) + "–" + Significant(r.High) + ")"
 }
 
-// Text is String with so many digits, marked "~" where these are fewer than three; 0 is
+// Text is String with this many digits, marked "~" if they are fewer than three; 0 means
 // three.
 func (r Ratio) Text(digits int) string {
 	if digits == 0 {
@@ -45,15 +44,15 @@ func (r Ratio) Text(digits int) string {
 	return "~" + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
 }
 
-// Ratio compares a metric with another strategy's round by round; nil where no
-// round has both of them exactly.
+// Ratio compares a metric with another strategy's round by round; nil if in no round both
+// are known exactly.
 func (s Summary) Ratio(base Summary, m Metric) *Ratio {
 	return ratio(s.Used, base.Used, m.exact)
 }
 
-// Against is Ratio where values may be lower bounds too, as the waits of clients that
-// starve are: the ratio then is AtLeast or AtMost what it says. It is nil where nothing
-// is known, as of a lower bound beside a lower bound.
+// Against is Ratio for values that may be lower bounds, such as the waits of clients that
+// starve: then the ratio is AtLeast or AtMost its value. It is nil if nothing is known, such
+// as for two lower bounds.
 func (s Summary) Against(base Summary, m Metric) *Ratio { return ratio(s.Used, base.Used, m.Of) }
 
 func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
@@ -76,8 +75,8 @@ func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
 	return &r
 }
 
-// pairs are the runs of two strategies in the same rounds. They are neighbours in
-// time, so that what disturbed the machine has hit both.
+// pairs yields the runs of two strategies in the same round. They ran one after the other,
+// so a disturbance of the machine affected both.
 func pairs(runs, base []Run) iter.Seq2[Run, Run] {
 	return func(yield func(Run, Run) bool) {
 		for _, run := range runs {

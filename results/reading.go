@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// Reading is one look at what the servers of a run have counted since they
-// started, summed over the nodes, and at what the generator's sockets counted.
+// Reading is what the servers of a run have counted since they started, summed over the nodes,
+// and what the generator's sockets counted.
 type Reading struct {
 	At        time.Time        // middle of the request
-	Commands  map[string]int64 // calls by command; nil where INFO commandstats is refused
+	Commands  map[string]int64 // calls by command; nil if INFO commandstats is refused
 	BytesIn   *int64
 	BytesOut  *int64
 	CPU       *float64 // seconds
 	MainCPU   *float64 // seconds
 	Evictions int64
-	Clients   int64 // connections now; 0 where it is not told
-	Memory    int64 // used_memory now, bytes; 0 where it is not told
-	FromNodes int64 // the part of BytesIn that came from other nodes, as replication
+	Clients   int64 // connections now; 0 if not known
+	Memory    int64 // used_memory now, bytes; 0 if not known
+	FromNodes int64 // the part of BytesIn that came from other nodes, such as replication
 
 	BusPublished *int64 // as in ServerDelta
 	BusReceived  *int64 // as in ServerDelta
 	WALBytes     *int64 // as in ServerDelta
 
-	IOThreads int // the most that a node has, as in ServerDelta
+	IOThreads int // the largest of the nodes, as in ServerDelta
 
-	RoundTrips     int64 // requests written by the generator, this reading's included
+	RoundTrips     int64 // requests written by the generator, including this reading's
 	ClientBytesOut int64
 	ClientBytesIn  int64
 
-	Observer ObserverCounts // the part of all this that was looking on
+	Observer ObserverCounts // lockbench's own part in these counts
 
-	Nodes []NodeReading // one by one, if there are several
+	Nodes []NodeReading // the nodes, if there are several
 }
 
-// ObserverCounts are what lockbench's own looking on has cost so far.
+// ObserverCounts is what lockbench's own readings have cost so far.
 type ObserverCounts struct {
 	Commands   map[string]int64 // as Reading.Commands
 	RoundTrips int64
@@ -43,14 +43,14 @@ type ObserverCounts struct {
 	BytesIn    int64
 }
 
-// NodeReading is one node's part of a Reading, without what the generator counts.
+// NodeReading is one node's part of a Reading, without the generator's counts.
 type NodeReading struct {
 	Address, Role string // role as in NodeDelta
 	Reading       Reading
 }
 
-// Since is what was counted between an earlier reading and this one, in which
-// so many acquisitions were granted.
+// Since returns the counts between an earlier reading and this one. acquisitions is the
+// number of leases granted between them.
 func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	d := &ServerDelta{
 		Seconds:        r.At.Sub(earlier.At).Seconds(),
@@ -86,12 +86,11 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	return d
 }
 
-// ClientsSince is Since without what lockbench's own looking on added: what the
-// clients did.
+// ClientsSince is Since without lockbench's own readings: only what the clients did.
 func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
 	d := r.Since(earlier, acquisitions)
 	for command, calls := range r.Observer.Commands {
-		if _, known := d.Commands[command]; !known { // before Redis 7 without subcommands
+		if _, known := d.Commands[command]; !known { // before Redis 7 there are no subcommands in INFO
 			command, _, _ = strings.Cut(command, "|")
 		}
 		own := min(calls-earlier.Observer.Commands[command], d.Commands[command])
@@ -121,7 +120,7 @@ func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta 
 	return d
 }
 
-// nodesSince is Since node by node, for those that are in both readings.
+// nodesSince is Since for each node that is in both readings.
 func nodesSince(later, earlier []NodeReading) []NodeDelta {
 	before := map[string]Reading{}
 	for _, n := range earlier {
@@ -152,8 +151,8 @@ func difference[N int64 | float64](later, earlier N) *N {
 	return &d
 }
 
-// Plus sums what two nodes have counted; what one does not tell is not known of both. What
-// the generator counts, and the nodes one by one, are left out.
+// Plus adds the counts of two nodes; a count that one of them does not have is nil. It
+// leaves out the generator's counts and the list of nodes.
 func (r Reading) Plus(other Reading) Reading {
 	sum := Reading{
 		BytesIn:   plus(r.BytesIn, other.BytesIn),
@@ -178,7 +177,7 @@ func (r Reading) Plus(other Reading) Reading {
 	return sum
 }
 
-// plus is a sum; nil where one of the two is not known.
+// plus returns the sum; nil if one of the two is not known.
 func plus[N int64 | float64](a, b *N) *N {
 	if a == nil || b == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// near is how far apart, over their median, the runs of a strategy may lie for a third
-// digit to mean something.
+// near is the largest spread of a strategy's runs, divided by their median, at which a third
+// digit is meaningful.
 const near = 0.1
 
-// Brief writes a metric of the strategy, in its unit, with no more digits than are known:
-// three where several runs lie within a tenth of their median, else two, as of one run,
-// which tells no spread. Counts are written in full.
+// Brief writes a metric of the strategy in its unit with no more digits than are known: three
+// if several runs are within a tenth of their median, else two. A single run has no known
+// spread, so it gets two. Counts are written in full.
 func (s Summary) Brief(m Metric) string {
 	f := s.over(m, m.shown)
 	switch {
@@ -32,7 +32,7 @@ func (s Summary) Brief(m Metric) string {
 	return f.bounded(text)
 }
 
-// inDigits is Format with so many significant digits.
+// inDigits is Format with this many significant digits.
 func (u Unit) inDigits(x float64, digits int) string {
 	switch u {
 	case Nanoseconds:
@@ -70,10 +70,10 @@ func inDigits(x float64, digits int, units []unit) string {
 	return sign + strconv.FormatFloat(x, 'f', decimals, 64) + in.name
 }
 
-// digits are those that CPUPerAcquisition is known to, 0 for the usual three. What was
-// subtracted for idle connections and for readings was itself measured, in half a second:
-// where it was over a third of the whole, an error in it counts half as much again, and
-// over two thirds three times.
+// digits is the number of digits to which CPUPerAcquisition is known; 0 means the usual three.
+// IdleCPU, which is subtracted, is itself measured, in half a second. If it is more than a
+// third of the CPU, the same error is over 1.5 times as large a share of the result as of
+// the CPU; above two thirds, over 3 times.
 func (d *ServerDelta) digits() int {
 	if d == nil || d.CPU == nil || d.IdleCPU == nil || *d.CPU <= 0 {
 		return 0
@@ -88,7 +88,7 @@ func (d *ServerDelta) digits() int {
 	}
 }
 
-// fewest are the digits of what is made of figures known to so many, 0 being three.
+// fewest returns the digits of a result of two figures known to a and b digits; 0 means three.
 func fewest(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)

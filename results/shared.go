@@ -2,16 +2,16 @@ package results
 
 import "time"
 
-// Shared says that other processes measured at the same time, on the same keys of
-// the same servers: this report is one of several that belong together.
+// Shared says that other processes measured at the same time, on the same keys of the same
+// servers. Their reports belong together with this one.
 type Shared struct {
 	Session   string   `json:"session"`
-	Generator string   `json:"generator"`     // this one, of those of the session
-	RedisRuns []string `json:"redis_run_ids"` // of each node, INFO's run_id; "" where it does not say
+	Generator string   `json:"generator"`     // this generator's name in the session
+	RedisRuns []string `json:"redis_run_ids"` // INFO's run_id of each node; "" if not known
 }
 
-// PartOfASession is the label of a run that other generators took part in: what
-// Redis counted is everybody's, the acquisitions are this generator's own.
+// PartOfASession is the label of a run with several generators: Redis's counts include all of
+// them, the acquisitions are only this generator's.
 const PartOfASession = "one of several generators"
 
 // GeneratorPart is one generator of a merged report.

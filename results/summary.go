@@ -10,25 +10,25 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Summary is one strategy under one workload over all its runs. Its figures are medians,
-// because one disturbed round of a noisy machine would move a mean.
+// Summary holds all runs of one strategy under one workload. Its figures are medians, because
+// one disturbed round of a noisy machine would move a mean.
 type Summary struct {
 	Strategy
-	Point    string         // of a sweep, as Run.Point
+	Point    string         // of a sweep: as in Run.Point
 	Workload workloads.Spec // with the first report's seed
-	Runs     []Run          // every one, in the order in which they ran
-	Used     []Run          // those that figures come from, see choose
+	Runs     []Run          // all runs, in the order in which they ran
+	Used     []Run          // the runs from which figures are computed, see choose
 	Invalid  bool           // no run could be trusted
 }
 
-// Usable says whether a run's figures may be believed: it is valid and did not fail.
+// Usable says whether a run's figures can be trusted: it is valid and did not fail.
 func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }
 
-// Complete says whether a run may stand beside others: it is usable and was not cut short.
+// Complete says whether a run can be compared with others: it is usable and was not cut short.
 func (r Run) Complete() bool { return r.Usable() && !r.Partial }
 
-// choose the runs that figures come from: the complete ones, where there is none those that
-// were cut short, and where nothing can be trusted all.
+// choose selects the runs for the figures: the complete ones; if there are none, those that
+// were cut short; if no run can be trusted, all.
 func (s *Summary) choose() {
 	s.Invalid = false
 	for _, good := range []func(Run) bool{Run.Complete, Run.Usable} {
@@ -40,13 +40,13 @@ func (s *Summary) choose() {
 	s.Used, s.Invalid = s.Runs, true
 }
 
-// Title is how tables name it.
+// Title is the strategy's name in tables.
 func (s Summary) Title() string { return strings.TrimSpace(s.Name + " " + s.Point) }
 
 // AnyInvalid says that at least one run cannot be trusted.
 func (s Summary) AnyInvalid() bool { return s.Invalid || len(s.Used) < len(s.Runs) }
 
-// Mark is put behind the figures of a strategy of which no run can be trusted.
+// Mark is added to the figures of a strategy if no run of it can be trusted.
 func (s Summary) Mark() string {
 	if s.Invalid {
 		return "!"
@@ -54,19 +54,18 @@ func (s Summary) Mark() string {
 	return ""
 }
 
-// Summaries groups the report's runs by strategy and point, in the order in which they
-// were asked for. What never ran is left out.
+// Summaries groups the report's runs by strategy and point, in the order of the request. It
+// leaves out what never ran.
 func (r *Report) Summaries() []Summary {
 	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) == 0 })
 }
 
-// Missing are the strategies, of a sweep at each point, that were to run and did not come
-// to it.
+// Missing returns the strategies, in a sweep for each point, that were planned and did not run.
 func (r *Report) Missing() []Summary {
 	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) > 0 })
 }
 
-// asked is everything that was to be measured, or was.
+// asked returns all strategies and points that were planned or ran.
 func (r *Report) asked() []Summary {
 	var all []Summary
 	type place struct{ strategy, point string }
@@ -98,9 +97,9 @@ func (r *Report) asked() []Summary {
 	return all
 }
 
-// Summarise groups the runs of reports that were made under the same conditions
-// by strategy and workload, in the order in which they were asked for. Rounds are
-// numbered on from report to report, so that a pair is always of one session.
+// Summarise groups the runs of reports with the same conditions by strategy and workload, in
+// the order of the request. Round numbers continue from report to report, so that a pair is
+// always of one session.
 func Summarise(reports []*Report) []Summary {
 	var all []Summary
 	rounds := 0
@@ -127,8 +126,7 @@ func Summarise(reports []*Report) []Summary {
 	return all
 }
 
-// SameWorkload says whether two workloads differ in no more than what chance
-// draws in them.
+// SameWorkload says whether two workloads are equal apart from their seeds.
 func SameWorkload(a, b workloads.Spec) bool {
 	a.Seed, b.Seed = 0, 0
 	first, err := json.Marshal(a)
@@ -136,9 +134,9 @@ func SameWorkload(a, b workloads.Spec) bool {
 	return err == nil && err2 == nil && string(first) == string(second)
 }
 
-// Figure is a metric of the strategy: the median of the runs used, or for what is
-// counted for safety the sum over all, since a broken lock is not excused by a disturbed
-// measurement; nil where it is not known.
+// Figure returns a metric of the strategy: the median of the used runs. For safety counts it
+// is the sum over all runs, because an invalid run does not excuse a broken lock. nil if not
+// known.
 func (s Summary) Figure(m Metric) *Figure { return s.over(m, m.Of) }
 
 func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
@@ -157,7 +155,7 @@ func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
 	return MedianFigure(figures(s.Used, value))
 }
 
-// Figures are the metric's in the runs used, as far as they are known.
+// Figures returns the known values of a metric in the used runs.
 func (s Summary) Figures(m Metric) []Figure { return figures(s.Used, m.Of) }
 
 func figures(runs []Run, value func(Run) *Figure) []Figure {
@@ -170,15 +168,15 @@ func figures(runs []Run, value func(Run) *Figure) []Figure {
 	return known
 }
 
-// Exactly are the metric's figures in the runs used that are not lower bounds, the smallest
-// first.
+// Exactly returns the values of a metric in the used runs that are not lower bounds, in
+// ascending order.
 func (s Summary) Exactly(m Metric) []Figure {
 	exact := figures(s.Used, m.exact)
 	slices.SortStableFunc(exact, byValue)
 	return exact
 }
 
-// Digits are those that a ratio of both strategies' metric is known to, 0 being three.
+// Digits is the number of digits to which a ratio of the metric is known; 0 means three.
 func (s Summary) Digits(base Summary, m Metric) int {
 	digits := 0
 	for _, one := range []Summary{s, base} {
@@ -189,8 +187,8 @@ func (s Summary) Digits(base Summary, m Metric) int {
 	return digits
 }
 
-// Range is what the metric's values in the runs used lie between; false where there are
-// not at least two, or one is a lower bound.
+// Range returns the smallest and the largest value of a metric in the used runs; false with
+// fewer than two, or if one is a lower bound.
 func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	values := s.Exactly(m)
 	if len(values) < 2 || len(values) < len(s.Figures(m)) {
@@ -199,8 +197,8 @@ func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	return values[0].Value, values[len(values)-1].Value, true
 }
 
-// Interval is between what the metric's median lies with 95 % confidence, or where there are
-// fewer than six runs between what its values lie; a sum is what it is.
+// Interval returns the 95 % interval of the metric's median; with fewer than six runs, their
+// smallest and largest value. For a sum both ends are the sum.
 func (s Summary) Interval(m Metric) (low, high float64) {
 	var values []float64
 	for _, f := range s.Figures(m) {
@@ -216,14 +214,14 @@ func (s Summary) Interval(m Metric) (low, high float64) {
 	return low, high
 }
 
-// Verdict says in a word or two whether what the strategy claims held in every run. Of a
-// run that cannot be trusted only what broke is known.
+// Verdict says in a word or two whether the strategy's claims held in every run. An invalid
+// run counts only for what broke in it.
 func (s Summary) Verdict() string {
 	var broken []string
 	trusted := 0
 	for _, run := range s.Runs {
 		for _, claim := range run.Safety.Broken {
-			name, _, _ := strings.Cut(claim, ":") // the notes say the rest
+			name, _, _ := strings.Cut(claim, ":") // the notes have the details
 			if !slices.Contains(broken, name) {
 				broken = append(broken, name)
 			}

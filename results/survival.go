@@ -7,21 +7,21 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Survival is an estimate of the share of durations longer than t. Where it is
-// made of two, of which one is too low and the other too high (see
-// Waiting.PerClient), a quantile is known where they agree.
+// Survival is an estimate of the share of durations longer than t. It may consist of two
+// estimates, one too low and one too high (see Waiting.PerClient): then a quantile is known
+// only if they agree.
 type Survival struct {
 	curve
-	high *curve // nil where there is one only
+	high *curve // nil if there is only one
 }
 
-// agreement is by how much two estimates of a quantile may differ for their
-// geometric mean to be taken for it.
+// agreement is the largest ratio of two estimates of a quantile at which their geometric mean
+// is used.
 const agreement = 1.05
 
-// Quantile is the smallest duration that a share q of them, from 0 to 1, does not
-// exceed; a lower bound where that lies beyond what was observed, or where two
-// estimates disagree; nil without any observation.
+// Quantile returns the smallest duration that a share q of the durations, from 0 to 1, does
+// not exceed. It is a lower bound if the quantile is beyond the observed range, or two
+// estimates disagree; nil without observations.
 func (s Survival) Quantile(q float64) *Bound {
 	low := s.curve.quantile(q)
 	if s.high == nil {
@@ -37,20 +37,18 @@ func (s Survival) Quantile(q float64) *Bound {
 	return &Bound{NS: int64(math.Sqrt(float64(low.NS) * float64(high.NS)))}
 }
 
-// curve is Kaplan and Meier's product-limit estimate, from durations seen to
-// their end and durations known only to be longer than what was seen of them
-// (E. L. Kaplan, P. Meier, Nonparametric Estimation from Incomplete Observations,
-// J. Am. Stat. Assoc. 53, 1958):
+// curve is the product-limit estimate of Kaplan and Meier, from durations seen to their end
+// and durations of which only a lower bound is known (E. L. Kaplan, P. Meier, Nonparametric
+// Estimation from Incomplete Observations, J. Am. Stat. Assoc. 53, 1958):
 //
 //	S(t) = Π over ended durations u ≤ t of (1 − ended(u) ÷ atRisk(u))
 //
-// A duration that was under way when the looking began is at risk only from the
-// age on that it had then, since it could not have been seen ending earlier
-// (delayed entry; J. P. Klein, M. L. Moeschberger, Survival Analysis, 2nd edition
-// 2003, 4.6). Where all that are at risk end although longer durations entered
-// later, the estimate would be 0 from there on; one more is taken to be at risk.
-// At equal durations entries come before ends, and these before the censored.
-// Without censored and entered ones it is the plain empirical distribution.
+// A duration that was under way when the observation began is at risk only from the age that
+// it had then: an earlier end could not have been seen (delayed entry; J. P. Klein, M. L.
+// Moeschberger, Survival Analysis, 2nd edition 2003, 4.6). If all durations at risk end
+// although longer ones entered later, the estimate would stay at 0; then one more counts as
+// at risk. At equal durations, entries come before ends, and ends before censored ones.
+// Without censored and entered durations it is the empirical distribution.
 type curve struct {
 	steps []step
 	limit int64 // nothing is known beyond it, ns
@@ -61,7 +59,7 @@ type step struct {
 	left float64 // S just after ns
 }
 
-// bin is a number of observations of about one duration.
+// bin is a number of observations of about the same duration.
 type bin struct {
 	ns int64
 	n  float64
@@ -70,7 +68,7 @@ type bin struct {
 // newCurve takes bins in ascending order of duration.
 func newCurve(ended, censored, entered []bin) curve {
 	var c curve
-	var all float64 // that are still to be seen: at risk, or to enter
+	var all float64 // still to be seen: at risk, or still to enter
 	var last int64  // end of those
 	for _, bins := range [][]bin{ended, censored} {
 		for _, b := range bins {
@@ -78,7 +76,7 @@ func newCurve(ended, censored, entered []bin) curve {
 			last = max(last, b.ns)
 		}
 	}
-	var outside float64 // of them, still to enter
+	var outside float64 // those of them that are still to enter
 	for _, b := range entered {
 		outside += b.n
 	}
@@ -94,7 +92,7 @@ func newCurve(ended, censored, entered []bin) curve {
 			entered = entered[1:]
 		}
 		atRisk := max(all-outside, e.n)
-		if atRisk <= e.n && e.ns < last { // somebody has become older
+		if atRisk <= e.n && e.ns < last { // a longer duration exists
 			atRisk = e.n + 1
 		}
 		left *= 1 - e.n/atRisk
@@ -108,7 +106,7 @@ func (c curve) quantile(q float64) *Bound {
 	if c.limit == 0 && len(c.steps) == 0 {
 		return nil
 	}
-	const rounding = 1e-9 // of the products above
+	const rounding = 1e-9 // rounding errors of the products above
 	i := sort.Search(len(c.steps), func(i int) bool { return c.steps[i].left <= 1-q+rounding })
 	if i < len(c.steps) {
 		return &Bound{NS: c.steps[i].ns}
@@ -116,20 +114,19 @@ func (c curve) quantile(q float64) *Bound {
 	return &Bound{NS: c.limit, AtLeast: true}
 }
 
-// Survival recomputes the estimate from the histograms, so that any percentile
-// can be had. It is an error when they cannot be read, or there are none although
-// durations were counted.
+// Survival recomputes the estimate from the histograms, for any percentile. It returns an
+// error if they cannot be read, or if durations were counted and there is no histogram.
 func (d Distribution) Survival() (Survival, error) { return PoolSurvival([]Distribution{d}) }
 
-// Estimate is the Survival of observations, of which the longest is known.
+// Estimate returns the Survival of observations whose longest duration is known.
 func Estimate(o Observations, longest *Bound) Survival { return Survival{curve: estimate(o, longest)} }
 
 func estimate(o Observations, longest *Bound) curve {
 	return newCurve(bins(o.Ended, longest), bins(o.Censored, longest), bins(o.Entered, longest))
 }
 
-// bins lists a histogram's filled buckets by their upper edge, which may lie
-// beyond the longest duration, which is known exactly.
+// bins lists a histogram's filled buckets by their upper edge, but none above the longest
+// duration, which is known exactly.
 func bins(h *hdrhistogram.Histogram, longest *Bound) []bin {
 	if h == nil {
 		return nil

@@ -2,10 +2,10 @@ package results
 
 import "math"
 
-// Mean is the area under the curve, which is the mean of the durations (J. P. Klein, M. L.
-// Moeschberger, Survival Analysis, 2nd edition 2003, 4.5): in nanoseconds, and where the
-// longest was not seen to its end a lower bound, the area up to there. Of two estimates it
-// is known where they agree, as a quantile is. nil without any observation.
+// Mean is the area under the curve, which is the mean of the durations in nanoseconds (J. P.
+// Klein, M. L. Moeschberger, Survival Analysis, 2nd edition 2003, 4.5). If the longest was
+// not seen to its end, it is the area up to there, a lower bound. Two estimates must agree
+// as for a quantile, otherwise it is a lower bound. nil without observations.
 func (s Survival) Mean() *Figure {
 	low := s.curve.mean()
 	if s.high == nil || low == nil {
@@ -27,7 +27,7 @@ func (c curve) mean() *Figure {
 		mean += left * float64(step.ns-from)
 		left, from = step.left, step.ns
 	}
-	const rounding = 1e-9 // of the products that the curve is made of
+	const rounding = 1e-9 // rounding errors of the products in the curve
 	mean += left * float64(c.limit-from)
 	return &Figure{Value: mean, AtLeast: left > rounding}
 }

@@ -12,22 +12,22 @@ import (
 
 // Threshold is a limit that a figure must keep, in k6's grammar:
 //
-//	wait:p(99)<50ms                      of every strategy
-//	wait{strategy:pubsub}:p(99)<50ms     of one, or of all variants of one
+//	wait:p(99)<50ms                      for every strategy
+//	wait{strategy:pubsub}:p(99)<50ms     for one strategy, or for all its variants
 //	redis_cpu_per_acq<80us
 //	violations==0
 //
-// A metric that is a distribution of durations takes one of the aggregations avg,
-// min, med, max, p(N) and count; the others are single figures.
+// A metric that is a distribution of durations needs one of the aggregations avg, min, med,
+// max, p(N) and count; the other metrics are single figures.
 type Threshold struct {
-	Expression string // as it was written
-	Strategy   string // that it is about; "" for every one
+	Expression string // as written
+	Strategy   string // the strategy that it applies to; "" for all
 
 	metric Metric
 	limit  Limit
 }
 
-// ParseThreshold reads one and names every error in it.
+// ParseThreshold parses a threshold and names every error in it.
 func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Expression: strings.TrimSpace(text)}
 	rest := t.Expression
@@ -68,14 +68,14 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, errors.Join(problems...)
 }
 
-// Matches says whether the threshold is about a strategy of that name: itself, or
-// a variant of it.
+// Matches says whether the threshold applies to a strategy of that name: the strategy itself,
+// or a variant of it.
 func (t Threshold) Matches(strategy string) bool {
 	return t.Strategy == "" || t.Strategy == strategy || strings.HasPrefix(strategy, t.Strategy+":")
 }
 
-// ThresholdMetrics are the names that a threshold may begin with: distributions,
-// which take an aggregation, and single figures, which do not.
+// ThresholdMetrics returns the names with which a threshold may begin: distributions, which
+// take an aggregation, and single figures, which do not.
 func ThresholdMetrics() (durations, single []string) {
 	for _, d := range distributions() {
 		durations = append(durations, d.name)
@@ -86,8 +86,8 @@ func ThresholdMetrics() (durations, single []string) {
 	return durations, single
 }
 
-// aggregated is the metric of a name and an aggregation with its colon, which may
-// be empty.
+// aggregated returns the metric for a name and an aggregation. The aggregation begins with
+// its colon; it may be empty.
 func aggregated(name, aggregation string) (Metric, error) {
 	kinds := distributions()
 	at := slices.IndexFunc(kinds, func(d durations) bool { return d.name == name })
@@ -133,7 +133,8 @@ func aggregated(name, aggregation string) (Metric, error) {
 	return m, nil
 }
 
-// mean is that of all durations: of those not seen to their end too, by the curve.
+// mean is the mean of all durations. It uses the curve if some were not seen from beginning to
+// end.
 func (d Distribution) mean() *Figure {
 	if d.MeanNS != nil && d.Censored == 0 && d.EnteredHistogram == "" {
 		return &Figure{Value: *d.MeanNS}
@@ -143,13 +144,13 @@ func (d Distribution) mean() *Figure {
 		return nil
 	}
 	mean := s.Mean()
-	if mean != nil && d.Overflow > 0 { // they count as the top of the histogram
+	if mean != nil && d.Overflow > 0 { // such durations count as the histogram's largest value
 		mean.AtLeast = true
 	}
 	return mean
 }
 
-// least is the shortest; nil without the histograms.
+// least returns the shortest duration; nil without histograms.
 func (d Distribution) least() *Figure {
 	o, err := d.Observations()
 	if err != nil || o.Ended == nil {
@@ -158,7 +159,7 @@ func (d Distribution) least() *Figure {
 	return &Figure{Value: float64(o.Ended.Min())}
 }
 
-// percentile is nil where it is not in the report and there are no histograms.
+// percentile returns nil if the percentile is not in the report and there are no histograms.
 func (d Distribution) percentile(p float64) *Bound {
 	switch p {
 	case 50:

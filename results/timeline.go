@@ -1,14 +1,13 @@
 package results
 
-// Slice is a part of a run's window, as a rule a second: what changed in the
-// course of it.
+// Slice is a part of a run's window, usually one second.
 type Slice struct {
-	At           float64 `json:"at_seconds" merge:"first"` // its beginning, since the window opened
+	At           float64 `json:"at_seconds" merge:"first"` // its start, since the window opened
 	Seconds      float64 `json:"seconds" merge:"first"`    // its length
 	Acquisitions int64   `json:"acquisitions" merge:"sum"`
 	Waiting      int     `json:"waiting" merge:"sum"` // clients that waited at its end
-	// The waits in it, as Distribution has those of the window: lower bounds where
-	// AtLeast says so; nil without any. WaitMax is the longest that ended.
+	// The waits in the slice, as Distribution describes those of the window; lower bounds where
+	// AtLeast says so; nil without any. WaitMax is the longest wait that ended.
 	WaitP50        *int64 `json:"wait_p50_ns" merge:"-"`
 	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty" merge:"-"`
 	WaitP99        *int64 `json:"wait_p99_ns" merge:"-"`
@@ -16,7 +15,7 @@ type Slice struct {
 	WaitMax        *int64 `json:"wait_max_ns" merge:"-"`
 
 	Commands   *int64   `json:"commands" merge:"mean"`             // calls at Redis, all nodes
-	RedisCPU   *float64 `json:"redis_cpu_seconds" merge:"mean"`    // all nodes, lockbench's looking on included
+	RedisCPU   *float64 `json:"redis_cpu_seconds" merge:"mean"`    // all nodes, including lockbench's own readings
 	RoundTrips *int64   `json:"client_round_trips" merge:"sum"`    // requests written by the generator
 	Connected  *int64   `json:"connections,omitempty" merge:"max"` // at its end
 }
@@ -34,7 +33,7 @@ func (s *Slice) SetWaits(p50, p99, most *Bound) {
 	s.WaitMax, _ = set(most)
 }
 
-// waits are what SetWaits was given.
+// waits returns the arguments of SetWaits.
 func (s Slice) waits() (p50, p99, most *Bound) {
 	get := func(ns *int64, atLeast bool) *Bound {
 		if ns == nil {
@@ -45,14 +44,14 @@ func (s Slice) waits() (p50, p99, most *Bound) {
 	return get(s.WaitP50, s.WaitP50AtLeast), get(s.WaitP99, s.WaitP99AtLeast), get(s.WaitMax, false)
 }
 
-// TakeSlowest gives the slice the other's percentiles where these are larger.
+// TakeSlowest raises the slice's percentiles to the other's where these are larger.
 func (s *Slice) TakeSlowest(other Slice) {
 	p50, p99, most := s.waits()
 	otherP50, otherP99, otherMost := other.waits()
 	s.SetWaits(Longest(p50, otherP50), Longest(p99, otherP99), Longest(most, otherMost))
 }
 
-// join makes one slice of two neighbours. Its percentiles are the larger ones.
+// join merges two neighbouring slices. It takes the larger percentiles.
 func (s Slice) join(next Slice) Slice {
 	s.Seconds += next.Seconds
 	s.Acquisitions += next.Acquisitions
@@ -73,7 +72,7 @@ func both[N int64 | float64](a, b *N) *N {
 	return &sum
 }
 
-// Halve joins every two neighbours, so that a long window's slices stay few.
+// Halve joins each two neighbours, so that a long window has few slices.
 func Halve(slices []Slice) []Slice {
 	var halved []Slice
 	for i := 0; i < len(slices); i += 2 {

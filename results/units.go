@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// NotKnown is how tables print a figure that could not be had.
+// NotKnown is what tables print for an unknown figure.
 const NotKnown = "–"
 
-// Significant writes a figure with three significant digits: 0.123, 1.23, 12.3,
-// 123, 1234. What would need more than three decimals is "<0.001".
+// Significant writes a figure with three significant digits: 0.123, 1.23, 12.3, 123, 1234. A
+// figure below 0.001 is "<0.001".
 func Significant(x float64) string {
 	if x == 0 {
 		return "0"
@@ -23,15 +23,15 @@ func Significant(x float64) string {
 	return strconv.FormatFloat(x, 'f', min(max(decimals, 0), 3), 64)
 }
 
-// rounded keeps three significant digits, so that a unit is chosen for what
-// will be printed: 999.7 µs is 1.00 ms.
+// rounded keeps three significant digits, so that the unit fits the printed value: 999.7 µs
+// is 1.00 ms.
 func rounded(x float64) float64 {
 	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
 	return x
 }
 
 type unit struct {
-	from float64 // the least size it is used for, and its own size
+	from float64 // the smallest value for which it is used, and its own size
 	name string
 }
 
@@ -60,7 +60,7 @@ func (u Unit) Format(x float64) string {
 	case Percent:
 		return Significant(x) + " %"
 	case Bytes:
-		if x > 0 && x < 1 { // a fraction of a byte an acquisition is still bytes
+		if x > 0 && x < 1 { // a fraction of a byte per acquisition stays in bytes
 			return Significant(x) + " B"
 		}
 		return inUnits(x, octets)
@@ -68,8 +68,8 @@ func (u Unit) Format(x float64) string {
 	return Significant(x)
 }
 
-// Signed is Format of what may be negative, or a count, which is in full where it is
-// whole: −5.00 %, 12345.
+// Signed is Format for a value that may be negative. A whole count is written in full:
+// −5.00 %, 12345.
 func (u Unit) Signed(x float64) string {
 	sign := ""
 	if x < 0 {
@@ -84,8 +84,8 @@ func (u Unit) Signed(x float64) string {
 	return sign + Short(x)
 }
 
-// Plain writes three significant digits without zeros at the end, and whole numbers in
-// full: 0.05, 12, 28000.
+// Plain writes three significant digits without zeros at the end, and numbers from 1000 on
+// as whole numbers: 0.05, 12, 28000.
 func Plain(x float64) string {
 	if math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
@@ -105,11 +105,11 @@ func Whole(x float64) string {
 	return Short(float64(n))
 }
 
-// String writes the duration with three significant digits, marked "≥" when it
-// is a lower bound, or "–" when it is not known.
+// String writes the duration with three significant digits, marked "≥" if it is a lower
+// bound; "–" if it is not known.
 func (b *Bound) String() string { return b.figure().Text(Nanoseconds) }
 
-// Text writes the figure in its metric's unit, "–" where it is not known.
+// Text writes the figure in its metric's unit; "–" if it is not known.
 func (f *Figure) Text(u Unit) string {
 	switch {
 	case f == nil:
@@ -120,7 +120,7 @@ func (f *Figure) Text(u Unit) string {
 	return f.bounded(u.Format(f.Value))
 }
 
-// bounded marks what is written of the figure where it is a lower bound.
+// bounded marks a figure's text if the figure is a lower bound.
 func (f *Figure) bounded(text string) string {
 	if f.AtLeast {
 		return "≥ " + text

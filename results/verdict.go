@@ -1,21 +1,21 @@
 package results
 
-// Verdict is how a strategy did under a threshold.
+// Verdict is the result of one threshold for a strategy.
 type Verdict struct {
 	Threshold string  `json:"threshold"`
-	Strategy  string  `json:"strategy"` // of a sweep with its point; "" if it was about none that was measured
-	Value     *Figure `json:"value"`    // in Unit; nil where it could not be had
+	Strategy  string  `json:"strategy"` // in a sweep with its point; "" if no measured strategy matched
+	Value     *Figure `json:"value"`    // in Unit; nil if not known
 	Unit      Unit    `json:"unit"`
 	Passed    bool    `json:"passed"`
-	Why       string  `json:"why,omitempty"` // it cannot be told, which is not passed
-	// Caution is what the figure was made of, where that is not plain: waits that had
-	// not ended, a percentile of too few.
+	Why       string  `json:"why,omitempty"` // why the result is unknown, which counts as not passed
+	// Caution is a remark on the figure: waits that had not ended, or a percentile of too few
+	// durations.
 	Caution string `json:"caution,omitempty"`
 }
 
-// Judge holds a report against thresholds: each strategy, of a sweep at each
-// point, by the median of its valid runs, and of what is counted for safety by
-// the sum of all. A figure that is not known passes nothing.
+// Judge tests a report against thresholds: each strategy, in a sweep at each point. It uses the
+// median of the valid runs, and for safety counts the sum of all runs. An unknown figure
+// does not pass.
 func Judge(r *Report, thresholds []Threshold) []Verdict {
 	var verdicts []Verdict
 	measured := r.Summaries()
@@ -59,7 +59,7 @@ func (t Threshold) judge(s Summary) Verdict {
 	return v
 }
 
-// Crossed are the verdicts that are not passed.
+// Crossed returns the verdicts that are not passed.
 func (r *Report) Crossed() []Verdict {
 	var crossed []Verdict
 	for _, v := range r.Thresholds {
@@ -70,7 +70,7 @@ func (r *Report) Crossed() []Verdict {
 	return crossed
 }
 
-// String says which threshold, of what, and the figure.
+// String writes the threshold, the strategy and the figure.
 func (v Verdict) String() string {
 	text := v.Threshold
 	if v.Strategy != "" {

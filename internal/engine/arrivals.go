@@ -9,20 +9,20 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// arrivals hands out the intended starts of an open loop, in order. They are
-// fixed by rate and seed alone: nothing that happens to one arrival moves the
-// next, so that a stalled server cannot hide the load it kept waiting
-// (coordinated omission; G. Tene, How NOT to Measure Latency).
+// arrivals hands out the intended starts of an open loop, in order. Only the rate and
+// the seed determine them: a delay of one arrival does not move the next. So a stalled
+// server cannot hide the load that waits for it (coordinated omission; G. Tene, How NOT
+// to Measure Latency).
 type arrivals struct {
 	mu    sync.Mutex
 	next  float64 // ns of the run's clock
 	pacer Pacer
-	gap   func() float64 // from one to the next, in arrivals that are expected
+	gap   func() float64 // until the next arrival, as a number of expected arrivals
 	draws *rand.Rand     // a seed for each arrival
 }
 
-// newArrivals begins at an instant, before the window opens at another; nil for a
-// closed loop.
+// newArrivals returns the arrivals from begin on; the window opens at open. It returns nil
+// for a closed loop.
 func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
@@ -35,7 +35,7 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	}
 }
 
-// gaps draws those of a kind of arrivals. Their mean is 1.
+// gaps returns a function that draws gaps between arrivals. Their mean is 1.
 func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	if kind == workloads.ArrivalsPoisson {
 		return random.ExpFloat64
@@ -43,12 +43,12 @@ func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	return func() float64 { return 1 }
 }
 
-// never is after the end of any run, and still an instant.
+// never is an instant after the end of any run; an int64 can hold it.
 const never = float64(math.MaxInt64 / 2)
 
-// arrive is the next intended start, and what its key and hold are drawn from: they
-// are the arrival's own, whoever takes it, so that every strategy is given the same
-// ones.
+// arrive returns the next intended start and a random source for its key and hold. The
+// source belongs to the arrival, not to the client that takes it, so every strategy gets
+// the same keys and holds.
 func (a *arrivals) arrive() (int64, *rand.Rand) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *arrivals) arrive() (int64, *rand.Rand) {
 	return a.advance(), random
 }
 
-// take is the next intended start alone.
+// take returns only the next intended start.
 func (a *arrivals) take() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *arrivals) advance() int64 {
 	return int64(due)
 }
 
-// backlog yields the arrivals due before an instant that nobody has taken.
+// backlog yields the arrivals that were due before end and that no client took.
 func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for int64(a.next) < end {

@@ -13,36 +13,37 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// control is how the clients of a run are stopped.
+// control stops the clients of a run.
 type control struct {
-	acquire       context.Context // ends when the run is over: nobody waits any longer
+	acquire       context.Context // ends when the run is over: no client waits any longer
 	cancelAcquire context.CancelFunc
 	release       context.Context // ends only when draining has taken too long
 	cancelRelease context.CancelFunc
-	stopping      atomic.Bool // as acquire, cheaper to look at
+	stopping      atomic.Bool // true once acquire has ended; cheaper to read
 	trouble       chan struct{}
 	running       sync.WaitGroup
 }
 
-// client is one of the closed loop: acquire, hold, release, think, again.
+// client is one client of the closed loop: it acquires, holds, releases, thinks and repeats.
 type client struct {
 	run      *run
 	id       int
 	instance *instance
 	record   *measure.Client
 	waiter   *measure.Waiter
-	random   *rand.Rand // draws keys, holds and thinks; of an open loop the arrival's own
+	random   *rand.Rand // draws keys, holds and thinks; in an open loop the arrival's own source
 	returned atomic.Bool
-	burst    *burst // of a herd: the last one it took part in
+	burst    *burst // the last burst of a herd in which it took part
 }
 
-// retryPause follows an error, so that a dead server is not hammered.
+// retryPause is the pause after an error. Without it the clients would flood a dead server.
 const retryPause = 50 * time.Millisecond
 
-// mostFollowed clients × keys have their returns counted, at 8 bytes each.
+// mostFollowed limits clients × keys: above it the run does not record who reacquires a
+// key. Each pair takes 8 bytes.
 const mostFollowed = 4 << 20
 
-// start lets all clients go at once; the window opens after the warm-up.
+// start starts all clients at the same time. The window opens after the warm-up.
 func (r *run) start(ctx context.Context) {
 	w := r.Workload
 	r.clock = measure.NewClock()
@@ -64,8 +65,7 @@ func (r *run) start(ctx context.Context) {
 		r.audit = append(r.audit, key)
 	}
 
-	// The goroutines exist and are parked before the instant that the window is
-	// planned from.
+	// All goroutines exist and wait on begin before the window is planned.
 	begin := make(chan int64)
 	r.clients = make([]*client, w.Clients)
 	for id := range r.clients {
@@ -105,14 +105,14 @@ func (r *run) start(ctx context.Context) {
 	r.disturbance.start()
 }
 
-// clientRandom is a client's own source in a round: what it draws does not depend
-// on who runs when.
+// clientRandom returns a client's own source for a round: its draws do not depend on
+// the scheduling of the clients.
 func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
 
-// cycle is one go of the loop. It takes and returns the instant since which the
-// client has been thinking, and false when the run is over.
+// cycle runs the loop once. thinking is the instant since which the client has been
+// thinking; cycle returns the next such instant, and false when the run is over.
 func (c *client) cycle(thinking int64) (int64, bool) {
 	r, clock := c.run, c.run.clock
 	c.park()
@@ -120,8 +120,8 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		r.herd.wait(c)
 	}
 	r.disturbance.standBack()
-	// Looked at before the clock: once true the window has ended, so that what
-	// is accounted for up to now covers all of it.
+	// Read this before the clock: if it is true the window has ended, and the accounts
+	// up to now cover all of it.
 	stopping := r.control.stopping.Load()
 	asked := clock.Now()
 	due := asked
@@ -133,12 +133,12 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		asked = clock.Now()
 		c.record.Started(due, free, asked)
 		if free <= due {
-			due = asked // nobody was waiting but for the generator to wake up
+			due = asked // the client was free in time and waited only for its own timer
 		}
 	}
 	c.record.Thought(thinking, asked)
 	if stopping {
-		if due < asked { // an arrival whose turn never came
+		if due < asked { // no client took this arrival in time
 			c.record.Waited(measure.Stopped, due, asked, asked, 0)
 		}
 		return asked, false
@@ -157,8 +157,8 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	return done, true
 }
 
-// share takes part in an acquisition of the same key that is under way in this
-// instance, or begins one. It returns the instant at which it is over.
+// share joins an acquisition of the same key that is under way in this instance, or
+// begins one. It returns the instant at which that acquisition ends.
 func (c *client) share(key int, due, asked int64) int64 {
 	led, done := false, int64(0)
 	_, err, _ := c.instance.flights.Do(c.run.keys[key], func() (any, error) {
@@ -179,8 +179,8 @@ func (c *client) share(key int, due, asked int64) int64 {
 	return done
 }
 
-// contend acquires, works and releases. It returns the instant at which it is
-// over and why there was no acquisition.
+// contend acquires, works and releases. It returns the instant of the end, and an error
+// if it got no lease.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due)
@@ -240,7 +240,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	return done, nil
 }
 
-// errNoLease is what a Locker's broken promise is called.
+// errNoLease reports that a Locker broke its contract.
 var errNoLease = errors.New("the strategy returned neither a lease nor an error")
 
 func (c *client) acquire(key string) (strategies.Lease, error) {
@@ -265,7 +265,7 @@ func (c *client) ask(key string) (strategies.Lease, error) {
 	}
 }
 
-// outcome tells why a wait of so many nanoseconds ended without a lease.
+// outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// bringToClient has a fault of a client come about and returns when it is over.
+// bringToClient injects a fault of a client and returns when the fault is over.
 func (d *disturbance) bringToClient(f *fault) error {
 	switch f.spec.Name {
 	case workloads.HolderCrash:
@@ -50,8 +50,8 @@ func (d *disturbance) pauseHolder(f *fault) error {
 	return nil
 }
 
-// crashBetween has a client die before the command after the last that it may
-// send. One that needs no more than those dies with the lock in its hands.
+// crashBetween kills a client that is about to send one command more than the fault
+// permits. A client that needs no more commands than that dies while it holds the lock.
 func (d *disturbance) crashBetween(f *fault) error {
 	v, err := d.target(1)
 	if err != nil {
@@ -78,13 +78,12 @@ func (d *disturbance) crashBetween(f *fault) error {
 	}
 }
 
-// between is what the target of crashBetween does; died is closed if it dies of a
-// command.
+// between acquires for the target of crashBetween. died is closed if a command kills it.
 func (d *disturbance) between(ctx context.Context, f *fault, v *faultTarget, died <-chan struct{}) error {
 	err := v.acquire(ctx)
 	at := int64(0)
 	if err == nil {
-		at = v.crash() // now it cannot die of a command any more
+		at = v.crash() // from here on no command can kill it
 	}
 	select {
 	case <-died:
@@ -97,14 +96,14 @@ func (d *disturbance) between(ctx context.Context, f *fault, v *faultTarget, die
 	return err
 }
 
-// pinnedHolder is a holder that is kept holding for a while.
+// pinnedHolder is a holder that must keep its lock for a while.
 type pinnedHolder struct {
 	key   int
 	taken chan struct{} // closed by the holder
-	free  chan struct{} // closed by whoever keeps it
+	free  chan struct{} // closed by the fault that pins it
 }
 
-// detain keeps a holder, if one is wanted.
+// detain makes the client keep its lock if a fault waits for a holder.
 func (d *disturbance) detain(key int) {
 	if d == nil {
 		return
@@ -125,12 +124,12 @@ func (d *disturbance) detain(key int) {
 	}
 }
 
-// queueing is how long waiters get to take their places once they have asked,
-// unless the TTL is short.
+// queueing is how long waiters have to join the queue after their request, unless the
+// TTL is short.
 const queueing = 100 * time.Millisecond
 
-// crashWaiters has waiters die while a holder is made to hold on, so that they are
-// waiters for certain.
+// crashWaiters pins a holder and kills clients that wait for its lock. The pin ensures
+// that they are still waiters.
 func (d *disturbance) crashWaiters(f *fault) error {
 	v, err := d.target(f.spec.N)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// disturbance brings the workload's faults about when they are due, and watches
-// what becomes of the locks.
+// disturbance injects the workload's faults when they are due and records their effects
+// on the locks.
 type disturbance struct {
 	run    *run
 	ctx    context.Context // ends with the window
@@ -23,35 +23,35 @@ type disturbance struct {
 	going  sync.WaitGroup
 	idle   int64 // ns that a key may stay free before its waiters count as forgotten
 
-	targets atomic.Int64 // so far
+	targets atomic.Int64 // targets opened so far
 
 	mu           sync.Mutex
 	faults       []*fault
-	last         *injection // of any fault
+	last         *injection // the latest injection of any fault
 	base         results.Safety
-	halts        int   // under way
-	haltEnd      int64 // of the last one that is over
+	halts        int   // outages under way
+	haltEnd      int64 // end of the latest outage
 	pinned       []*pinnedHolder
-	waitingFirst int           // targets that must have the lock now
-	yielding     chan struct{} // closed once they have
-	loses        bool          // what Redis had confirmed
-	broken       error         // what went wrong with going wrong
+	waitingFirst int           // fault targets that wait for a lock with priority
+	yielding     chan struct{} // closed when no such target waits any longer
+	loses        bool          // a fault made Redis lose confirmed writes
+	broken       error         // an error while a fault was injected or undone
 }
 
-// fault is one of the workload's.
+// fault is one fault of the workload.
 type fault struct {
 	spec       workloads.Fault
 	injections []*injection
-	open       []*injection // that more is to be seen of
+	open       []*injection // injections still under observation
 	missed     []string
-	spared     bool // there was nothing to hit
+	spared     bool // there was no target for it
 }
 
-// longestIdle is how long a waiter may leave a free key alone. Those who poll do so
-// more often, unless they are told otherwise.
+// longestIdle is how long a key with waiters may stay free. Clients that poll do so more
+// often by default.
 const longestIdle = time.Second
 
-// disturb begins; nil for a workload without faults.
+// disturb prepares the faults of a run; it returns nil for a workload without faults.
 func (r *run) disturb(ctx context.Context) *disturbance {
 	if len(r.Workload.Faults) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (r *run) disturb(ctx context.Context) *disturbance {
 	return d
 }
 
-// start has every fault wait for its time.
+// start starts the schedule of every fault.
 func (d *disturbance) start() {
 	if d == nil {
 		return
@@ -74,8 +74,8 @@ func (d *disturbance) start() {
 	}
 }
 
-// end comes with the end of the window: nothing more goes wrong, and what is under
-// way is undone.
+// end is called at the end of the window: no new fault begins, and faults under way are
+// undone.
 func (d *disturbance) end() {
 	if d == nil {
 		return
@@ -89,8 +89,8 @@ func (d *disturbance) end() {
 	}
 }
 
-// wait returns once nothing is under way any more, with what could not be done or
-// undone.
+// wait waits until no fault is under way. It returns the errors of faults that could not
+// be injected or undone.
 func (d *disturbance) wait() error {
 	if d == nil {
 		return nil
@@ -99,14 +99,14 @@ func (d *disturbance) wait() error {
 	return d.broken
 }
 
-// schedule has a fault come about whenever it is due and can be over in time.
+// schedule injects a fault each time it is due, if it can be over before the window ends.
 func (d *disturbance) schedule(f *fault) {
 	lasts := int64(d.run.Workload.Lasts(f.spec))
 	again := false
 	for due := d.run.window.Open + int64(f.spec.At); ; due += int64(f.spec.Every) {
 		now := d.run.clock.Now()
 		if f.spec.Every > 0 && now > due+int64(f.spec.Every) {
-			continue // it took longer than that the last time
+			continue // the last injection took longer than the interval
 		}
 		if again && due+lasts >= d.run.window.End() {
 			return
@@ -130,7 +130,7 @@ func (d *disturbance) schedule(f *fault) {
 	}
 }
 
-// bring has a fault come about and returns when it is over.
+// bring injects a fault and returns when it is over.
 func (d *disturbance) bring(f *fault) error {
 	if f.spec.Kind().Place == workloads.InClients {
 		return d.bringToClient(f)
@@ -144,8 +144,8 @@ func (d *disturbance) bring(f *fault) error {
 	return nil
 }
 
-// inject has a fault of the servers come about and returns when it is over. What
-// cannot be undone ends the run.
+// inject injects a fault of the servers and returns when it is over. An error here
+// ends the run.
 func (d *disturbance) inject(f *fault, action store.Action) {
 	always := context.WithoutCancel(d.ctx)
 	s := d.begin(f, every, d.run.clock.Now(), action.Outage != store.NoOutage)
@@ -170,7 +170,7 @@ func (d *disturbance) inject(f *fault, action store.Action) {
 	}
 }
 
-// halted says whether a fault is under way that keeps everybody from the locks.
+// halted says whether an outage is under way in which no client can get a lock.
 func (d *disturbance) halted() bool {
 	if d == nil {
 		return false
@@ -180,8 +180,7 @@ func (d *disturbance) halted() bool {
 	return d.halts > 0
 }
 
-// yield has whoever would ask for a lock wait until somebody who must have it has
-// got it.
+// yield makes other clients wait before they ask for a lock, until served is called.
 func (d *disturbance) yield() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +200,7 @@ func (d *disturbance) served() {
 	}
 }
 
-// standBack lets those go first who must.
+// standBack waits while a fault target must get its lock first.
 func (d *disturbance) standBack() {
 	if d == nil {
 		return

@@ -11,13 +11,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// errorCounts counts errors by what they say.
+// errorCounts counts errors by their text.
 type errorCounts struct {
 	mu     sync.Mutex
 	counts map[string]int64
 }
 
-// mostKinds bounds the memory that an imaginative strategy can use.
+// mostKinds bounds the memory for a strategy with many different errors.
 const mostKinds = 50
 
 func (e *errorCounts) add(err error) {
@@ -33,8 +33,8 @@ func (e *errorCounts) add(err error) {
 	e.counts[kind]++
 }
 
-// kindOf leaves out what differs between connections, so that a thousand
-// refused ones are one kind.
+// kindOf leaves out the addresses of a connection, so that a thousand refused
+// connections are one kind.
 func kindOf(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)
@@ -42,7 +42,7 @@ func kindOf(err error) string {
 	return err.Error()
 }
 
-// list gives the counts, the most frequent first.
+// list returns the counts, the most frequent first.
 func (e *errorCounts) list() []results.ErrorCount {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +56,7 @@ func (e *errorCounts) list() []results.ErrorCount {
 	return list
 }
 
-// fail counts a client's error and has somebody look after the servers.
+// fail counts a client's error and makes the heartbeat check the progress.
 func (r *run) fail(err error) {
 	r.errors.add(err)
 	if !r.disturbance.explains(r.clock.Now()) {
@@ -65,17 +65,16 @@ func (r *run) fail(err error) {
 	r.troubled()
 }
 
-// errorLimit is the share of its acquisitions above which a run's errors make its
-// figures those of something else than its lock.
+// errorLimit is the ratio of errors to acquisitions above which a run is invalid.
 const errorLimit = 0.01
 
-// failed says why a run of errors, or of nothing at all, cannot be trusted.
+// failed says why a run with too many errors, or without acquisitions, is invalid.
 func (r *run) failed(result *results.Run) string {
 	granted, failures := result.Speed.Acquisitions, r.failures.Load()
 	switch {
 	case granted == 0 && len(result.Errors) > 0:
 		return "it had errors and not one acquisition: " + result.Errors[0].Error
-	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared(): // others of a session may have had the lock
+	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared(): // in a session the other processes may have had the lock
 		return "it had not one acquisition"
 	case float64(failures) > errorLimit*float64(granted):
 		return fmt.Sprintf("%d errors for %d acquisitions, over %.0f %%: %s", failures, granted, errorLimit*100, result.Errors[0].Error)

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// waiters are the clients', by number.
+// waiters returns the waiters of all clients, by client number.
 func (r *run) waiters() []*measure.Waiter {
 	var all []*measure.Waiter
 	for _, c := range r.clients {
@@ -18,9 +18,9 @@ func (r *run) waiters() []*measure.Waiter {
 	return all
 }
 
-// shortOfARound says that some clients had no acquisition because the window was too short for
-// every client to have one, and which would not be; "" where it can be told who starves,
-// and where clients are only slots.
+// shortOfARound returns a label if the window was too short for every client to have one
+// acquisition; the label names a window that is long enough. It returns "" if starvation
+// can be decided, and where clients are only slots.
 func (r *run) shortOfARound(result *results.Run) string {
 	if r.arrivals != nil || len(r.Workload.Stages) > 0 || result.WindowNS == 0 {
 		return ""
@@ -36,7 +36,7 @@ func (r *run) shortOfARound(result *results.Run) string {
 	return label + ", --duration " + roomy(time.Duration(float64(result.WindowNS)/part)).String() + " is not"
 }
 
-// roomy is a window somewhat longer than what would just do, in whole seconds.
+// roomy returns a window somewhat longer than the least sufficient one, in whole seconds.
 func roomy(least time.Duration) time.Duration {
 	const spare = 1.1
 	return time.Duration(math.Ceil(least.Seconds()*spare)) * time.Second

@@ -10,21 +10,21 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// stop tells the clients that the run is over. The window has ended.
+// stop tells the clients that the run is over. It is called after the end of the window.
 func (r *run) stop() {
 	r.control.stopping.Store(true)
 	r.control.cancelAcquire()
 }
 
 const (
-	// drainLimit is how long clients may take to come back when told to stop.
+	// drainLimit is how long the clients may take to return after stop.
 	drainLimit = 15 * time.Second
-	// hangUpLimit is how long they may take once their connections are closed.
+	// hangUpLimit is how long they may take after their connections are closed.
 	hangUpLimit = 5 * time.Second
 )
 
-// drain waits for every client. Those that do not come back even after their
-// connections were closed hang: they are named and left behind.
+// drain waits for every client. Clients that do not return even after their connections
+// were closed hang: the run names them and does not wait for them.
 func (r *run) drain() {
 	defer r.control.cancelRelease()
 	back := make(chan struct{})
@@ -38,7 +38,7 @@ func (r *run) drain() {
 		case <-back:
 			return
 		case <-gone:
-			if gone = nil; r.dead.Load() { // nobody is answered any more
+			if gone = nil; r.dead.Load() { // the server answers no client any more
 				r.phase(PhaseGone)
 				r.sockets.cut(ErrServerGone)
 			}
@@ -64,7 +64,7 @@ func (r *run) drain() {
 	r.recorder.Drop(r.hung)
 }
 
-// verify closes the instances and names what they left on the servers.
+// verify closes the instances and returns the names of what they left on the servers.
 func (r *run) verify(ctx context.Context) []string {
 	if len(r.hung) == 0 {
 		r.closeLockers()
@@ -72,14 +72,13 @@ func (r *run) verify(ctx context.Context) []string {
 	if !r.remote() {
 		return nil
 	}
-	// Before the pools are closed: a client that closes takes its subscriptions
-	// with it.
+	// This must precede closeNodes: a client that closes also ends its subscriptions.
 	var left []string
 	r.closing = r.last(ctx)
 	if r.closing {
 		left = r.settle(ctx, "", r.undeclared)
 	} else {
-		r.unseen = true // among what the others still use
+		r.unseen = true // other processes still use the keys
 	}
 	r.closeNodes()
 	for _, connection := range r.settle(ctx, r.name, func(l results.Leftovers) []string { return l.Connections }) {
@@ -89,7 +88,7 @@ func (r *run) verify(ctx context.Context) []string {
 }
 
 // undeclared names the keys that the strategy does not leave on purpose, and the
-// channels still subscribed to.
+// channels with a subscription.
 func (r *run) undeclared(l results.Leftovers) []string {
 	var names []string
 	for _, key := range l.Keys {
@@ -103,11 +102,11 @@ func (r *run) undeclared(l results.Leftovers) []string {
 	return names
 }
 
-// settling is how long Redis may take to notice a connection or subscription
-// that has just been closed.
+// settling is how long a server may take to notice that a connection or a subscription
+// was closed.
 const settling = 2 * time.Second
 
-// settle looks for leftovers until there are none, or they stay.
+// settle looks for leftovers until there are none or the time is over, and returns the rest.
 func (r *run) settle(ctx context.Context, name string, pick func(results.Leftovers) []string) []string {
 	if r.dead.Load() {
 		r.unseen = true
@@ -131,8 +130,8 @@ func (r *run) settle(ctx context.Context, name string, pick func(results.Leftove
 	}
 }
 
-// cleanUp deletes every key of the run, declared or not. Those of a shared run are
-// the last generator's to delete: the others' clients may still hold them.
+// cleanUp deletes every key of the run, declared or not. In a shared run only the last
+// generator deletes keys: clients of the others may still hold them.
 func (r *run) cleanUp(ctx context.Context) {
 	if !r.remote() || r.dead.Load() || !r.closing && !r.last(ctx) {
 		return
@@ -154,11 +153,11 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 }
 
-// broken names the claims that the audit found broken.
+// broken returns the claims that the audit found broken.
 func broken(r *run, s results.Safety) []string {
 	var claims []string
 	if r.info.Caveat != "" {
-		return nil // what is unsafe by design is shown, not punished
+		return nil // a lock that is unsafe by design shows its caveat instead
 	}
 	if r.info.Claims.Exclusion && s.Overlaps > 0 {
 		claims = append(claims, fmt.Sprintf("exclusion: %d overlaps within valid leases", s.Overlaps))

@@ -12,14 +12,14 @@ import (
 // shared says whether other processes take part in the run.
 func (r *run) shared() bool { return r.Generator != "" }
 
-// crowd begins the CLIENT names of all who take part in a shared run.
+// crowd is the prefix of the CLIENT names of all processes in a shared run.
 func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Session, r.Number) }
 
-// punctual is how late a run may begin without it being said.
+// punctual is how late a run may begin without a label.
 const punctual = 50 * time.Millisecond
 
-// awaitStart passes the time until the run is to begin, and returns by how much
-// that has been missed.
+// awaitStart waits until the run is to begin. It returns the delay if that instant has
+// passed, else 0.
 func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
 	if r.Start.IsZero() {
 		return 0
@@ -33,13 +33,13 @@ func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
 	return 0
 }
 
-// goodbyes is how long the last generator waits for the others to leave: their
-// windows end when its own does, give or take how well their clocks agree.
+// goodbyes is how long the last generator waits for the others to leave. Their windows end
+// at the same time as its own, apart from the difference of their clocks.
 const goodbyes = 5 * time.Second
 
-// last says whether no other process takes part in the run any more, so that
-// what is on the servers now stays. Of those that are there still the one
-// whose name comes last waits for the others; they leave it to that one.
+// last says whether no other process takes part in the run any more; then the keys on the
+// servers do not change any more. Among the remaining processes only the one with the
+// greatest name waits for the others; the rest return false at once.
 func (r *run) last(ctx context.Context) bool {
 	if !r.shared() {
 		return true

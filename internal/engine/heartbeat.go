@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A server that stands still refuses nothing: clients would wait for their answers until
-// they time out. So it is asked for a sign of life all the time, and within 4 s of its
-// last one the run is over. A single question may go unanswered for as long as this
-// process itself stands still; then the next one is answered.
+// A server that is stopped refuses nothing: its clients would wait until they time out.
+// So the run sends it a Ping all the time, and ends about 4 s after its last answer. If
+// this process itself was stopped, one Ping may fail; then the next one is answered.
 const (
-	// beat is between two questions.
+	// beat is the time between two checks.
 	beat = 500 * time.Millisecond
-	// questions in a row are to go unanswered, each for up to answer.
+	// A check fails after this many Pings in a row without an answer, each limited to answer.
 	questions = 3
 	answer    = time.Second
-	// breath follows each, for a server that refuses connections while it starts.
+	// breath is the pause after each of them, for a server that refuses connections while it
+	// starts.
 	breath = 200 * time.Millisecond
 )
 
-// live begins the heartbeat; what it returns ends it.
+// live begins the heartbeat and returns a function that ends it.
 func (r *run) live(ctx context.Context) (rest func()) {
 	r.life, r.end = context.WithCancelCause(ctx)
 	listening, stop := context.WithCancel(ctx)
@@ -34,8 +34,8 @@ func (r *run) live(ctx context.Context) (rest func()) {
 	}
 }
 
-// heartbeat asks after the servers until ctx ends, or until they, or any progress, are
-// gone: that ends the run.
+// heartbeat checks the servers until ctx ends. If the servers do not answer, or errors
+// stop all progress, it ends the run.
 func (r *run) heartbeat(ctx context.Context) {
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
@@ -60,7 +60,8 @@ func (r *run) heartbeat(ctx context.Context) {
 	}
 }
 
-// progress says whether clients that meet errors get any locks.
+// progress returns an error if clients meet errors and none of them has got a lock for too
+// long.
 func (r *run) progress(last pulse) error {
 	select {
 	case <-r.control.trouble:
@@ -73,17 +74,17 @@ func (r *run) progress(last pulse) error {
 	return nil
 }
 
-// pulse is when the lock was last seen to be granted.
+// pulse is the last time at which a new grant was seen.
 type pulse struct {
 	grants int64
 	at     time.Time
 }
 
-// lifeless is how long clients may meet nothing but errors.
+// lifeless is how long clients may have errors without one acquisition.
 const lifeless = 30 * time.Second
 
-// stillThere asks the servers whether they live. What keeps everybody from the locks on
-// purpose excuses them.
+// stillThere returns an error if the servers do not answer. During an outage that a fault
+// causes on purpose it returns nil.
 func (r *run) stillThere(ctx context.Context) error {
 	if !r.remote() {
 		return nil

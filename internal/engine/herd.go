@@ -8,33 +8,33 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// herd has all clients wait for one holder, who then lets go; again and
-// again. Client 0 leads: it takes the lock, waits until all others have asked for
-// it and have waited for a while, and releases. Whoever gets the lock next holds it
-// for as long, so that all that the one release sets off can be seen; then
-// everybody has its turn, and the next burst begins.
+// herd makes all clients wait for one holder, which then releases; this repeats. Client 0
+// leads: it takes the lock, waits until all others have asked for it and then for the
+// gathering time, and releases. The next holder keeps the lock for the same time, so that
+// all effects of the one release can be observed. Then every client has its turn, and the
+// next burst begins.
 type herd struct {
 	run       *run
 	gathering time.Duration
 	current   atomic.Pointer[burst]
 
-	ended []burstSeen // the leader's
+	ended []burstSeen // written by the leader
 }
 
-// burst is one release and what follows.
+// burst is one release and its effects.
 type burst struct {
 	open    chan struct{} // closed once the leader has the lock
-	over    chan struct{} // closed once next may be looked at
+	over    chan struct{} // closed once next may be read
 	next    *burst
-	asked   atomic.Int64  // of the others
-	left    atomic.Int64  // of the others, whose turn is still to come
-	drained chan struct{} // closed when there are none
-	taken   atomic.Bool   // by the first of them
+	asked   atomic.Int64  // other clients that have asked
+	left    atomic.Int64  // other clients whose turn is still to come
+	drained chan struct{} // closed when left is 0
+	taken   atomic.Bool   // set by the first of them to get the lock
 
-	// Written by the first of the others before its turn is over.
+	// The first of the others writes these before its turn is over.
 	firstAt, drainAt int64
 	settled          snapshot
-	// Written by the leader.
+	// The leader writes these.
 	releasedAt int64
 	before     snapshot
 }
@@ -60,13 +60,13 @@ func (h *herd) burst() *burst {
 	return b
 }
 
-// wait returns when the client is to ask for the lock.
+// wait returns when the client should ask for the lock.
 func (h *herd) wait(c *client) {
 	if c.id == 0 {
 		return
 	}
 	b := h.current.Load()
-	if c.burst == b { // it has had its turn
+	if c.burst == b { // the client has had its turn
 		select {
 		case <-b.over:
 			b = b.next
@@ -82,7 +82,7 @@ func (h *herd) wait(c *client) {
 	}
 }
 
-// granted is called with the lock in hand.
+// granted is called while the client holds the lock.
 func (h *herd) granted(c *client, at int64) {
 	b := h.current.Load()
 	switch {
@@ -102,7 +102,7 @@ func (h *herd) granted(c *client, at int64) {
 	}
 }
 
-// done is called when a client's turn is over, however it ended.
+// done is called when a client's turn is over, with or without a lease.
 func (h *herd) done(c *client) {
 	b := h.current.Load()
 	if c.id != 0 {
@@ -114,11 +114,11 @@ func (h *herd) done(c *client) {
 	select {
 	case <-b.open:
 	default:
-		return // it has not got the lock: the run is over, or there was an error
+		return // the leader did not get the lock: the run is over, or there was an error
 	}
 	select {
 	case <-b.drained:
-	case <-h.run.control.acquire.Done(): // who has not begun never will
+	case <-h.run.control.acquire.Done(): // a client that has not begun does not begin any more
 		return
 	}
 	end := h.run.clock.Now()
@@ -133,7 +133,7 @@ func (h *herd) done(c *client) {
 	close(b.over)
 }
 
-// summary is what all bursts have in common; nil without a herd.
+// summary summarises all bursts; it returns nil without a herd.
 func (h *herd) summary() (*results.Herd, error) {
 	if h == nil {
 		return nil, nil
@@ -173,7 +173,7 @@ func (h *herd) summary() (*results.Herd, error) {
 	return s, nil
 }
 
-// mean is an average under way.
+// mean is a running average.
 type mean struct {
 	sum float64
 	n   int
@@ -181,7 +181,7 @@ type mean struct {
 
 func (m *mean) add(v float64) { m.sum += v; m.n++ }
 
-// value is nil without any.
+// value returns nil if nothing was added.
 func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil

@@ -10,21 +10,21 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// injection is one time that it came about.
+// injection is one occurrence of a fault.
 type injection struct {
 	results.Injection
 	at       int64
-	key      int // every
+	key      int // a key's number, or every
 	over     int64
 	ended    bool
-	lasting  bool  // under way, although locks may be had
-	lastSeen int64 // acquisition, or the injection itself
+	lasting  bool  // the fault continues, although clients can get locks
+	lastSeen int64 // the last acquisition, or the injection itself
 	until    int64 // the next injection of any fault
 }
 
-const every = -1 // key
+const every = -1 // a key: all keys
 
-// begin notes that a fault has come about, at an instant.
+// begin notes that a fault has occurred at an instant.
 func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *injection {
 	s := &injection{at: at, key: key, lastSeen: at, until: math.MaxInt64}
 	s.AtNS, s.Halts = at-d.run.window.Open, halts
@@ -47,14 +47,14 @@ func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *injection 
 	return s
 }
 
-// lasts notes that what came about goes on until ends is called.
+// lasts notes that the fault goes on until ends is called.
 func (d *disturbance) lasts(s *injection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.lasting = true
 }
 
-// ends notes the end of what lasted.
+// ends notes the end of a fault that lasted.
 func (d *disturbance) ends(s *injection) {
 	now := d.run.clock.Now()
 	d.mu.Lock()
@@ -62,11 +62,11 @@ func (d *disturbance) ends(s *injection) {
 	s.LastedNS, s.lasting = now-s.at, false
 }
 
-// aftermath is for how long after a fault errors are put down to it.
+// aftermath is how long after a fault its effects may still cause errors.
 const aftermath = 5 * time.Second
 
-// explains says whether an error at an instant is put down to a fault: from its start
-// until a while after its end.
+// explains says whether a fault explains an error at an instant: from the fault's start
+// until aftermath after its end.
 func (d *disturbance) explains(at int64) bool {
 	if d == nil {
 		return false
@@ -91,7 +91,7 @@ func (d *disturbance) resume(s *injection, at int64) {
 	d.haltEnd, s.over, s.ended = at, at, true
 }
 
-// attribute counts the overlaps since the last injection to it.
+// attribute counts the overlaps since the last injection as caused by that injection.
 func (d *disturbance) attribute() {
 	now := measure.Audit(d.run.audit)
 	if s := d.last; s != nil {
@@ -118,15 +118,14 @@ func (d *disturbance) granted(key int, at int64, grant measure.Grant) {
 	}
 }
 
-// forgotten counts a key that had been idle for so long at an instant, with
-// somebody waiting for it.
+// forgotten counts a lost wake-up if a key with waiters was idle for too long.
 func (d *disturbance) forgotten(at, idle int64) {
 	if d.last != nil && min(idle, at-d.haltEnd) > d.idle {
 		d.last.LostWakeUps++
 	}
 }
 
-// seen notes an acquisition.
+// seen notes an acquisition after the injection.
 func (s *injection) seen(key int, at int64) {
 	if at < s.at || s.key != every && s.key != key {
 		return
@@ -140,7 +139,7 @@ func (s *injection) seen(key int, at int64) {
 	}
 }
 
-// stalled notes that nobody got the key since it was last seen to be got.
+// stalled notes that nobody acquired the key between lastSeen and until.
 func (s *injection) stalled(until int64, cut bool) {
 	if gap := until - s.lastSeen; gap > 0 && (s.Stall == nil || gap > s.Stall.NS) {
 		s.Stall = &results.Bound{NS: gap, AtLeast: cut}
@@ -148,7 +147,7 @@ func (s *injection) stalled(until int64, cut bool) {
 	s.lastSeen = max(s.lastSeen, until)
 }
 
-// report is what the faults came to. Nothing happens any more.
+// report returns what was recorded of the faults. No fault is under way any more.
 func (d *disturbance) report() []results.Fault {
 	if d == nil {
 		return nil
@@ -169,7 +168,7 @@ func (d *disturbance) report() []results.Fault {
 	return all
 }
 
-// forgets says whether Redis was made to forget what it had confirmed.
+// forgets says whether a fault made Redis lose confirmed writes.
 func (d *disturbance) forgets() bool {
 	if d == nil {
 		return false
@@ -179,8 +178,7 @@ func (d *disturbance) forgets() bool {
 	return d.loses
 }
 
-// absent names the faults that never came about although there was something to
-// hit.
+// absent names the faults that were never injected although there was a target.
 func (d *disturbance) absent() []string {
 	if d == nil {
 		return nil

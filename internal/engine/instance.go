@@ -16,11 +16,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// instance is one application instance: its own connections, its own Locker.
+// instance is one application instance with its own connections and its own Locker.
 type instance struct {
 	store  store.Instance // nil for a strategy that lives in the process
-	apart  store.Instance // where counters are, if that is not store
-	closed bool           // the store is
+	apart  store.Instance // where counters are, if not in store
+	closed bool           // the store is closed
 	locker strategies.Locker
 	trier  strategies.Trier       // nil unless the workload is a try-lock
 	atomic strategies.Incrementer // nil for a lock
@@ -51,13 +51,13 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// counted says whether counters are kept apart from the locks.
+// counted says whether the counters are in another store than the locks.
 func (r *run) counted() bool {
 	return r.Counters != nil && r.Workload.Work == workloads.WorkCounter && r.Workload.Counter == workloads.CounterApart
 }
 
-// connectCounters connects an instance to where counters are, if that is not where its
-// locks are.
+// connectCounters connects an instance to the store of the counters, if that is not the
+// store of the locks.
 func (r *run) connectCounters(ctx context.Context, i *instance, through store.Through) error {
 	if !r.counted() {
 		return nil
@@ -70,7 +70,7 @@ func (r *run) connectCounters(ctx context.Context, i *instance, through store.Th
 	return nil
 }
 
-// counters is where an instance reaches them.
+// counters returns the connection to the store of the counters.
 func (i *instance) counters() store.Instance {
 	if i.apart != nil {
 		return i.apart
@@ -78,7 +78,7 @@ func (i *instance) counters() store.Instance {
 	return i.store
 }
 
-// hangUp closes its connections.
+// hangUp closes the instance's connections.
 func (i *instance) hangUp() error {
 	var problems []error
 	for _, s := range []store.Instance{i.store, i.apart} {
@@ -89,7 +89,8 @@ func (i *instance) hangUp() error {
 	return errors.Join(problems...)
 }
 
-// detour is the way of an instance to Redis.
+// detour returns how an instance's connections are dialled, through the faults' proxies if
+// there are any.
 func (r *run) detour(instance int) store.Through {
 	if r.Faults == nil {
 		return r.sockets.through
@@ -144,8 +145,8 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// closeLockers has the strategies free what they opened themselves, all at once: each
-// may take its time where no server answers.
+// closeLockers closes what the strategies opened themselves, all at the same time: each
+// Close may take long if no server answers.
 func (r *run) closeLockers() {
 	var closing sync.WaitGroup
 	for _, i := range r.instances {
@@ -183,13 +184,13 @@ func (r *run) close() {
 // idleWindow is how long the idle connections are watched.
 const idleWindow = 500 * time.Millisecond
 
-// idleCost is the CPU the servers use without any lock.
+// idleCost is the CPU time of the servers when no client uses a lock.
 type idleCost struct {
-	cores   float64 // while the instances are connected and do nothing
-	reading float64 // seconds, for one reading of the counters
+	cores   float64 // CPU cores while the instances are connected and do nothing
+	reading float64 // CPU seconds for one reading of the counters
 }
 
-// idleCPU measures it; nil where the servers will not say.
+// idleCPU measures it; it returns nil where the servers do not report their CPU time.
 func (r *run) idleCPU(ctx context.Context) *idleCost {
 	if !r.remote() {
 		return nil
@@ -216,5 +217,5 @@ func (r *run) idleCPU(ctx context.Context) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
 }
 
-// errNoWindow is why a run without any measured time has no figures.
+// errNoWindow explains why a run without any measured time has no figures.
 var errNoWindow = errors.New("it was stopped before its window opened")

@@ -1,5 +1,4 @@
-// Package engine has the clients of a workload contend for a lock, and records what
-// happens.
+// Package engine lets the clients of a workload contend for a lock and records the results.
 package engine
 
 import (
@@ -27,19 +26,19 @@ var (
 	ErrUnsupported = errors.New("not supported by the strategy")
 )
 
-// PhaseGone is told to Job.Phase once the servers do not answer any more: the clients,
-// which may have to wait for what is indeterminate, are called back.
+// PhaseGone is passed to Job.Phase once the servers do not answer any more. The run then
+// closes the connections of clients that still wait for an answer.
 const PhaseGone = "the servers have stopped answering"
 
 // Prefix begins every key of a run and every connection's CLIENT name.
 const Prefix = "lockbench:"
 
-// Job is one strategy to be driven through a workload once.
+// Job is one run of one strategy with one workload.
 type Job struct {
 	Strategy strategies.Variant
 	Workload workloads.Spec
-	Target   store.Target // nil will do for strategies that need no nodes
-	Counters store.Target // where counters are, with workloads.CounterApart; nil is Target
+	Target   store.Target // may be nil for strategies that need no nodes
+	Counters store.Target // where counters are, with workloads.CounterApart; nil means Target
 
 	Session string // identifies the keys and connections of all runs of a session
 	Number  int    // of the run in the session
@@ -47,25 +46,25 @@ type Job struct {
 	Order   int    // from 1, within the round
 	Phase   func(name string)
 
-	// Generator tells this process's part in the run from that of others which
-	// share its session, and so its keys; "" if it is alone.
+	// Generator names this process among those that share the session, and so its keys; ""
+	// means that it is alone.
 	Generator string
-	// Start is when the clients begin to warm up; zero is as soon as they can.
+	// Start is when the clients begin to warm up; zero means as soon as possible.
 	Start time.Time
 
-	Observer Observer // nil will do
-	// VirtualTime says that the run takes place in a bubble of testing/synctest, where
-	// the time package's timers are the only ones that go.
+	Observer Observer // may be nil
+	// VirtualTime says that the run is in a bubble of testing/synctest, where only the time
+	// package's timers work.
 	VirtualTime bool
-	Faults      store.Faults // nil will do for a workload that has none but those of clients
+	Faults      store.Faults // may be nil if the workload has only faults of clients
 
-	// misread is what the clock is taken to show at the start of a release; nil but
-	// in a test, which plants a fault here.
+	// misread replaces the clock's reading at the start of a release. A test plants a fault
+	// with it; otherwise it is nil.
 	misread func(granted, released int64) int64
 }
 
-// Instances is the number of application instances the job uses: what the
-// workload asks for, within what the strategy works across.
+// Instances is the number of application instances that the job uses: the workload's
+// number, but at most the strategy's limit.
 func (j Job) Instances() int {
 	if most := j.Strategy.Info().MaxInstances; most > 0 {
 		return min(j.Workload.Instances, most)
@@ -73,10 +72,10 @@ func (j Job) Instances() int {
 	return j.Workload.Instances
 }
 
-// Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean
-// up. When ctx ends the run does so early, with what it has.
+// Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean up. When
+// ctx ends, the run ends early and returns what it has measured.
 //
-// With an error the run may be nil, or hold what was measured before it. The
+// With an error the run may be nil, or hold what was measured before the error. The
 // error wraps ErrServerGone or ErrUnsupported where that is the reason.
 func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	j.Workload.Instances = j.Instances()
@@ -95,7 +94,7 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 }
 
 func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
-	// What has been opened is closed and cleaned up also after Ctrl-C.
+	// Close and clean up after Ctrl-C too.
 	always := context.WithoutCancel(ctx)
 
 	r.phase("prepare")
@@ -160,7 +159,7 @@ type run struct {
 	arrivals  *arrivals      // nil for a closed loop
 	chooser   workloads.Chooser
 	timeline  timeline
-	herd      *herd // nil without
+	herd      *herd // nil without a herd
 	// disturbance is nil without faults.
 	disturbance *disturbance
 	clients     []*client
@@ -168,19 +167,19 @@ type run struct {
 	cycle       func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
 	control     control
 	errors      errorCounts
-	failures    atomic.Int64   // errors of clients that no fault explains
-	readings    atomic.Int64   // of the counters
-	done        []atomic.Int64 // increments, by key
-	refused     atomic.Int64   // increments that the resource refused a stale token
+	failures    atomic.Int64   // client errors that no fault explains
+	readings    atomic.Int64   // how often the counters were read
+	done        []atomic.Int64 // increments made, by key
+	refused     atomic.Int64   // increments that the resource refused because of a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
 	hung        []int
-	lost        *int64          // updates
-	unseen      bool            // what is left on the servers could not be seen
-	closing     bool            // nobody else takes part in the run any more
+	lost        *int64          // lost updates
+	unseen      bool            // the leftovers on the servers could not be read
+	closing     bool            // no other process takes part in the run any more
 	dead        atomic.Bool     // the servers have stopped answering
-	life        context.Context // ends with the reason when they have, or nobody gets on
+	life        context.Context // ends, with the reason, when the servers are dead or no client makes progress
 	end         context.CancelCauseFunc
-	unanswered  atomic.Bool // the last question after the servers
+	unanswered  atomic.Bool // the last Ping failed
 }
 
 func newRun(j Job) *run {
@@ -209,7 +208,7 @@ func (r *run) phase(name string) {
 	}
 }
 
-// remote says whether anybody talks to a store at all.
+// remote says whether the run uses a store at all.
 func (r *run) remote() bool { return NeedsStore(r.info, r.Workload) }
 
 // NeedsStore says whether a strategy under a workload talks to a store.
@@ -217,10 +216,10 @@ func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 	return info.Nodes > 0 || w.Work == workloads.WorkCounter
 }
 
-// patience is how long a question to the servers may take.
+// patience limits one request to the servers outside the measured work.
 const patience = 5 * time.Second
 
-// read takes a reading; nil where there is none to be had.
+// read reads the server's counters; it returns nil if that fails or there is no store.
 func (r *run) read(ctx context.Context) *results.Reading {
 	if !r.remote() {
 		return nil
@@ -262,8 +261,8 @@ func (r *run) probes() strategies.ProbeCounts {
 	return sum
 }
 
-// declared says whether a key is the workload's own, or one that the strategy
-// leaves on purpose.
+// declared says whether a key belongs to the workload, or the strategy leaves it on
+// purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
 		counter := r.Workload.Work == workloads.WorkCounter && (key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":"))

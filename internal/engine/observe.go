@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// snapshot is everything that was counted up to one instant.
+// snapshot is what had been counted up to one instant.
 type snapshot struct {
 	server   *results.Reading
 	readings int64 // taken so far
@@ -22,7 +22,7 @@ type snapshot struct {
 	health   measure.Health
 }
 
-// observed is what was seen from outside while the window was open.
+// observed is what the engine saw from outside the clients while the window was open.
 type observed struct {
 	opened, closed *snapshot // nil if the window never opened
 	peak           *results.ServerPeak
@@ -42,12 +42,12 @@ func (r *run) snapshot(ctx context.Context) *snapshot {
 	return s
 }
 
-// errInterrupted ends the phases early without being a failure of the run.
+// errInterrupted ends a phase early; the run does not fail.
 var errInterrupted = errors.New("interrupted")
 
-// observe lives through warm-up and window with the clients and takes the
-// server's counters at both ends of the window. Afterwards the window is closed,
-// early when ctx ends or the servers are gone, which is the error returned.
+// observe waits for the end of the warm-up and of the window, and reads the server's
+// counters at both ends of the window. Then it closes the window. The window closes early
+// when ctx ends or the servers are gone; observe returns an error if they are gone.
 func (r *run) observe(ctx context.Context) (observed, error) {
 	var o observed
 	always := context.WithoutCancel(ctx)
@@ -60,8 +60,8 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	}
 	r.window.Close()
 	r.disturbance.end()
-	if r.disturbance.halted() { // nobody could look
-		_ = r.undisturbed() // asked for again below
+	if r.disturbance.halted() { // nothing could be read during an outage
+		_ = r.undisturbed() // called again below for its error
 	}
 	o.partial = err != nil
 	if o.opened != nil {
@@ -70,7 +70,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
 			err = errors.Join(r.stillThere(always), err)
 		}
-		if gone := context.Cause(r.life); gone != nil && !errors.Is(err, gone) { // while it looked
+		if gone := context.Cause(r.life); gone != nil && !errors.Is(err, gone) { // the servers went away during the snapshot
 			err = errors.Join(gone, err)
 		}
 	}
@@ -83,7 +83,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	return o, err
 }
 
-// undisturbed waits until what was going wrong is over.
+// undisturbed waits until no fault is under way.
 func (r *run) undisturbed() error {
 	failure := r.disturbance.wait()
 	if failure != nil {
@@ -93,15 +93,15 @@ func (r *run) undisturbed() error {
 	return nil
 }
 
-// sampling is how often the counters are looked at meanwhile: seldom enough to
-// cost nothing.
+// sampling is the interval between readings inside the window: long enough that the
+// readings cost nothing.
 const sampling = time.Second
 
-// glance is how long it may take: then the next one is due.
+// glance limits one such reading: after it the next one is due.
 const glance = sampling
 
-// await passes the time until an instant or until the window has closed, and has
-// a look at the beginning and every second, if there is one to have.
+// await waits until an instant or until the window has closed. It calls look at the
+// beginning and every second, if look is not nil.
 func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	due := time.NewTimer(time.Until(until))
 	defer due.Stop()
@@ -129,7 +129,7 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 	}
 }
 
-// sample looks for peaks and adds to the timeline.
+// sample updates the peaks and adds to the timeline.
 func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	if r.disturbance.halted() {
 		return

@@ -1,19 +1,19 @@
 package engine
 
-// Observer looks on at every acquisition of a run, for those who check the
-// harness itself. Its methods are called by the clients' own goroutines, several
-// at a time; what Holding and Releasing take is a part of the hold.
+// Observer sees every acquisition of a run, for checks of the harness itself. The clients'
+// goroutines call its methods concurrently; the time in Holding and Releasing is part of
+// the hold.
 type Observer interface {
-	// Holding comes just after the instant from which a client's hold counts.
+	// Holding is called just after the instant from which a client's hold counts.
 	Holding(client int)
-	// Releasing comes just before the instant up to which it counts.
+	// Releasing is called just before the instant up to which it counts.
 	Releasing(client int)
-	// Acquired comes once the client has released, with what was recorded.
+	// Acquired is called after the release, with what was recorded.
 	Acquired(Acquisition)
 }
 
-// Acquisition is what is recorded of one. The instants are nanoseconds since the
-// run's own beginning.
+// Acquisition is the record of one acquisition. The instants are nanoseconds since the
+// beginning of the run.
 type Acquisition struct {
 	Client, Key int
 	Due         int64 // when Acquire should have been called; in a closed loop when it was
@@ -24,5 +24,5 @@ type Acquisition struct {
 	// Handoff is the time from the start of the last release until the grant;
 	// negative if nobody was waiting then.
 	Handoff int64
-	Counted bool // in the window's figures
+	Counted bool // it is in the window's figures
 }

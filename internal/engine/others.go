@@ -7,31 +7,30 @@ import (
 )
 
 const (
-	// otherCPULimit is what others may use of all cores, in percent, without a label.
+	// otherCPULimit is the share of all cores, in percent, above which other processes get a label.
 	otherCPULimit = 10.0
-	// stealLimit is what the hypervisor may take of all cores, in percent, without one. It
-	// is lower: stolen time comes in pieces of milliseconds, in which a holder stands
-	// still.
+	// stealLimit is the same for the hypervisor. It is lower: the hypervisor takes whole
+	// milliseconds, during which a holder does not run.
 	stealLimit = 2.0
 )
 
-// others fills in what others than lockbench and its Redis used of this machine.
+// others fills in what processes other than lockbench and its Redis used of this machine.
 func (r *run) others(result *results.Run, from, to snapshot) {
 	g := &result.Generator
 	g.Steal = to.health.StolenSince(from.health)
 	redis := 0.0
 	if r.remote() && r.Target.Local() {
 		if from.server == nil || to.server == nil || from.server.CPU == nil || to.server.CPU == nil {
-			return // it may all be Redis's
+			return // all of it may be Redis's
 		}
-		if redis = *to.server.CPU - *from.server.CPU; redis < 0 { // it was restarted, and began anew
+		if redis = *to.server.CPU - *from.server.CPU; redis < 0 { // Redis was restarted, and its CPU time began again at 0
 			return
 		}
 	}
 	g.OtherCPU = to.health.OtherCPUSince(from.health, redis)
 }
 
-// othersLabels tell a reader that others took part, and how much.
+// othersLabels returns labels that say how much other processes used.
 func othersLabels(g results.Generator) []string {
 	var labels []string
 	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {

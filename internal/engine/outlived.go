@@ -7,9 +7,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// outlived is the label of a run in which somebody held for longer than a lease that
-// nobody renews: "" if nobody did. The exclusion that is claimed ends with the lease, so
-// that it can be kept while several work on what the lock protects.
+// outlived returns a label if some client held its lock for longer than the TTL of a lease
+// that nothing renews; else "". The lock claims exclusion only while the lease is valid, so
+// the claim can be kept while several clients work on what the lock protects.
 func (r *run) outlived(s results.Speed) string {
 	longest := s.Hold.Max
 	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {

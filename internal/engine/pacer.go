@@ -7,21 +7,21 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Pacer is the shape of an open loop's load. Let Λ(t) be the integral of its rate, the
-// number of arrivals that are expected by the instant t. Pace solves
+// Pacer is the shape of an open loop's load. Let Λ(t) be the integral of its rate: the
+// expected number of arrivals up to the instant t. Pace solves
 //
 //	Λ(next) = Λ(at) + arrivals
 //
-// for next. With 1 arrival a call the starts follow the rate evenly. With exponential
-// draws of mean 1 they are a Poisson process of that rate (E. Çinlar, Introduction to
-// Stochastic Processes, 1975, §4.7).
+// for next. If arrivals is always 1 the starts follow the rate evenly. If arrivals are
+// exponential draws of mean 1 the starts are a Poisson process of that rate (E. Çinlar,
+// Introduction to Stochastic Processes, 1975, §4.7).
 type Pacer interface {
-	// Pace returns the instant by which so many more arrivals are expected than by the
-	// instant at, in nanoseconds of the run's clock; +Inf if there will not be so many.
+	// Pace returns the instant before which this many more arrivals are expected than before
+	// the instant at, in nanoseconds of the run's clock; +Inf if there will be fewer.
 	Pace(at, arrivals float64) (next float64)
 }
 
-// PacerFunc is a function that is a Pacer.
+// PacerFunc is a function as a Pacer.
 type PacerFunc func(at, arrivals float64) (next float64)
 
 // Pace calls the function.
@@ -33,7 +33,7 @@ var (
 	_ Pacer = stagePacer{}
 )
 
-// newPacer is the one of a workload, whose window opens at an instant.
+// newPacer returns the Pacer of a workload whose window opens at an instant.
 func newPacer(w workloads.Spec, open int64) Pacer {
 	if len(w.Stages) > 0 {
 		return stagePacer{w.Stages, float64(open)}
@@ -44,21 +44,21 @@ func newPacer(w workloads.Spec, open int64) Pacer {
 // ratePacer keeps one rate: Λ(t) = rate·t, so that next = at + arrivals ÷ rate.
 type ratePacer workloads.Rate
 
-// Pace is described at Pacer.
+// Pace implements Pacer.
 func (r ratePacer) Pace(at, arrivals float64) float64 {
 	gap := float64(time.Second) / float64(r)
 	return at + gap*arrivals
 }
 
-// stagePacer goes linearly from the rate of one stage to that of the next. The first
-// stage's rate is that of the warm-up too, and the last one's stays.
+// stagePacer changes the rate linearly from one stage's target to the next one's. The
+// first stage's target is also the rate of the warm-up; the last one's remains to the end.
 type stagePacer struct {
 	stages workloads.Stages
-	open   float64 // when the first begins, ns
+	open   float64 // when the first stage begins, ns
 }
 
-// Pace uses up the arrivals stage by stage: a stage has (first rate + last rate) ÷ 2 ×
-// length of them.
+// Pace subtracts the expected arrivals stage by stage: (first rate + last rate) ÷ 2 ×
+// length for each stage.
 func (p stagePacer) Pace(at, arrivals float64) float64 {
 	return p.open + p.after(at-p.open, arrivals)
 }
@@ -95,13 +95,13 @@ func (p stagePacer) after(at, arrivals float64) float64 {
 	return at + arrivals*1e9/from
 }
 
-// elapse is the time t in which so many arrivals are expected while the rate is r + s·x
-// after x. Their number n is the integral of that from 0 to t,
+// elapse is the time t in which n arrivals are expected if the rate is r + s·x after
+// the time x. n is the integral of the rate from 0 to t,
 //
 //	n = r·t + s·t²/2
 //
-// and so t = (√(r² + 2·s·n) − r) ÷ s. Multiplied above and below by √(r² + 2·s·n) + r it
-// is 2·n ÷ (r + √(r² + 2·s·n)), which also holds for s = 0, and is exact for small s.
+// and so t = (√(r² + 2·s·n) − r) ÷ s. An expansion by √(r² + 2·s·n) + r gives
+// t = 2·n ÷ (r + √(r² + 2·s·n)), which also holds for s = 0 and is exact for small s.
 func elapse(rate, slope, arrivals float64) float64 {
 	if arrivals <= 0 {
 		return 0

@@ -11,19 +11,19 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// sockets are a run's connections. Whoever waits for a server that is gone, in a library
-// of his own too, comes back once they are cut.
+// sockets are a run's connections. cut closes them: then every client that waits for a
+// dead server returns, even inside a library.
 type sockets struct {
 	mu    sync.Mutex
 	gone  error
 	open  []net.Conn
-	prune int // as soon as there are so many
+	prune int // prune closed connections when there are this many
 }
 
-// fewest are not worth looking through.
+// fewest is the number of connections below which pruning is not worthwhile.
 const fewest = 1024
 
-// through is a store.Through. It leaves connections as they are.
+// through is a store.Through that registers connections and does not change them.
 func (s *sockets) through(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -52,7 +52,7 @@ func (s *sockets) add(conn net.Conn) error {
 	return nil
 }
 
-// cut closes all of them, and those to come.
+// cut closes all connections, and refuses new ones.
 func (s *sockets) cut(why error) {
 	s.mu.Lock()
 	open := s.open
@@ -63,7 +63,7 @@ func (s *sockets) cut(why error) {
 	}
 }
 
-// closed says whether a connection was closed on our side, as far as that can be seen.
+// closed says whether this side has closed a connection, if the type shows it.
 func closed(conn net.Conn) bool {
 	if encrypted, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = encrypted.NetConn()

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// park keeps a client of a closed loop out while the stages want fewer.
+// park makes a client of a closed loop wait while the stages want fewer clients.
 func (c *client) park() {
 	r := c.run
 	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
@@ -27,8 +27,8 @@ func (c *client) park() {
 	}
 }
 
-// reach is the first instant from at on, in time since the window opened, at which the
-// stages want n clients or more; false if that is never again.
+// reach returns the first instant from at on, as a time since the window opened, at which
+// the stages want n clients or more; false if there is none.
 func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration, bool) {
 	from, begin := stages[0].Target, time.Duration(0)
 	for _, stage := range stages {

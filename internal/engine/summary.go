@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// summarise turns what was recorded into the run's part of the report.
+// summarise turns the records into the run's part of the report.
 func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, left []string) (*results.Run, error) {
 	result := &results.Run{
 		Strategy:       r.Strategy.Name(),
@@ -41,7 +41,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		return result, err
 	}
 	result.Speed.Gap = r.gap(result.Speed)
-	if r.shared() { // the next lease on a key may have been another process's
+	if r.shared() { // another process may have taken the next lease on a key
 		result.Speed.Handoff, result.Speed.Gap = results.Distribution{}, nil
 	}
 	if result.Herd, err = r.herd.summary(); err != nil {
@@ -56,11 +56,11 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	return result, nil
 }
 
-// crowded is the share of acquisitions before which somebody has to have been kept
-// waiting for it to be so always.
+// crowded is the least share of acquisitions with a waiter before them at which the lock
+// counts as always contended.
 const crowded = 0.99
 
-// gap is the Gap of a run; nil where there is none.
+// gap returns the Gap of a run; nil where there is none.
 func (r *run) gap(s results.Speed) *float64 {
 	hold := s.Hold.MeanNS
 	if r.info.Capacity != 1 || hold == nil || s.Acquisitions == 0 || float64(s.Handoff.Count) < crowded*float64(s.Acquisitions) {
@@ -69,7 +69,7 @@ func (r *run) gap(s results.Speed) *float64 {
 	return new(float64(len(r.keys))*float64(r.window.Length())/float64(s.Acquisitions) - *hold)
 }
 
-// between fills in what is the difference of two looks.
+// between fills in the differences of two snapshots.
 func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	grants := to.grants - from.grants
 	if r.missed(grants, result.Speed.Acquisitions) {
@@ -81,7 +81,7 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 			cpu := idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings)
 			d.IdleCPU = &cpu
 		}
-		d.OtherTraffic = nil // what is under way at either end would look like somebody else's
+		d.OtherTraffic = nil // requests under way at either end would count as other clients' traffic
 		result.Server.Window = d
 	}
 	if !r.info.BlackBox && grants > 0 {
@@ -107,9 +107,9 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	g.Starts, g.LateStarts, g.BehindStarts = r.recorder.Starts()
 }
 
-// effort is what the strategy reported between two looks, for each of so many grants. A
-// lock that has never reported an attempt has made some all the same: the figure is not
-// known then, and so with wake-ups where somebody has waited.
+// effort returns what the strategy counted between two snapshots, divided by the grants. A
+// lock that never reported an attempt still made some: then the figure is unknown. The
+// same holds for wake-ups if some client waited.
 func effort(from, to strategies.ProbeCounts, grants int64, waited bool) results.Effort {
 	per := func(n int64) *float64 { return new(float64(n) / float64(grants)) }
 	useful, futile := to.Useful-from.Useful, to.Futile-from.Futile
@@ -123,14 +123,14 @@ func effort(from, to strategies.ProbeCounts, grants int64, waited bool) results.
 	return e
 }
 
-// missed says whether what was granted between the looks at the window's ends is
-// not what was granted in the window: in a short one the clients are ahead of
-// the looks, and the counters tell of another time.
+// missed says whether the grants between the two snapshots differ too much from those in
+// the window. In a short window the snapshots come late, and the counters describe another
+// interval.
 func (r *run) missed(seen, granted int64) bool {
 	return math.Abs(float64(seen-granted)) > observedLimit*float64(granted)
 }
 
-// mostLeftovers are named; the rest is only counted.
+// mostLeftovers are named; the others are only counted.
 const mostLeftovers = 20
 
 func (r *run) safety(left []string) results.Safety {
@@ -183,15 +183,14 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 }
 
 const (
-	longEnough    = 500 * time.Millisecond // for what is asked of Redis at its ends not to matter
+	longEnough    = 500 * time.Millisecond // then the time for the snapshots does not matter
 	observedLimit = 0.1                    // of the window
 
 	lateLimit  = 0.01                  // of the starts
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
-// saturated says why an open loop did not offer its load: because of the
-// generator, not of the lock.
+// saturated says why the generator, not the lock, kept an open loop from its load.
 func (r *run) saturated(result *results.Run) string {
 	g := result.Generator
 	switch {
@@ -205,21 +204,21 @@ func (r *run) saturated(result *results.Run) string {
 	return ""
 }
 
-// behind says whether an open loop's arrivals found all clients busy.
+// behind says whether too many arrivals of an open loop found all clients busy.
 func (r *run) behind(result *results.Run) bool {
 	waited := float64(result.Generator.BehindStarts + result.Waiting.Backlog)
 	return r.arrivals != nil && waited > lateLimit*float64(result.Generator.Starts)
 }
 
 const (
-	busy              = 90.0 // percent of the core that executes commands
+	busy              = 90.0 // percent of the core that runs Redis commands
 	barelyIdle        = 10.0 // percent of all cores
 	otherTrafficLimit = 1.0  // percent of the bytes Redis received
 	mostlyOurs        = 70.0 // percent of all cores
 )
 
-// ours is what the generator and Redis used of all cores, in percent, as if both
-// were on this machine.
+// ours returns the share of all cores that the generator and Redis used, in percent, as
+// if both were on this machine.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
 	if redis := result.Server.Window.CPUPercent(); redis != nil {
@@ -228,7 +227,7 @@ func (r *run) ours(result *results.Run) float64 {
 	return used / float64(runtime.NumCPU())
 }
 
-// labels tells a reader what bounds the figures.
+// labels tells a reader what limits the figures.
 func (r *run) labels(result *results.Run) []string {
 	var labels []string
 	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
@@ -242,7 +241,7 @@ func (r *run) labels(result *results.Run) []string {
 		labels = append(labels, "redis-bound")
 	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
 		labels = append(labels, results.GeneratorBound)
-	case idle != nil && *idle < barelyIdle && len(disturbed) == 0: // it is said with a figure there
+	case idle != nil && *idle < barelyIdle && len(disturbed) == 0: // else the labels of othersLabels say it with a figure
 		labels = append(labels, results.BusyMachine)
 	}
 	labels = append(labels, disturbed...)

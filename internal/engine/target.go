@@ -15,26 +15,26 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// faultTarget is a process to which something happens: an application instance of its
-// own beside the workload's, so that nobody else is hit and everybody's time
-// accounts stay whole.
+// faultTarget is a process that suffers a fault. It is an extra application instance
+// beside the workload's, so no client of the workload is hit and their time accounts stay
+// complete.
 type faultTarget struct {
 	run      *run
 	instance *instance
 	wire     *wire
 	random   *rand.Rand
-	busy     sync.WaitGroup // clients in an Acquire
+	busy     sync.WaitGroup // clients that are in Acquire
 
 	key    int
 	waiter *measure.Waiter
 	lease  strategies.Lease
-	read   int64 // what the counter was
+	read   int64 // value of the counter
 }
 
-// strangers marks what targets draw: no client of the workload has such a number.
+// strangers marks the random draws of targets: no client of the workload has such a number.
 const strangers = 1 << 31
 
-// target opens one with so many clients.
+// target opens a faultTarget with this many clients.
 func (d *disturbance) target(clients int) (*faultTarget, error) {
 	r := d.run
 	v := &faultTarget{
@@ -61,7 +61,8 @@ func (d *disturbance) target(clients int) (*faultTarget, error) {
 	return v, nil
 }
 
-// holder opens one that holds the lock on some key and is in the middle of its work.
+// holder opens a faultTarget that holds the lock on some key and is in the middle of its
+// work.
 func (d *disturbance) holder() (*faultTarget, error) {
 	v, err := d.target(1)
 	if err != nil {
@@ -77,12 +78,12 @@ func (d *disturbance) holder() (*faultTarget, error) {
 	return v, nil
 }
 
-// die ends it as SIGKILL does.
+// die ends the target as SIGKILL does.
 func (v *faultTarget) die() { v.wire.cut() }
 
-// reap frees what is left of it in this process, once its clients have come back.
-// A dead one cannot say goodbye to Redis any more, and its errors are nobody's; but
-// a strategy may try to for a while, so nobody but the drain waits for it.
+// reap frees the target's resources in this process after its clients have returned. A
+// strategy may still try for a while to reach Redis over the dead connections: its errors
+// are ignored, and only the drain waits for it.
 func (v *faultTarget) reap() {
 	v.run.control.running.Go(func() {
 		v.busy.Wait()
@@ -93,8 +94,9 @@ func (v *faultTarget) reap() {
 	})
 }
 
-// grace is how long a target waits among the others. A lock that whoever has just
-// released it takes again could otherwise keep a fault from coming about.
+// grace is how long a target waits with the same rights as the other clients. After that
+// they must yield: a client that reacquires its lock at once could otherwise prevent the
+// fault.
 const grace = 100 * time.Millisecond
 
 // acquire waits for the lock on some key.
@@ -123,7 +125,7 @@ func (v *faultTarget) acquire(ctx context.Context) error {
 		err = errNoLease
 	}
 	if err == nil {
-		err = v.wire.await(nil) // the dead hold nothing
+		err = v.wire.await(nil) // if the process was killed, it holds nothing
 	}
 	now := r.clock.Now()
 	if err != nil {
@@ -135,7 +137,7 @@ func (v *faultTarget) acquire(ctx context.Context) error {
 	return nil
 }
 
-// counter is what it works on; nil where the workload has none.
+// counter returns the target's counter; nil where the workload has none.
 func (v *faultTarget) counter() store.Counter {
 	if v.run.Workload.Work != workloads.WorkCounter {
 		return nil
@@ -143,8 +145,8 @@ func (v *faultTarget) counter() store.Counter {
 	return v.run.counter(v.instance, v.key, v.lease)
 }
 
-// begin does the first half of its work. That it is refused shows in the second; a
-// target that cannot do it releases.
+// begin does the first half of the target's work. A stale token shows in the second
+// half; after any other error the target releases.
 func (v *faultTarget) begin(ctx context.Context) error {
 	if counter := v.counter(); counter != nil {
 		n, err := counter.Read(v.run.control.release)
@@ -158,7 +160,7 @@ func (v *faultTarget) begin(ctx context.Context) error {
 	return nil
 }
 
-// finish does the second half, and releases, as one does who noticed nothing.
+// finish does the second half and releases, as a process does that did not notice the fault.
 func (v *faultTarget) finish() {
 	r := v.run
 	if counter := v.counter(); counter != nil {
@@ -190,10 +192,9 @@ func (v *faultTarget) release() {
 	}
 }
 
-// crash has a holder die, and returns the instant from which on nobody holds what it
-// held.
+// crash kills a holder, and returns the instant from which on its lock has no holder.
 func (v *faultTarget) crash() int64 {
-	// Noted before: some stores hand the lock on within microseconds.
+	// Take the time before the kill: some stores hand the lock on within microseconds.
 	at := v.run.clock.Now()
 	v.run.audit[v.key].Vanish(v.waiter, at)
 	v.die()

@@ -6,16 +6,16 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// timeline is the window second by second; of a long one by the two seconds, the
-// four, and so on, so that it never takes more than mostSlices.
+// timeline divides the window into slices of one second. A long window has slices of two
+// seconds, four seconds and so on, so that there are never more than mostSlices.
 type timeline struct {
 	slices    []results.Slice
-	every     int // marks a slice
-	snapshots int // since the last slice
+	every     int // calls of mark per slice
+	snapshots int // calls of mark since the last slice
 	last      instant
 }
 
-// instant is what had been counted by then.
+// instant holds the counters at one time.
 type instant struct {
 	at     time.Duration // since the window opened
 	grants int64
@@ -24,13 +24,13 @@ type instant struct {
 
 const mostSlices = 1024
 
-// mark adds what happened since the last look; the first one only begins.
+// mark adds what happened since the last call; the first call only begins.
 func (r *run) mark(reading *results.Reading) {
 	t := &r.timeline
 	now := instant{at: time.Duration(r.clock.Now() - r.window.Open), grants: r.grants(), server: reading}
 	if t.every == 0 {
 		t.every, t.last = 1, now
-		r.recorder.Recent(r.ages()) // of the warm-up there is nothing
+		r.recorder.Recent(r.ages()) // discard the waits of the warm-up
 		return
 	}
 	if t.snapshots++; t.snapshots < t.every {
@@ -44,10 +44,10 @@ func (r *run) mark(reading *results.Reading) {
 	}
 }
 
-// short is what is left of a window at its end and makes no slice of its own.
+// short is the length below which the rest of a window makes no slice.
 const short = 100 * time.Millisecond
 
-// markEnd adds what is left at the end of the window.
+// markEnd adds the rest at the end of the window.
 func (r *run) markEnd(reading *results.Reading) {
 	t := &r.timeline
 	if t.every == 0 || time.Duration(r.window.Length())-t.last.at < short {
@@ -70,14 +70,14 @@ func (r *run) slice(from, to instant) results.Slice {
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
 		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, nil
-		if clients := to.server.Clients; clients > 0 { // else it is not told
+		if clients := to.server.Clients; clients > 0 { // otherwise it is unknown
 			s.Connected = &clients
 		}
 	}
 	return s
 }
 
-// ages are for how long those who wait have been waiting, in nanoseconds.
+// ages returns how long the current waiters have been waiting, in nanoseconds.
 func (r *run) ages() []int64 {
 	var ages []int64
 	now := r.clock.Now()

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// tryParking is how long a second client of a trial waits for the first.
+	// tryParking is how long the second client waits for the first one's lock in a trial.
 	tryParking = 20 * time.Millisecond
-	// tryLimit bounds a trial. A lock that takes longer is the run's to measure.
+	// tryLimit bounds a trial. If a lock takes longer the run measures that.
 	tryLimit = 5 * time.Second
 )
 
-// Try has the strategy acquire, extend and release once, with a second client of
-// another instance waiting meanwhile, and returns what the servers refuse, or an
-// errors.ErrUnsupported where they lack what the strategy needs. Any other error is left to
-// the run, which measures what it does. Its keys are removed.
+// Try makes the strategy acquire, extend and release once while a client of another
+// instance waits. It returns what the servers refuse, or an errors.ErrUnsupported if they
+// lack what the strategy needs. It ignores any other error: the run will measure its
+// effect. It removes its keys.
 func (j Job) Try(ctx context.Context) error {
-	if j.Generator != "" { // the others try too
+	if j.Generator != "" { // the other processes try too
 		j.Session, j.Generator = j.Session+"."+j.Generator, ""
 	}
 	w := &j.Workload
@@ -44,18 +44,18 @@ func (j Job) Try(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries keep a refusal to themselves, and wait
+	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries do not report a refusal, and wait
 		err = r.missing(always, err, !ready)
 	default:
 		err = nil
 	}
 	r.close()
-	r.closing = true // nobody else uses these keys
+	r.closing = true // no other process uses these keys
 	r.cleanUp(always)
 	return err
 }
 
-// tryOnce does what Try does with the lock: acquire, wait with a second client, extend, release.
+// tryOnce acquires, waits with a second client, extends and releases.
 func (r *run) tryOnce(ctx context.Context) error {
 	first, second, key := r.instances[0], r.instances[len(r.instances)-1], r.keys[0]
 	if first.atomic != nil {
@@ -66,7 +66,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 		return err
 	}
 	waited := make(chan error, 1)
-	go func() { // ends with ctx at the latest, and is waited for below
+	go func() { // ends with ctx at the latest; waited for below
 		next, err := second.locker.Acquire(ctx, key)
 		if err == nil && next != nil {
 			err = next.Release(ctx)
@@ -85,7 +85,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 	}
 	problems = append(problems, lease.Release(ctx))
 	waiting := ctx
-	if r.Target.Refused(errors.Join(problems...)) != "" { // it may never be granted
+	if r.Target.Refused(errors.Join(problems...)) != "" { // the second client may never get the lock
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, tryParking)
 		defer cancel()
@@ -99,7 +99,7 @@ func (r *run) tryOnce(ctx context.Context) error {
 	return r.firstRefusal(problems)
 }
 
-// firstRefusal is the error that says what a server refused, else any other.
+// firstRefusal returns the first error that is a server's refusal, else all errors.
 func (r *run) firstRefusal(problems []error) error {
 	for _, err := range problems {
 		if r.Target.Refused(err) != "" {
@@ -109,13 +109,13 @@ func (r *run) firstRefusal(problems []error) error {
 	return errors.Join(problems...)
 }
 
-// missing says what the servers refused, and for a right which. Of one that was not told
-// in words, only a right that is missing for certain is a fault, or a lock that does not
-// even get ready: its run would wait for ever.
+// missing returns what the servers refused, and names the missing right. If err is not a
+// refusal, it returns an error only for a right that is certainly missing, or for a lock
+// that did not become ready: a run would wait for ever.
 func (r *run) missing(ctx context.Context, err error, unready bool) error {
 	code := r.Target.Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 { // of a script's commands Redis does not name the one
+	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 { // Redis does not say which of a script's commands it refused
 		rights = nil
 		if first := r.instances[0].store; first != nil {
 			rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())

@@ -12,24 +12,24 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// errDead is what a crashed process would hear, could it still hear.
+// errDead is the error of all connections of a crashed process.
 var errDead = errors.New("the process has crashed")
 
-// wire is all that goes between one process and Redis. It stops when the process
-// does, and breaks when it dies: whatever the strategy's own goroutines then try,
-// renewals and tidying up, does not come through.
+// wire holds all connections of one simulated process. It stops them while the process is
+// paused and closes them when it dies. Then no later command of the strategy's own
+// goroutines, such as a renewal, reaches the server.
 type wire struct {
 	mu     sync.Mutex
 	dead   bool
 	frozen bool
 	going  chan struct{}         // closed unless it is frozen
-	conns  map[net.Conn]struct{} // as they were dialled
-	limit  *commandLimit         // nil without
+	conns  map[net.Conn]struct{} // as dialled
+	limit  *commandLimit         // nil without a limit
 
 	commands func(written []byte) []string
 }
 
-// newWire knows what goes over it by commands, see store.Protocol.
+// newWire returns a wire that uses commands to parse what is written, see store.Protocol.
 func newWire(commands func(written []byte) []string) *wire {
 	w := &wire{commands: commands, going: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	close(w.going)
@@ -57,8 +57,8 @@ func (w *wire) through(dial store.Dialer) store.Dialer {
 	}
 }
 
-// await returns once the process runs, or with an error when it never will again,
-// or given has been closed.
+// await returns nil once the process runs. It returns an error if the process is dead or
+// given has been closed.
 func (w *wire) await(given <-chan struct{}) error {
 	w.mu.Lock()
 	going, dead := w.going, w.dead
@@ -79,7 +79,7 @@ func (w *wire) await(given <-chan struct{}) error {
 	}
 }
 
-// freeze stops the process.
+// freeze pauses the process.
 func (w *wire) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *wire) freeze() {
 	}
 }
 
-// thaw lets it go on.
+// thaw resumes the process.
 func (w *wire) thaw() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,8 +102,8 @@ func (w *wire) release() {
 	}
 }
 
-// cut ends the process, as the kernel does with one that is killed: its sockets
-// are closed, and that is all that anybody hears of it.
+// cut kills the process. As after SIGKILL, its sockets are closed and nothing else is
+// sent.
 func (w *wire) cut() {
 	w.mu.Lock()
 	w.dead = true
@@ -116,9 +116,9 @@ func (w *wire) cut() {
 	}
 }
 
-// conn is one of its connections: what has come a stopped process learns only later.
+// conn wraps one connection: a paused process gets the bytes of a read only after thaw.
 func (w *wire) conn(dialled net.Conn) net.Conn {
-	closed, once := make(chan struct{}), new(sync.Once) // by its owner
+	closed, once := make(chan struct{}), new(sync.Once) // closed by the connection's owner
 	return intercept.Conn(dialled, intercept.Hooks{
 		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
 			n, err := read(b)
@@ -147,21 +147,21 @@ func (w *wire) conn(dialled net.Conn) net.Conn {
 	})
 }
 
-// commandLimit is reached before more different commands have been sent than it lets through.
+// commandLimit is reached when one more different command than commands is about to be sent.
 type commandLimit struct {
 	commands  int
 	seen      []string
 	onReached func() // called once, before the wire is cut
 }
 
-// arm has the process die when it is about to send one more different command.
+// arm makes the process die when it is about to send one more different command.
 func (w *wire) arm(commands int, onReached func()) {
 	w.mu.Lock()
 	w.limit = &commandLimit{commands: commands, onReached: onReached}
 	w.mu.Unlock()
 }
 
-// limitReached says whether what is about to be written is one command too many.
+// limitReached says whether b holds one command too many.
 func (w *wire) limitReached(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// counterOf is the counter that a key's lock protects.
+// counterOf returns the name of the counter that a key's lock protects.
 func counterOf(key string) string { return Prefix + key + ":counter" }
 
-// work is what a holder does: hold until an instant, and with a counter read it
-// before and write it back one higher after.
+// work is what a holder does until an instant. With a counter it reads the counter first,
+// and writes it back one higher at the end.
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
@@ -37,7 +37,7 @@ func (c *client) hold(until int64) {
 
 func (c *client) count(key int, until int64, lease strategies.Lease) error {
 	r := c.run
-	// Not the clients' own context: work begun is finished also when the run ends.
+	// Not the clients' own context: a holder finishes its work even if the run ends.
 	ctx := r.control.release
 	if increment := c.instance.atomic; increment != nil {
 		c.hold(until)
@@ -67,8 +67,8 @@ func (c *client) count(key int, until int64, lease strategies.Lease) error {
 	return nil
 }
 
-// counter is the one that a key's lock protects. It checks tokens where there are some,
-// and it is wanted.
+// counter returns the counter that a key's lock protects. It checks tokens if the lease
+// has one and the workload asks for it.
 func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
 	name := counterOf(r.keys[key])
 	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
@@ -77,8 +77,8 @@ func (r *run) counter(through *instance, key int, lease strategies.Lease) store.
 	return through.counters().Counter(name, workloads.FenceOff, 0)
 }
 
-// lostUpdates compares each counter with the increments made; nil where there
-// are none to compare, or it cannot be told which were made or kept.
+// lostUpdates compares each counter with the increments made. It returns nil if there are
+// no counters, or if it is unknown which increments were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
 	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || !r.counted() && r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
 		return nil

@@ -1,5 +1,5 @@
-// Package gate shows that the regression gate fires and does not cry wolf: it has
-// builds of lockbench that are worse on purpose, by as much as is asked for.
+// Package gate tests the regression gate for missed regressions and false alarms. It
+// makes builds of lockbench worse on purpose, by a chosen amount.
 package gate
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
-// Strategy is the name under which Register enters its lock, the same for every
+// Strategy is the name of the lock that Register registers. It is the same in every
 // build, so that builds can be compared.
 const Strategy = "injected"
 
-// Fault is what is added to every acquisition of a spin lock.
+// Fault is added to every acquisition of a spin lock.
 type Fault struct {
-	Delay    time.Duration // with the lock in hand
-	Commands int           // PINGs, a round trip each
+	Delay    time.Duration // while the lock is held
+	Commands int           // PINGs, one round trip each
 }
 
-// Register enters spin with that fault into the registry.
+// Register registers spin with that fault.
 func Register(fault Fault) {
 	strategies.Register(strategies.Info{
 		Name:     Strategy,
@@ -48,12 +48,12 @@ type locker struct {
 	client redis.UniversalClient
 }
 
-// Acquire is spin's, and then the fault.
+// Acquire acquires with spin, and then adds the fault.
 func (l *locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.worsen(l.Locker.Acquire(ctx, key))
 }
 
-// TryAcquire is spin's, and then the fault.
+// TryAcquire acquires with spin, and then adds the fault.
 func (l *locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.worsen(l.Locker.TryAcquire(ctx, key))
 }
@@ -62,7 +62,7 @@ func (l *locker) worsen(lease strategies.Lease, err error) (strategies.Lease, er
 	if err != nil {
 		return nil, err
 	}
-	// With the lock in hand the fault is carried to its end, as a bug would be.
+	// Once the lock is held, ctx does not end the fault, as it would not end a bug.
 	ctx := context.Background()
 	for range l.fault.Commands {
 		if err := l.client.Ping(ctx).Err(); err != nil {

@@ -1,5 +1,4 @@
-// Package intercept wraps connections, so that what goes over them can be counted, held up
-// or lost.
+// Package intercept wraps connections, to count, delay or lose what goes over them.
 package intercept
 
 import (
@@ -7,19 +6,18 @@ import (
 	"syscall"
 )
 
-// Hooks are called in place of a connection's methods, with the method itself, to be
-// called or not. Those that are nil are left as they are.
+// Hooks are called in place of a connection's methods, and get the method, which they may
+// call. A nil hook leaves its method as it is.
 type Hooks struct {
 	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
 	Write func(b []byte, write func([]byte) (int, error)) (int, error)
 	Close func(hangUp func() error) error
 }
 
-// Conn is a connection with hooks. What is below it stays reachable: a library that looks
-// at the socket (syscall.Conn) to find stale connections still can, and so can one that
-// looks below an encryption (NetConn, as of a tls.Conn).
+// Conn returns a connection with hooks. A library can still reach the socket
+// (syscall.Conn), to find stale connections, and the connection below TLS (NetConn).
 func Conn(c net.Conn, h Hooks) net.Conn {
-	hooked := &conn{c, h} // so that it can be compared
+	hooked := &conn{c, h} // a pointer, so that it can be compared
 	if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {
 		return overTLS{hooked, encrypted.NetConn()}
 	}

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// Traffic counts what connections exchange with a server. With TLS it is put inside of it,
-// and counts as the server does.
+// Traffic counts what connections exchange with a server. With TLS it counts the decrypted
+// bytes, as the server does.
 type Traffic struct {
 	requests, written, read atomic.Int64
 }
 
-// Conn is a connection that counts.
+// Conn returns a connection that counts.
 func (t *Traffic) Conn(c net.Conn) net.Conn {
 	return Conn(c, Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
@@ -28,11 +28,12 @@ func (t *Traffic) Conn(c net.Conn) net.Conn {
 	})
 }
 
-// Requests are the writes so far: clients hand a command or a whole pipeline over in one.
+// Requests returns the number of writes so far: clients write a command or a whole
+// pipeline at once.
 func (t *Traffic) Requests() int64 { return t.requests.Load() }
 
-// Written are the bytes sent so far.
+// Written returns the bytes sent so far.
 func (t *Traffic) Written() int64 { return t.written.Load() }
 
-// Read are the bytes received so far.
+// Read returns the bytes received so far.
 func (t *Traffic) Read() int64 { return t.read.Load() }

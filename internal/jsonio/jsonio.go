@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// Write writes a document as a whole, or nothing when it cannot be encoded; what
-// names it in errors. Two spaces indent it, and <, > and & stand as they are, for
-// no browser takes it for HTML.
+// Write writes a document completely, or nothing if it cannot be encoded; what names it
+// in errors. It indents by two spaces and does not escape <, > and &: the document is
+// not read as HTML.
 func Write(w io.Writer, what string, document any) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Starting is a server that was started and may not answer yet.
+// Starting is a started server that may not answer yet.
 type Starting interface {
 	Addr() string
 	Log(ctx context.Context) string
 	Ended(ctx context.Context) bool
 }
 
-// StartTimeout bounds a start on the slowest of machines; two seconds are usual.
+// StartTimeout bounds a start on a very slow machine; two seconds are usual.
 const StartTimeout = time.Minute
 
-// Await asks a server that was started until it answers, for no longer than StartTimeout. When
-// the server ends instead, the error is what said picks out of its log.
+// Await calls ask until it succeeds, for at most StartTimeout. If the server ends instead, the error
+// is what said extracts from its log.
 func Await(ctx context.Context, s Starting, said func(log string) string, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 	for {
 		err := ask(ctx)
 		switch {
-		case s.Ended(ctx): // then somebody else has answered, if anybody
+		case s.Ended(ctx): // any answer came from another server
 			return errors.New(said(s.Log(ctx)))
 		case err == nil:
 			return nil
@@ -42,7 +42,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 	}
 }
 
-// LastLine is what a log says in the end.
+// LastLine returns the last line of a log.
 func LastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {

@@ -9,60 +9,59 @@ import (
 
 // Engine runs servers in containers.
 type Engine interface {
-	// Obtain finds an image, pulls it, or makes it of this machine's own programs. logf is
-	// told what takes time.
+	// Obtain finds an image, pulls it, or builds it from this machine's own programs. logf reports
+	// slow steps.
 	Obtain(ctx context.Context, image Image, logf func(format string, args ...any)) (string, error)
 	// Run starts a container and returns once its server is ready.
 	Run(ctx context.Context, c Container) (Contained, error)
-	// Sweep removes the containers of lockbenches that were killed.
+	// Sweep removes the containers of killed lockbench processes.
 	Sweep(ctx context.Context) Swept
 }
 
-// Image is what a container is made of.
+// Image says how to get the image of a container.
 type Image struct {
-	Wanted  string // asked for; "" is any
-	Default string // the first that is tried if none is asked for
-	// Repository is that of images made on this machine of Parts, where no registry has
-	// Default.
+	Wanted  string // requested; "" means any
+	Default string // tried first if none is requested
+	// Repository is that of images that this machine builds from Parts if no registry has Default.
 	Repository string
-	Package    string // of the distribution that the parts are from, for people
+	Package    string // name of the parts' package, for messages
 	Parts      func() (Parts, error)
 }
 
-// Parts are what an image is made of on this machine.
+// Parts are the contents of an image that this machine builds.
 type Parts struct {
-	// Files of this machine by their places in the image, as usr/bin/redis-server. Programs
-	// get the libraries that they need.
+	// Files are this machine's files by their paths in the image, such as usr/bin/redis-server.
+	// Programs get the libraries that they need.
 	Files map[string]string
-	Texts map[string]string // the contents of further files, by their places
-	Open  []string          // directories that everybody may write to
-	Lines []string          // of the Dockerfile, as ENV NAME=VALUE
+	Texts map[string]string // contents of further files, by path
+	Open  []string          // directories to which everyone may write
+	Lines []string          // for the Dockerfile, such as ENV NAME=VALUE
 }
 
-// Container is a server to be started in a container.
+// Container is a server to start in a container.
 type Container struct {
 	Image string
 	RunID string // marks what belongs to the run
-	// Network is "host", "published port" or "" for the one by which it is reached best.
+	// Network is "host", "published port" or "", which means the faster one that works.
 	Network string
 	Pick    Picker
-	CPUs    []int // to run on; empty is any
-	// Entrypoint is what Command are the arguments of; empty is the image's own.
+	CPUs    []int // to run on; empty means any
+	// Entrypoint is the program that gets Command as arguments; empty means the image's own.
 	Entrypoint []string
-	User       string            // that it runs as; "" is the image's own
-	Env        map[string]string // beside the image's own
-	// Files are put into it before it starts: their contents, by absolute paths. It
-	// listens on that port.
+	User       string            // to run as; "" means the image's own
+	Env        map[string]string // in addition to the image's own
+	// Files are written into the container before it starts: their contents, by absolute path. port
+	// is the server's.
 	Files func(port int) map[string]string
-	// Command is the program with its arguments, listening on that interface and port.
-	// published says that nobody reaches it but through a published port.
+	// Command is the program with its arguments, listening on bind and port. published says that
+	// the only access is through a published port.
 	Command func(bind string, port int, published bool) []string
 	Inside  int // the port behind a published one
-	// Beside is as of Program, where it shares the host's network.
+	// Beside is as in Program; it is used on the host's network.
 	Beside func(port int) []int
-	// Ready waits until it answers; its error is an ErrOutOfReach if it runs and does not.
+	// Ready waits until the server answers; its error is ErrOutOfReach if it runs and does not.
 	Ready func(ctx context.Context, c Contained) error
-	Taken func(err error) bool // as of Program
+	Taken func(err error) bool // as in Program
 	Logf  func(format string, args ...any)
 }
 
@@ -70,27 +69,27 @@ type Container struct {
 type Contained interface {
 	Addr() string    // host:port, the same after Again
 	Network() string // host or published port
-	// PID is what the engine calls the server's among this machine's processes; 0 where it
-	// does not. It may be somebody else's, of another machine.
+	// PID is the engine's number of the server's process, 0 if not known. It may be a number on
+	// another machine.
 	PID(ctx context.Context) int
-	Started() time.Time // last
+	Started() time.Time // time of the last start
 	Log(ctx context.Context) string
 	Ended(ctx context.Context) bool
-	// Kill ends the server with SIGKILL. It is no error when it had ended already.
+	// Kill ends the server with SIGKILL. It is no error if the server has ended already.
 	Kill(ctx context.Context) error
 	Pause(ctx context.Context) error // stops all its processes
 	Resume(ctx context.Context) error
 	// Put replaces a file in the working directory of the ended server.
 	Put(ctx context.Context, name string, contents []byte) error
-	Again(ctx context.Context) error // starts the server that has ended
-	// Close removes the container, with a context that has ended too.
+	Again(ctx context.Context) error // starts the ended server
+	// Close removes the container. It also works with a context that has ended.
 	Close(ctx context.Context) error
 }
 
 // ErrOutOfReach says that a server runs but cannot be reached from here.
 var ErrOutOfReach = errors.New("it runs but does not answer at its address")
 
-// ErrNoEngine says that the program was built without what speaks to a container engine.
+// ErrNoEngine says that the program was built without a client for containers.
 var ErrNoEngine = errors.New("this program has no client for containers: it would import github.com/lockbench/lockbench/docker")
 
 var engine struct {
@@ -98,8 +97,8 @@ var engine struct {
 	open func(context.Context) (Engine, error)
 }
 
-// UseEngine makes known how an Engine that answers is opened. It is meant for init
-// functions, and panics the second time.
+// UseEngine registers the function that opens an Engine. Call it in an init function; it panics the
+// second time.
 func UseEngine(open func(context.Context) (Engine, error)) {
 	engine.Lock()
 	defer engine.Unlock()
@@ -109,7 +108,7 @@ func UseEngine(open func(context.Context) (Engine, error)) {
 	engine.open = open
 }
 
-// OpenEngine opens the Engine that UseEngine made known; else the error is ErrNoEngine.
+// OpenEngine opens the registered Engine; without one the error is ErrNoEngine.
 func OpenEngine(ctx context.Context) (Engine, error) {
 	engine.RLock()
 	open := engine.open

@@ -5,21 +5,21 @@ import (
 	"os"
 )
 
-// owner identifies the lockbench process that started a server, so that another
-// one can tell whether it still lives. A pid alone is used again by others; with
-// the time it started it is unique on one boot of one host.
+// owner identifies the lockbench process that started a server, so that another process can check
+// whether it is alive. The system reuses pids; with the start time, a pid is unique on one
+// boot of one host.
 type owner struct {
 	PID       int    `json:"pid"`
-	Started   string `json:"started"` // as the system counts it; "" where it will not say
-	Boot      string `json:"boot"`    // this boot of this host
+	Started   string `json:"started"` // in the system's form; "" if not known
+	Boot      string `json:"boot"`    // ID of this boot of this host
 	Namespace string `json:"namespace,omitempty"`
 	Host      string `json:"host"`
 	RunID     string `json:"run_id,omitempty"`
-	// Programs are the names under which its server may run.
+	// Programs are the names that its server's process may have.
 	Programs []string `json:"programs,omitempty"`
 }
 
-// thisProcess is ourselves as an owner.
+// thisProcess returns the owner for this process.
 func thisProcess(runID string) owner {
 	host, _ := os.Hostname() // only compared; "" equals "" on one machine
 	return owner{
@@ -28,8 +28,8 @@ func thisProcess(runID string) owner {
 	}
 }
 
-// dead says that the owner has certainly ended. An owner on another host or in
-// another pid namespace cannot be seen from here and is left alone.
+// dead says that the owner has certainly ended. An owner on another host or in another pid
+// namespace cannot be seen from here and counts as alive.
 func (o owner) dead() bool {
 	here := thisProcess("")
 	switch {
@@ -46,14 +46,13 @@ func (o owner) dead() bool {
 	}
 }
 
-// Note identifies this process and its run, for what is started elsewhere to carry, as
-// JSON.
+// Note identifies this process and its run as JSON, to be attached to what is started elsewhere.
 func Note(runID string) (string, error) {
 	note, err := json.Marshal(thisProcess(runID))
 	return string(note), err
 }
 
-// Orphaned says that the process of a Note has certainly ended.
+// Orphaned says that the process in a Note has certainly ended.
 func Orphaned(note string) bool {
 	var who owner
 	return json.Unmarshal([]byte(note), &who) == nil && who.dead()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// startTime is when a process started, in clock ticks since boot: field 22 of
-// /proc/PID/stat, see proc_pid_stat(5). It is "" for a process that is gone.
+// startTime returns the start of a process in clock ticks since boot: field 22 of /proc/PID/stat,
+// see proc_pid_stat(5). It returns "" if the process does not exist.
 func startTime(pid int) string {
 	fields := stat(pid)
 	if fields == nil {
@@ -30,10 +30,9 @@ func pidNamespace() string {
 
 func alive(pid int) bool { return startTime(pid) != "" }
 
-// killIn ends the processes of those programs whose working directory is dir or below it.
-// Ours run there, nobody else's do: that is how a pid is known to be the server
-// it is taken for. The process is held (by a pidfd) while it is looked at, so
-// that the pid cannot come to mean another.
+// killIn kills the processes of those programs whose working directory is dir or below it. Only our
+// servers run there, so this check identifies them. A pidfd holds the process during the
+// check, so that its pid cannot be reused.
 func killIn(dir string, programs []string) ([]int, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -59,8 +58,8 @@ func runsIn(dir string, pid int) bool {
 	return err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/"))
 }
 
-// Runs says whether a process of this machine is one of those programs, be it started by a
-// loader that is not the system's.
+// Runs says whether a process of this machine is one of those programs, even if a loader other than
+// the system's started it.
 func Runs(pid int, programs ...string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
@@ -72,7 +71,7 @@ func Runs(pid int, programs ...string) bool {
 		command, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
 		return slices.ContainsFunc(programs, func(program string) bool { return strings.Contains(string(command), program) })
 	}
-	const longest = 15 // that a name is told of
+	const longest = 15 // the kernel cuts names off at this length
 	return slices.ContainsFunc(programs, func(program string) bool {
 		return strings.HasPrefix(name, program[:min(len(program), longest)])
 	})

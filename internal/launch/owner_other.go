@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Elsewhere there is no /proc to tell processes apart by: an owner counts as
-// alive while its pid is in use, and no server is taken for an abandoned one.
+// There is no /proc on these systems. An owner counts as alive while its pid is in use, and no
+// server counts as abandoned.
 
 func startTime(int) string { return "" }
 
@@ -30,8 +30,7 @@ func killIn(string, []string) ([]int, error) {
 	return nil, errors.New("the server in it, if it still runs, must be stopped by hand")
 }
 
-// Runs says whether a process of this machine is one of those programs, which only Linux
-// tells.
+// Runs returns false: it needs Linux.
 func Runs(int, ...string) bool { return false }
 
 func descendants(int) []int { return nil }

@@ -10,14 +10,14 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Pinning puts a server of our own on the last CPU we may use and the generator
-// on the others, so that neither takes the other's time.
+// Pinning puts a server of ours on the last available CPU and the generator on the others, so that
+// neither uses the other's CPU time.
 type Pinning struct {
 	server, generator []int
 	restore           func() error // nil until the generator is pinned
 }
 
-// NewPinning chooses the CPUs. It changes nothing yet.
+// NewPinning chooses the CPUs. It does not pin yet.
 func NewPinning() (*Pinning, error) {
 	cpus, err := AllowedCPUs()
 	if err != nil {
@@ -30,7 +30,7 @@ func NewPinning() (*Pinning, error) {
 	return &Pinning{server: cpus[last:], generator: cpus[:last]}, nil
 }
 
-// ServerCPUs are the server's; nil, any, without Pinning.
+// ServerCPUs returns the server's CPUs; nil, which means any, without Pinning.
 func (p *Pinning) ServerCPUs() []int {
 	if p == nil {
 		return nil
@@ -38,7 +38,7 @@ func (p *Pinning) ServerCPUs() []int {
 	return p.server
 }
 
-// GeneratorCPUs are the generator's; nil, any, without Pinning.
+// GeneratorCPUs returns the generator's CPUs; nil, which means any, without Pinning.
 func (p *Pinning) GeneratorCPUs() []int {
 	if p == nil {
 		return nil
@@ -63,7 +63,7 @@ func (p *Pinning) PinGenerator() error {
 	return nil
 }
 
-// Unpin gives the generator back the CPUs it had.
+// Unpin restores the generator's CPUs.
 func (p *Pinning) Unpin() error {
 	if p == nil || p.restore == nil {
 		return nil
@@ -73,7 +73,7 @@ func (p *Pinning) Unpin() error {
 	return restore()
 }
 
-// AllowedCPUs are those this process may run on, in order.
+// AllowedCPUs returns the CPUs on which this process may run, in order.
 func AllowedCPUs() ([]int, error) {
 	cpus := measure.Affinity(0)
 	if cpus == nil {

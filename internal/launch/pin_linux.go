@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetAffinity moves all threads of a process, 0 being our own, to those CPUs.
-// A thread inherits from the one that makes it; a second pass catches those
-// made during the first by one not yet moved.
+// SetAffinity moves all threads of a process to those CPUs; pid 0 is this process. A new thread
+// inherits its creator's CPUs, so a second pass moves those that a thread not yet moved created
+// during the first.
 func SetAffinity(pid int, cpus []int) error {
 	var set unix.CPUSet
 	for _, cpu := range cpus {

@@ -4,5 +4,5 @@ package launch
 
 import "errors"
 
-// SetAffinity is not known but on Linux.
+// SetAffinity returns an error: it needs Linux.
 func SetAffinity(int, []int) error { return errors.ErrUnsupported }

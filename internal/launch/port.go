@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// Servers get ports from lowestPort up to OutgoingPorts, from where on systems give ports to
-// outgoing connections (Linux; others begin later): one of those could take a server's port
-// while it is being started.
+// Servers get ports from lowestPort to below OutgoingPorts. From OutgoingPorts on, Linux uses ports
+// for outgoing connections (other systems begin later): such a connection could take a server's
+// port while the server starts.
 const (
 	lowestPort    = 10_000
 	OutgoingPorts = 32_768
 )
 
-// FreePort is a TCP port on the loopback interface that was free just now, and that is kept
-// for no server of another lockbench.
+// FreePort returns a TCP port on the loopback interface that is free now, and that no other lockbench
+// keeps for a server.
 func FreePort() (int, error) {
 	var err error
 	for range 100 {
@@ -30,7 +30,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// FreePorts are so many different ones.
+// FreePorts returns n different free ports.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for len(ports) < n {
@@ -45,7 +45,7 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// Free returns an error when somebody has the port, or keeps it.
+// Free returns an error if the port is in use or kept.
 func Free(port int) error {
 	alone := net.ListenConfig{Control: exclusive}
 	listener, err := alone.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -55,12 +55,11 @@ func Free(port int) error {
 	return listener.Close()
 }
 
-// Picker finds a port for a server to be started.
+// Picker finds a port for a server.
 type Picker func() (int, error)
 
-// OnFreePort starts a server on a free port. Between our choice of it and the server's
-// use of it somebody else may take it, which taken tells by the error; then another is
-// tried.
+// OnFreePort starts a server on a free port. Another process may take the port before the server
+// does; if taken recognises that error, it tries another port.
 func OnFreePort(pick Picker, taken func(error) bool, start func(port int) error) error {
 	var port int
 	var err error
@@ -75,13 +74,12 @@ func OnFreePort(pick Picker, taken func(error) bool, start func(port int) error)
 	return err
 }
 
-// Kept are ports that FreePort gives to nobody: those of a server of ours, which may have
-// been killed and is to come back on them. The zero value keeps none.
+// Kept holds ports of a server so that FreePort gives them to nobody else: after a kill the server
+// must get them again. The zero value keeps none.
 type Kept struct{ free []func() error }
 
-// Keep keeps a server's port and those it listens on besides, in place of what was kept
-// before. It is done as well as the system lets us (nowhere but on Linux): who takes a port
-// all the same is found out when the server starts.
+// Keep keeps a server's port and its further ports instead of those kept before. It only works on
+// Linux. If another process takes a port nevertheless, the server's next start reports it.
 func (k *Kept) Keep(port int, beside func(port int) []int) {
 	k.Free()
 	ports := []int{port}
@@ -95,10 +93,10 @@ func (k *Kept) Keep(port int, beside func(port int) []int) {
 	}
 }
 
-// Free gives them back.
+// Free releases the ports.
 func (k *Kept) Free() {
 	for _, free := range k.free {
-		_ = free() // a socket without a connection has nothing to lose
+		_ = free() // closing an unconnected socket loses nothing
 	}
 	k.free = nil
 }

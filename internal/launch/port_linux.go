@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keep binds a socket to a port and does not listen on it. Servers, which all ask for
-// SO_REUSEADDR, can listen there; the kernel gives it to no outgoing connection, and who
-// does not ask for that cannot have it (ip(7); inet_csk_bind_conflict).
+// keep binds a socket to a port and does not listen on it. Servers use SO_REUSEADDR, so they can
+// listen there. The kernel does not use the port for outgoing connections, and a socket without
+// SO_REUSEADDR cannot bind to it (ip(7); inet_csk_bind_conflict).
 func keep(port int) (free func() error, err error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func keep(port int) (free func() error, err error) {
 	return free, nil
 }
 
-// exclusive has a socket not share its port with those that are kept.
+// exclusive turns SO_REUSEADDR off, so that a kept port counts as in use.
 func exclusive(_, _ string, conn syscall.RawConn) error {
 	var err error
 	if problem := conn.Control(func(socket uintptr) {

@@ -1,5 +1,5 @@
-// Package launch starts servers of any store on this machine, in processes of their own or
-// in containers, and removes what a lockbench that was killed left of them.
+// Package launch starts servers of any store on this machine, as processes or in containers, and
+// removes what a killed lockbench left of them.
 package launch
 
 import (
@@ -15,45 +15,45 @@ import (
 	"sync"
 )
 
-// Program is a server to be started as a process.
+// Program is a server to start as a process.
 type Program struct {
-	Name string // for people, and for its directory: redis-server
+	Name string // for messages and for its directory: redis-server
 	Path string // of the executable
-	// Known are other names that it may run under, so that a sweep finds it.
+	// Known are other names that its process may have, so that a sweep finds it.
 	Known []string
 	// Args are its arguments.
 	Args func(p *Process) []string
-	Env  []string // beside this process's
-	CPUs []int    // to run on; empty is any
-	// User is who it runs as where this process is root; "" is root too.
+	Env  []string // in addition to this process's
+	CPUs []int    // to run on; empty means any
+	// User is the user to run as if this process is root; "" means root.
 	User string
-	// Prepare makes what it needs in its directory, before the first start; nil is nothing.
+	// Prepare creates what it needs in its directory before the first start; nil means nothing.
 	Prepare func(ctx context.Context, p *Process) error
-	// Empty removes its data from its directory, when it has ended; nil is a program whose
-	// data are not removed.
+	// Empty removes its data from its directory after it has ended; nil means that data cannot be
+	// removed.
 	Empty func(ctx context.Context, p *Process) error
-	// Beside are the ports that it listens on beside its own; nil is none.
+	// Beside returns the further ports on which it listens; nil means none.
 	Beside func(port int) []int
-	// Ready waits until it answers. It ends with the context, and when p has ended.
+	// Ready waits until it answers. It returns when ctx ends or p has ended.
 	Ready func(ctx context.Context, p *Process) error
-	// Taken says whether a start failed because somebody else took the port.
+	// Taken says whether a start failed because another process took the port.
 	Taken func(err error) bool
 }
 
-// Process is a server of our own on a free loopback port, with a temporary directory as
+// Process is a server that lockbench started on a free loopback port, with a temporary directory as
 // its working directory. Its methods are safe for concurrent use.
 type Process struct {
 	program Program
 	port    int
-	kept    Kept // while it exists, also when it was killed
+	kept    Kept // until Close, also after Kill
 	dir     string
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
-	exited chan struct{} // closed once cmd has been waited for
+	exited chan struct{} // closed after cmd has been waited for
 }
 
-// dirPattern is how the temporary directories of Processes begin.
+// dirPattern is the prefix of the temporary directories of Processes.
 const dirPattern = "lockbench-server-"
 
 const (
@@ -61,8 +61,8 @@ const (
 	logFile   = "server.log"
 )
 
-// Start starts a program on a port that pick finds, and returns once it is ready. runID
-// marks what belongs to the run. The error carries the program's own last words.
+// Start starts a program on a port from pick and returns when it is ready. runID marks what belongs
+// to the run. The error contains the end of the program's log.
 func Start(ctx context.Context, program Program, pick Picker, runID string) (*Process, error) {
 	dir, err := os.MkdirTemp("", dirPattern+program.Name+"-*")
 	if err != nil {
@@ -100,14 +100,13 @@ func (p *Process) startOnFreePort(ctx context.Context, pick Picker, runID string
 	})
 }
 
-// Again starts the server anew, with what its directory holds, on the same port. It must
-// have ended.
+// Again starts the ended server with the data in its directory, on the same port.
 func (p *Process) Again(ctx context.Context) error {
 	log, err := os.Create(filepath.Join(p.dir, logFile))
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.program.Name, err)
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own descriptor
 	cmd, err := p.Command(p.program.Path, p.program.Args(p)...)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.program.Name, err)
@@ -117,9 +116,9 @@ func (p *Process) Again(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", p.program.Name, err)
 	}
 	exited := make(chan struct{})
-	go func() { // ends with the child; Kill waits for it
+	go func() { // ends with the child, for which Kill waits
 		defer close(exited)
-		_ = cmd.Wait() // killed is how ours end
+		_ = cmd.Wait() // servers usually end by a kill
 	}()
 	p.mu.Lock()
 	p.cmd, p.exited = cmd, exited
@@ -148,8 +147,7 @@ func (p *Process) Anew(ctx context.Context) error {
 	return p.Again(ctx)
 }
 
-// Command is a program to be run in the server's directory, in its environment and as
-// its user.
+// Command returns a command that runs in the server's directory, with its environment and user.
 func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = p.dir
@@ -157,26 +155,26 @@ func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 	return cmd, detach(cmd, p.program.User)
 }
 
-// Dir is its working directory.
+// Dir returns its working directory.
 func (p *Process) Dir() string { return p.dir }
 
-// Port is the one it was given.
+// Port returns the server's port.
 func (p *Process) Port() int { return p.port }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
-// Network is that of processes of this machine.
+// Network returns "loopback".
 func (p *Process) Network() string { return "loopback" }
 
-// PID is the server's, of its last start.
+// PID returns the process ID of the last start.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.Process.Pid
 }
 
-// Log is what the server has said since its last start.
+// Log returns what the server has written since its last start.
 func (p *Process) Log(context.Context) string {
 	log, _ := os.ReadFile(filepath.Join(p.dir, logFile))
 	return string(log)
@@ -195,8 +193,8 @@ func (p *Process) Ended(context.Context) bool {
 	}
 }
 
-// Kill ends the server and its children with SIGKILL and waits until it is gone. It is
-// no error when it was already.
+// Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they
+// have ended already.
 func (p *Process) Kill(context.Context) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
@@ -216,7 +214,7 @@ func (p *Process) Kill(context.Context) error {
 // Pause stops the server and its children with SIGSTOP.
 func (p *Process) Pause(context.Context) error { return p.signal("pause", pause) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (p *Process) Resume(context.Context) error { return p.signal("resume", resume) }
 
 func (p *Process) signal(what string, send func(*os.Process) error) error {
@@ -233,8 +231,8 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	return nil
 }
 
-// CPU is the processor time that the server and its children have used since its last
-// start, ended children too, in seconds; nil where the system does not tell.
+// CPU returns the CPU time of the server and its children, including ended ones, since its last
+// start, in seconds; nil if not known.
 func (p *Process) CPU() *float64 { return cpuOf(p.PID()) }
 
 // Close kills the server and removes its directory.

@@ -13,9 +13,8 @@ import (
 	"syscall"
 )
 
-// detach puts the child into a process group of its own: a Ctrl-C in the
-// terminal must not end the server before lockbench has finished with it. Where we are
-// root it runs as that user, if one is named.
+// detach puts the child into its own process group: Ctrl-C in the terminal must not end the server
+// before lockbench is finished with it. If we are root, the child runs as the named user.
 func detach(cmd *exec.Cmd, as string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	who, err := lookUp(as)
@@ -26,7 +25,7 @@ func detach(cmd *exec.Cmd, as string) error {
 	return nil
 }
 
-// lookUp is that user; nil where we are not root, or nobody is named.
+// lookUp returns the user's credentials; nil if we are not root or the name is empty.
 func lookUp(name string) (*syscall.Credential, error) {
 	if name == "" || os.Getuid() != 0 {
 		return nil, nil //nolint:nilnil // nobody, and no fault
@@ -46,7 +45,7 @@ func lookUp(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// handOver makes a directory and what is in it that user's.
+// handOver gives a directory and its contents to the user.
 func handOver(dir, name string) error {
 	who, err := lookUp(name)
 	if err != nil || who == nil {

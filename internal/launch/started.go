@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// Started is a server that lockbench has started, as a process or in a container, and may
-// therefore kill, pause and empty. It is safe for concurrent use.
+// Started is a server that lockbench started, as a process or in a container, and may therefore kill,
+// pause and empty. It is safe for concurrent use.
 type Started interface {
 	Addr() string    // host:port, always the same
-	Network() string // by which it is reached: loopback, host or published port
-	// PID is the server's among this machine's processes; 0 where that is not known.
+	Network() string // loopback, host or published port
+	// PID is the server's process ID on this machine; 0 if not known.
 	PID() int
-	Log(ctx context.Context) string // what it has said since its last start
+	Log(ctx context.Context) string // written since its last start
 	Ended(ctx context.Context) bool
-	Kill(ctx context.Context) error // with SIGKILL; no error when it had ended already
+	Kill(ctx context.Context) error // with SIGKILL; no error if it has ended already
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
-	Again(ctx context.Context) error // starts what has ended, with the data that it had
-	Anew(ctx context.Context) error  // kills it, and starts it without data
-	// CPU is the processor time that it has used since its last start, in seconds; nil
-	// where that is not known.
+	Again(ctx context.Context) error // starts the ended server with its data
+	Anew(ctx context.Context) error  // kills it and starts it without data
+	// CPU is its CPU time since its last start, in seconds; nil if not known.
 	CPU() *float64
-	Close(ctx context.Context) error // ends it and removes every trace of it
+	Close(ctx context.Context) error // ends it and removes all its files
 }
 
-// InContainer starts a server in a container, whose Ready is asked once it listens. name is its program's, by which it is known
-// among this machine's processes.
+// InContainer starts a server in a container and calls its Ready once it listens. name is the
+// program's name, which identifies the process on this machine.
 func InContainer(ctx context.Context, engine Engine, c Container, name string) (Started, error) {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
@@ -52,7 +51,7 @@ func InContainer(ctx context.Context, engine Engine, c Container, name string) (
 	return b, nil
 }
 
-// box is a container that can be replaced by an empty one.
+// box is a container that Anew can replace by an empty one.
 type box struct {
 	engine Engine
 	of     Container
@@ -61,7 +60,7 @@ type box struct {
 
 	mu  sync.Mutex
 	now Contained
-	pid int // 0 until it is looked for
+	pid int // 0 until PID finds it
 }
 
 func (b *box) current() Contained {
@@ -79,7 +78,7 @@ func (b *box) Pause(ctx context.Context) error  { return b.current().Pause(ctx) 
 func (b *box) Resume(ctx context.Context) error { return b.current().Resume(ctx) }
 func (b *box) Close(ctx context.Context) error  { return b.current().Close(ctx) }
 
-// CPU is not known where the process is not.
+// CPU returns nil if the process is not known.
 func (b *box) CPU() *float64 {
 	if pid := b.PID(); pid > 0 {
 		return cpuOf(pid)
@@ -87,7 +86,7 @@ func (b *box) CPU() *float64 {
 	return nil
 }
 
-// Again forgets the number of the process that has ended.
+// Again also resets the pid: the old process has ended.
 func (b *box) Again(ctx context.Context) error {
 	b.mu.Lock()
 	b.pid = 0
@@ -95,7 +94,7 @@ func (b *box) Again(ctx context.Context) error {
 	return b.current().Again(ctx)
 }
 
-// PID asks the engine once. A number from another machine would be somebody else's here.
+// PID asks the engine once. A number from another machine would be another process here.
 func (b *box) PID() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,11 +108,11 @@ func (b *box) PID() int {
 	return b.pid
 }
 
-// askTimeout is how long an engine may take to tell something of a container.
+// askTimeout limits a question to an engine about a container.
 const askTimeout = 2 * time.Second
 
-// Anew removes the container and starts another one on the same port: in an image without
-// other programs nothing can be deleted.
+// Anew removes the container and starts another one on the same port: an image without other programs
+// has no way to delete files.
 func (b *box) Anew(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,8 +137,8 @@ func (b *box) Anew(ctx context.Context) error {
 	return nil
 }
 
-// reached waits until a server listens. Where a container runs and nobody listens at its address
-// for so long, it is out of reach, on another loopback interface than ours for example.
+// reached waits until a server listens. If a container runs without a listener at its address for too
+// long, it is out of reach, for example on another loopback interface than ours.
 func reached(ctx context.Context, c Contained) error {
 	const patience = 20 * time.Second
 	for began := time.Now(); ; {
@@ -150,7 +149,7 @@ func reached(ctx context.Context, c Contained) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("it is not ready: %w", errors.Join(err, ctx.Err()))
 		case c.Ended(ctx):
-			return nil // which is for its Ready to say
+			return nil // Ready reports it
 		case time.Since(began) > patience:
 			return fmt.Errorf("%w %s", ErrOutOfReach, c.Addr())
 		}

@@ -13,10 +13,10 @@ import (
 
 // Swept is what a sweep of this machine removed.
 type Swept struct {
-	Containers  []string // ids
-	Processes   []int    // pids of servers
+	Containers  []string // IDs
+	Processes   []int    // process IDs of servers
 	Directories []string
-	Skipped     []string // what was not looked at, and why
+	Skipped     []string // what was not examined, and why
 }
 
 // Add joins what two sweeps removed.
@@ -27,7 +27,7 @@ func (s *Swept) Add(other Swept) {
 	s.Skipped = append(s.Skipped, other.Skipped...)
 }
 
-// Log tells what was removed, if anything, and what was not looked at. logf may be nil.
+// Log reports what was removed, if anything, and what was skipped. logf may be nil.
 func (s Swept) Log(logf func(format string, args ...any)) {
 	if logf == nil {
 		return
@@ -41,8 +41,8 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 	}
 }
 
-// SweepMachine is Sweep, and removes the containers of lockbenches that were killed where an
-// Engine answers.
+// SweepMachine is Sweep; it also removes the containers of killed lockbench processes if an Engine
+// answers.
 func SweepMachine(ctx context.Context) Swept {
 	swept := Sweep(ctx)
 	engine, err := OpenEngine(ctx)
@@ -54,11 +54,11 @@ func SweepMachine(ctx context.Context) Swept {
 	return swept
 }
 
-// Sweep removes the processes and directories of Processes whose lockbench was killed. It
-// leaves alone what belongs to one that still runs, or that cannot be told.
+// Sweep removes the processes and directories of Processes whose lockbench was killed. It does not
+// touch what belongs to a live lockbench, or to an unknown one.
 func Sweep(ctx context.Context) Swept {
 	var swept Swept
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*")) // the pattern is well-formed
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*")) // the pattern is valid
 	for _, dir := range dirs {
 		if ctx.Err() != nil {
 			break
@@ -73,7 +73,7 @@ func Sweep(ctx context.Context) Swept {
 			err = os.RemoveAll(dir)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody else sweeps too
+			continue // another process sweeps too
 		}
 		if err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("%s: %v", dir, err))
@@ -84,14 +84,14 @@ func Sweep(ctx context.Context) Swept {
 	return swept
 }
 
-// abandoned is who made a directory, and whether nobody who lives owns it.
+// abandoned returns the owner of a directory, and whether it has ended.
 func abandoned(dir string) (owner, bool) {
 	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
 	var who owner
 	if err == nil && json.Unmarshal(text, &who) == nil {
 		return who, who.dead()
 	}
-	// Its maker died between two system calls, or is about to make the second.
+	// Its creator was killed before it wrote the file, or is about to write it.
 	const stale = time.Minute
 	stat, err := os.Stat(dir)
 	return owner{}, err == nil && time.Since(stat.ModTime()) > stale

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// stat are the fields of /proc/PID/stat from the third on, the state, see
-// proc_pid_stat(5); nil for a process that is gone or has ended.
+// stat returns the fields of /proc/PID/stat from the third (the state) on, see proc_pid_stat(5); nil if
+// the process does not exist or has ended.
 func stat(pid int) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return nil
 	}
-	// The command's name, field 2, is in brackets and may hold anything.
+	// The command's name, field 2, is in brackets and may contain any characters.
 	line := string(text)
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	const enough = 22 - 3
@@ -26,7 +26,7 @@ func stat(pid int) []string {
 	return fields
 }
 
-// pids are those of all processes there are.
+// pids returns the IDs of all processes.
 func pids() []int {
 	entries, _ := os.ReadDir("/proc")
 	var all []int
@@ -38,7 +38,7 @@ func pids() []int {
 	return all
 }
 
-// descendants are the children of a process, their children and so on.
+// descendants returns the children of a process, their children and so on.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, child := range pids() {
@@ -54,12 +54,12 @@ func descendants(pid int) []int {
 	return all
 }
 
-// endAll kills processes that have lost their parent, and waits until they are gone: what
-// they hold, such as a port, is free then.
+// endAll kills processes that have lost their parent, and waits for their end: then what they hold,
+// such as a port, is free.
 func endAll(all []int) {
 	for _, pid := range all {
 		if process, err := os.FindProcess(pid); err == nil {
-			_ = process.Kill() // it may have ended by itself
+			_ = process.Kill() // it may have ended already
 		}
 	}
 	const patience = 5 * time.Second
@@ -70,8 +70,8 @@ func endAll(all []int) {
 	}
 }
 
-// cpuOf sums what a process and its descendants have used, and those of them that have
-// ended and were waited for, in seconds.
+// cpuOf returns the CPU time of a process and its descendants, including ended ones that were waited
+// for, in seconds.
 func cpuOf(pid int) *float64 {
 	var seconds float64
 	known := false
@@ -81,7 +81,7 @@ func cpuOf(pid int) *float64 {
 			continue
 		}
 		known = true
-		// Of many processes that do little each, the ticks of stat would show nothing.
+		// If many processes do little each, stat's ticks show nothing.
 		seconds += max(ticks(fields[14-3:16-3]), running(member)) + ticks(fields[16-3:18-3])
 	}
 	if !known {
@@ -90,7 +90,7 @@ func cpuOf(pid int) *float64 {
 	return &seconds
 }
 
-// ticks sums times of stat, in seconds.
+// ticks sums times from stat, in seconds.
 func ticks(fields []string) float64 {
 	const perSecond = 100 // USER_HZ, the same on all architectures that Go knows
 	var sum float64
@@ -101,10 +101,10 @@ func ticks(fields []string) float64 {
 	return sum / perSecond
 }
 
-// running sums the time that the living threads of a process have run, to the nanosecond,
-// in seconds; 0 where the kernel does not tell.
+// running returns the run time of a process's living threads in seconds, to the nanosecond; 0 if the
+// kernel does not report it.
 func running(pid int) float64 {
-	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat")) // well-formed
+	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat")) // the pattern is valid
 	var sum float64
 	for _, thread := range threads {
 		text, _ := os.ReadFile(thread) // it may have ended

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Ways are the ways in which the servers of a store can be started. This is the one rule for
-// all stores: a container where an Engine answers, else a process; a process first where
-// ProcessFirst says so; and nothing else than what was asked for.
+// Ways says how the servers of a store can be started. The rule is the same for all stores: in a
+// container if an Engine answers, else as a process; with ProcessFirst the other way round; and
+// only the requested way if there is one.
 type Ways struct {
-	Asked        string // container or process; "" and auto leave it open
-	Image        Image  // one that is asked for must be what runs
+	Asked        string // container or process; "" and auto mean any
+	Image        Image  // a requested image must be used
 	ProcessFirst bool
-	// InContainers starts all servers in containers of an image, and says over which
-	// network they are reached. After an error none is left.
+	// InContainers starts all servers in containers of an image and returns their network. After
+	// an error it has closed all of them.
 	InContainers func(ctx context.Context, engine Engine, image string) (network string, err error)
 	// AsProcesses starts all servers as processes. Its error says what to install.
 	AsProcesses func(ctx context.Context) error
-	Logf        func(format string, args ...any) // is told what takes time; nil is silence
+	Logf        func(format string, args ...any) // reports slow steps; nil means no reports
 }
 
-// Way is how servers were started, as reports say it.
+// Way says how the servers were started, in the words of reports.
 type Way struct {
 	Source  string // container or process
 	Image   string // of containers
@@ -29,8 +29,8 @@ type Way struct {
 	Why     string
 }
 
-// Start starts the servers in the first way that works. It sweeps what dead lockbenches have
-// left on this machine before. The error wraps what the ways' own errors wrap.
+// Start starts the servers in the first way that works. Before that, it removes what dead runs left on
+// this machine. The error wraps what the ways' own errors wrap.
 func (w Ways) Start(ctx context.Context) (Way, error) {
 	Sweep(ctx).Log(w.Logf)
 	switch w.Asked {
@@ -99,7 +99,7 @@ func (w Ways) logf(format string, args ...any) {
 	}
 }
 
-// oneLine is an error of several lines on one.
+// oneLine writes an error of several lines on one line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {

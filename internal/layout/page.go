@@ -1,4 +1,4 @@
-// Package layout lays a document out, for a terminal or as Markdown.
+// Package layout formats a document, for a terminal or as Markdown.
 package layout
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Page is what has been written so far of a document.
+// Page holds what has been written of a document.
 type Page struct {
 	bytes.Buffer
-	Markdown bool // else for a terminal
-	Wide     int  // columns of a terminal that lines take at most; 0 is Width
-	Paint         // not of Markdown
+	Markdown bool // false means for a terminal
+	Wide     int  // most columns of a line on a terminal; 0 means Width
+	Paint         // false for Markdown
 }
 
 func (p *Page) wide() int { return cmp.Or(p.Wide, Width) }
 
-// Text is a text as it stands in the page.
+// Text returns a text as the page needs it.
 func (p *Page) Text(text string) string {
 	if p.Markdown {
 		return Escape(text)
@@ -32,12 +32,12 @@ func (p *Page) Text(text string) string {
 	return text
 }
 
-// labelWidth is the room for an entry's first word.
+// labelWidth is the width of an entry's label.
 const labelWidth = 11
 
-// Entry writes a line that starts with a word to find it by, wrapped below itself, or an
-// item of a list; one without a word continues the entry before, and an empty text writes
-// nothing. A word that begins with "!" stands out.
+// Entry writes a label and a text, which it wraps and indents, or an item of a list. Without
+// a label it continues the entry before; for an empty text it writes nothing. A label that
+// begins with "!" is red.
 func (p *Page) Entry(label, text string) {
 	switch {
 	case text == "":
@@ -59,7 +59,7 @@ func (p *Page) Entry(label, text string) {
 	}
 }
 
-// Section writes a heading with what stands beside it, which may be empty.
+// Section writes a heading and the text beside it, which may be "".
 func (p *Page) Section(title, beside string) {
 	if !p.Markdown {
 		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+beside)))
@@ -71,7 +71,7 @@ func (p *Page) Section(title, beside string) {
 	fmt.Fprintf(p, "\n## %s\n\n", Escape(title))
 }
 
-// Point writes one of several things to be said, about somebody or "".
+// Point writes an item of a list. about names its subject, and may be "".
 func (p *Page) Point(about, text string) {
 	switch {
 	case p.Markdown && about != "":
@@ -86,7 +86,7 @@ func (p *Page) Point(about, text string) {
 	}
 }
 
-// Remark writes what is to be known of what stands above; on a terminal behind a mark or "".
+// Remark writes a note on the text above; on a terminal behind a mark, which may be "".
 func (p *Page) Remark(mark, text string) {
 	if p.Markdown {
 		fmt.Fprintf(p, "\n%s\n", Escape(text))
@@ -95,8 +95,8 @@ func (p *Page) Remark(mark, text string) {
 	}
 }
 
-// Command writes a command line as a shell reads it: a line break stands behind a
-// backslash, never within quotes or a comment, so that it can be pasted.
+// Command writes a command line that can be pasted into a shell. It breaks lines with a
+// backslash, never within quotes or a comment.
 func (p *Page) Command(line string) {
 	if p.Markdown {
 		fmt.Fprintf(p, "    %s\n", line)
@@ -105,7 +105,7 @@ func (p *Page) Command(line string) {
 	fmt.Fprintln(p, "  "+strings.Join(broken(line, p.wide()-4), " \\\n      "))
 }
 
-// Columns writes rows of cells below each other for a terminal, without headings.
+// Columns writes rows of cells in columns for a terminal, without headings.
 func (p *Page) Columns(rows [][]string) {
 	columns := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -114,7 +114,7 @@ func (p *Page) Columns(rows [][]string) {
 	_ = columns.Flush() // to a buffer
 }
 
-// Grid draws rows of cells, as Text has made them, headings first.
+// Grid draws rows of cells, headings first. The cells must come from Text.
 func (p *Page) Grid(align []tw.Align, rows [][]string) error {
 	if p.Markdown {
 		rule := map[tw.Align]string{tw.AlignLeft: "---", tw.AlignRight: "---:"}
@@ -151,8 +151,8 @@ func (p *Page) Grid(align []tw.Align, rows [][]string) error {
 	return nil
 }
 
-// trimmed is a line without the blanks at its end, which on a narrow terminal would take
-// another one; where colours are in it the table ends them behind the blanks.
+// trimmed removes the blanks at a line's end, which would wrap on a narrow terminal. In a
+// coloured cell the table ends the colour behind the blanks.
 func trimmed(line string) string {
 	line, coloured := strings.CutSuffix(strings.TrimRight(line, " \n"), off)
 	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {
@@ -161,7 +161,7 @@ func trimmed(line string) string {
 	return line
 }
 
-// Save writes the page to w, without the blanks that columns leave at the ends of lines.
+// Save writes the page to w, without blanks at the ends of lines.
 func (p *Page) Save(w io.Writer) error {
 	lines := strings.Split(p.String(), "\n")
 	for i, line := range lines {

@@ -2,25 +2,25 @@ package layout
 
 import "strings"
 
-// Paint colours words, or leaves them as they are.
+// Paint colours words if it is true.
 type Paint bool
 
-// Bold has text stand out as a heading.
+// Bold marks text as a heading.
 func (p Paint) Bold(s string) string { return p.with("\x1b[1m", s) }
 
-// Red has text stand out as a fault.
+// Red marks text as a fault.
 func (p Paint) Red(s string) string { return p.with("\x1b[1;31m", s) }
 
-// Green has text stand out as right.
+// Green marks text as right.
 func (p Paint) Green(s string) string { return p.with("\x1b[32m", s) }
 
-// Yellow has text stand out as neither right nor a fault.
+// Yellow marks text as neither right nor a fault.
 func (p Paint) Yellow(s string) string { return p.with("\x1b[33m", s) }
 
 // off ends a colour.
 const off = "\x1b[0m"
 
-// with paints line by line, for a table's cells.
+// with colours each line on its own, for a table's cells.
 func (p Paint) with(code, s string) string {
 	if !p {
 		return s

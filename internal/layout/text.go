@@ -6,12 +6,11 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 )
 
-// Width is how many columns of a terminal a page takes, unless it says so itself.
+// Width is the default width of a page on a terminal, in columns.
 const Width = 120
 
-// Wrap breaks text into lines of at most width columns, after spaces and
-// commas, and within a word only when it is longer than a line. Lines after the
-// first are indented.
+// Wrap breaks text into lines of at most width columns, after spaces and commas. It
+// breaks a word only if it is longer than a line. It indents the lines after the first.
 func Wrap(text string, width int, indent string) []string {
 	var lines []string
 	line, used, empty := "", 0, true
@@ -35,8 +34,8 @@ func Wrap(text string, width int, indent string) []string {
 	return append(lines, strings.TrimRight(line, " "))
 }
 
-// broken breaks a command line between its words into lines of at most width columns, the
-// later ones of 4 less since they are indented, but for a word that is longer.
+// broken breaks a command line between its words into lines of at most width columns, and 4
+// fewer for the later ones, which are indented. A longer word has its own line.
 func broken(line string, width int) []string {
 	var lines []string
 	now, room := "", width
@@ -53,8 +52,8 @@ func broken(line string, width int) []string {
 	return append(lines, now)
 }
 
-// arguments are a command line's words with their quotes; an option and its value are one,
-// and so is a comment.
+// arguments returns a command line's words with their quotes. An option with its value is one
+// word, and so is a comment.
 func arguments(line string) []string {
 	var all []string
 	for _, word := range pieces(line) {
@@ -67,7 +66,7 @@ func arguments(line string) []string {
 	return all
 }
 
-// pieces are a command line's words with their quotes; a comment is one.
+// pieces returns a command line's words with their quotes; a comment is one word.
 func pieces(line string) []string {
 	var all []string
 	quoted, escaped, from := false, false, 0
@@ -94,7 +93,7 @@ func pieces(line string) []string {
 	return all
 }
 
-// words are the pieces between which a line may break.
+// words yields the pieces between which a line may break.
 func words(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text != "" {
@@ -110,13 +109,13 @@ func words(text string) func(func(string) bool) {
 	}
 }
 
-// hanging is a text below a heading, as wide as a table: behind a mark, and indented
-// from the second line on.
+// hanging wraps a text below a heading to the page's width. It puts a mark before the first
+// line and an indent before the others.
 func (p *Page) hanging(mark, text, indent string) string {
 	return "  " + strings.Join(Wrap(mark+text, p.wide()-2, indent), "\n  ")
 }
 
-// Escape keeps what Markdown would take for its own.
+// Escape escapes the characters that Markdown interprets.
 func Escape(text string) string {
 	return strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "#", `\#`).Replace(text)
 }

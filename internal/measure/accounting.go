@@ -6,12 +6,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// tolerance is how far a client's phases may be from the window, in percent.
+// tolerance is how much the sum of a client's phases may differ from the window, in percent.
 const tolerance = 0.1
 
-// TimeAccounting balances every client's phases against the window. A client whose
-// phases do not cover it has lost a sample, or counted one twice, and then no
-// other figure can be trusted either.
+// TimeAccounting compares the sum of every client's phases with the window. If they differ,
+// a client has lost a sample or counted one twice, and no other figure can be trusted.
 func (r *Recorder) TimeAccounting() results.TimeAccounting {
 	length := r.window.Length()
 	b := results.TimeAccounting{Window: seconds(length) * float64(len(r.clients))}

@@ -2,8 +2,8 @@ package measure
 
 import "golang.org/x/sys/unix"
 
-// Affinity are the CPUs that a process may run on, in order, 0 being this one; nil where
-// it is gone, or the system does not say.
+// Affinity returns the CPUs that a process may run on, in order; pid 0 is this process. It
+// returns nil if the process does not exist or the system does not say.
 func Affinity(pid int) []int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {

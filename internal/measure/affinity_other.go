@@ -2,5 +2,5 @@
 
 package measure
 
-// Affinity is not known: no other system tells.
+// Affinity returns nil: only Linux is supported.
 func Affinity(int) []int { return nil }

@@ -9,44 +9,44 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Key watches one key from the clients' side: who waits, who holds. It sees a
-// lease from the return of Acquire to the call of Release, a part of the time
-// for which the lock was really held, so that what it calls an overlap is one.
+// Key watches one key from the clients' side: who waits, who holds. It sees a lease from
+// the return of Acquire to the call of Release. The lock is held for at least that long, so
+// an overlap that Key sees is a real one.
 type Key struct {
 	window   *Window
 	capacity int           // 0 is unlimited
-	ttl      time.Duration // for leases that do not know how long they are valid
+	ttl      time.Duration // for leases that do not say how long they are valid
 	session  bool          // leases are their holders' sessions
 
 	mu         sync.Mutex
 	arrivals   arrivals
 	owners     ownerSequence
-	releasedAt int64 // start of the last release if somebody was waiting then and nobody has got the key since; else none
+	releasedAt int64 // start of the last release, if a client was waiting then and no client has got the key since; else none
 	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
 	gone       holder // the holder that released last
 	grants     int64
-	newest     holder // whose token is the largest
+	newest     holder // the holder with the largest token
 	token      int64
 
-	unsettled []unsettled // what releases have not told yet
+	unsettled []unsettled // overlaps and tokens that wait for the outcome of releases
 
-	state  overlap // now
-	since  int64   // of the state
+	state  overlap // the current state
+	since  int64   // start of the state
 	safety results.Safety
 }
 
-// holder is a lease in a client's hands.
+// holder is a lease that a client holds.
 type holder struct {
 	waiter   *Waiter
 	granted  int64
 	released int64            // forever while it is held
-	until    int64            // valid, unless timed knows better
-	timed    strategies.Timed // nil if the lease is not
-	told     told             // by its release
+	until    int64            // end of its validity, unless timed says otherwise
+	timed    strategies.Timed // nil if the lease is not Timed
+	told     told             // outcome of its release
 }
 
-// end is when it ended: it was given up, or it was valid no longer.
+// end is the instant at which the lease ended: it was released, or its validity ended.
 func (h holder) end(clock Clock) int64 {
 	until := h.until
 	if h.timed != nil {
@@ -55,13 +55,13 @@ func (h holder) end(clock Clock) int64 {
 	return min(until, h.released)
 }
 
-// overlap is what can be said of the number of holders.
+// overlap describes the number of holders.
 type overlap int
 
 const (
-	exclusive   overlap = iota // no more than the capacity
-	expired                    // more, but then some had outstayed their leases
-	overlapping                // more, all with valid leases
+	exclusive   overlap = iota // no more holders than the capacity
+	expired                    // more, but the leases of some had run out
+	overlapping                // more, and all leases are valid
 )
 
 const (
@@ -69,21 +69,21 @@ const (
 	forever = math.MaxInt64
 )
 
-// NewKey watches a key that so many may hold at a time. Who of the clients
-// comes back when is followed too, unless clients is 0.
+// NewKey watches a key that at most capacity clients may hold at a time; 0 means any
+// number. It follows which of the clients reacquire it, unless clients is 0.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	return &Key{window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
 }
 
-// Arrive notes a client that has been waiting since an instant.
+// Arrive notes a client that has been waiting since the instant since.
 func (k *Key) Arrive(w *Waiter, since int64) {
 	k.mu.Lock()
 	k.arrivals.arrive(w, since, k.grants)
 	k.mu.Unlock()
 }
 
-// Leave notes a client that waits no longer and holds nothing. It returns how
-// many later arrivals got the lock while it waited.
+// Leave notes a client that stops waiting without a lease. It returns how many later
+// arrivals got the lock while it waited.
 func (k *Key) Leave(w *Waiter) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,28 +91,27 @@ func (k *Key) Leave(w *Waiter) (bypassed int64) {
 	w.inVain(k.grants)
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
-		k.releasedAt, k.freedAt = none, none // whoever comes next has not been kept waiting
+		k.releasedAt, k.freedAt = none, none // a client that comes later is not waiting for this release
 	}
 	return bypassed
 }
 
-// Grant is what one lease tells of the order of things.
+// Grant is what one lease shows about the order of the grants.
 type Grant struct {
-	// Handoff is the time since the start of the last release, negative if nobody
-	// was waiting then or too many hold the lock still.
+	// Handoff is the time since the start of the last release; negative if no client was
+	// waiting then, or too many still hold the lock.
 	Handoff           int64
 	Overtaken         bool  // an earlier arrival was still waiting
 	Bypassed          int64 // later arrivals that got the lock while this one waited
 	ReacquireDistance int64 // grants since this client's last one, itself included; 0 if there was none
-	// Idle is the time since Freed was called, negative where Handoff is or it was not.
+	// Idle is the time since Freed was called; negative if it was not, or if Handoff is.
 	Idle int64
 }
 
-// Enter notes a waiting client's lease, in hand since the instant now.
+// Enter notes a waiting client's lease, which the client has held since the instant now.
 //
-// Clients come here in any order: one may have been kept from running since its
-// Acquire returned, while others got the lock and gave it up. What counts is the
-// leases' own instants.
+// Clients call Enter in any order: one may not have run since its Acquire returned, while
+// others got the lock and released it. So Enter uses the instants of the leases.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	timed, fenced := capabilities(lease)
 	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed}
@@ -145,8 +144,8 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	return grant
 }
 
-// capabilities are what the audit looks for in each lease. Few are wrappers, and an assertion
-// costs less than strategies.As.
+// capabilities returns what the audit needs of each lease. Few leases are wrappers, and a
+// type assertion is cheaper than strategies.As.
 func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) {
 	timed, _ := lease.(strategies.Timed)
 	fenced, _ := lease.(strategies.Fenced)
@@ -157,7 +156,7 @@ func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) 
 	return timed, fenced
 }
 
-// admit takes a holder in and notes whether there is one too many with it.
+// admit adds a holder and notes whether there is now one too many.
 func (k *Key) admit(h holder) {
 	h.waiter.place = len(k.holders)
 	k.holders = append(k.holders, h)
@@ -179,7 +178,7 @@ func (k *Key) admit(h holder) {
 			k.become(max(expired, k.state), h.granted)
 		}
 	case len(k.holders) == k.capacity && missed > 0:
-		// Somebody came and went between this lease's grant and now.
+		// Another client got and released the lock between this lease's grant and now.
 		if k.crowded(h, k.gone) {
 			k.safety.Overlaps++
 			k.safety.OverlapNS += missed
@@ -190,17 +189,16 @@ func (k *Key) admit(h holder) {
 	}
 }
 
-// crowded says whether at some instant more leases than there may be were valid,
-// the newcomer's among them. Besides the holders it looks at others that have
-// gone.
+// crowded says whether, at some instant, the newcomer's lease and capacity others were
+// valid. Besides the holders it checks others, which have already released.
 func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	clock := k.window.Clock
 	end := newcomer.end(clock)
 	valid := 1
 	for _, held := range [][]holder{k.holders[:len(k.holders)-1], others} {
 		for _, h := range held {
-			// With more than one permit leases that touch the newcomer's need not touch
-			// each other; but then its own instant, when it was let in, decides.
+			// With more than one permit, two leases may both overlap the newcomer's and not each
+			// other. Then the instant of the newcomer's own grant decides.
 			from := max(newcomer.granted, h.granted)
 			if k.capacity > 1 {
 				from = newcomer.granted
@@ -216,9 +214,9 @@ func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	return false
 }
 
-// fence notes a holder's token. One that is not larger than an earlier lease's is
-// a regression, unless this lease had run out before the other was granted: then
-// it is only late in coming here.
+// fence notes a holder's token. A token that is not larger than an earlier lease's is a
+// regression, unless this lease had run out before the other was granted: then Enter was
+// only called late.
 func (k *Key) fence(h holder, token int64) {
 	k.safety.FencedLeases++
 	switch {
@@ -232,7 +230,7 @@ func (k *Key) fence(h holder, token int64) {
 	}
 }
 
-// become changes the state and accounts for the time spent in the last one.
+// become changes the state and accounts for the time spent in the previous one.
 func (k *Key) become(state overlap, now int64) {
 	switch spent := max(0, now-k.since); k.state {
 	case expired:
@@ -262,8 +260,8 @@ func (k *Key) Freed(now int64) {
 	}
 }
 
-// Idle is for how long the key has been free although somebody waits for it who
-// did so when it was released; negative if that is not so.
+// Idle returns how long the key has been free while clients wait that were already waiting
+// at its release; negative if there are none.
 func (k *Key) Idle(now int64) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -273,15 +271,15 @@ func (k *Key) Idle(now int64) int64 {
 	return now - k.freedAt
 }
 
-// Vanish notes that a holder is no more, at the instant now, and has not released.
+// Vanish notes that a holder died at the instant now, without a release.
 func (k *Key) Vanish(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
-	k.settle(w, true) // it held its lease, or who could tell
+	k.settle(w, true) // assume that it held its lease: nothing can disprove it
 }
 
-// remove takes a holder out.
+// remove removes a holder.
 func (k *Key) remove(w *Waiter, now int64) {
 	k.left(w, now)
 	last := len(k.holders) - 1
@@ -297,7 +295,7 @@ func (k *Key) remove(w *Waiter, now int64) {
 	k.releasedAt, k.freedAt = none, none
 }
 
-// Lost notes a release that found its lease gone.
+// Lost notes a release that found that its lease had ended.
 func (k *Key) Lost() {
 	k.mu.Lock()
 	k.safety.LostLeases++
@@ -316,7 +314,7 @@ func Audit(keys []*Key) results.Safety {
 	seen := make([]results.Safety, len(keys))
 	for i, k := range keys {
 		k.mu.Lock()
-		for _, u := range k.unsettled { // nobody released what shows that it was none
+		for _, u := range k.unsettled { // no release showed that it was no breach
 			k.conclude(u, true)
 		}
 		k.unsettled = nil

@@ -13,38 +13,38 @@ const (
 	Failed                  // with an error
 )
 
-// Client is one client's own record; its methods belong to that client's
-// goroutine, and to the Recorder once the client has returned.
+// Client is one client's own record. Only that client's goroutine calls its methods, and the
+// Recorder reads it once the client has returned.
 type Client struct {
 	window *Window
 	shard  *shard
 
 	spent    [phases]int64 // ns, clipped to the window
 	granted  int64         // leases in the window
-	served   int64         // times in the window that somebody else's lease did for it
-	open     bool          // a wait was open when the window closed
+	served   int64         // waits in the window that another client's lease ended
+	open     bool          // a wait was under way when the window closed
 	timedOut int64
 	longest  int64 // wait, ns
-	cut      bool  // the longest was not seen to its end
+	cut      bool  // the end of the longest wait was not seen
 
 	starts    int64 // open-loop starts in the window
 	late      int64 // open-loop starts in the window that the generator delayed
 	behind    int64 // open-loop starts in the window for which no client was free
 	overtaken int64 // leases in the window
-	bypassed  int64 // the most, over its waits in the window
+	bypassed  int64 // the most later arrivals that got the lock during one wait
 
-	last   int64 // when the last wait in the window began
-	first  wait  // that began in the window
-	before wait  // that was under way when it opened
+	last   int64 // start of the last wait in the window
+	first  wait  // the first wait that began in the window
+	before wait  // a wait that was under way when the window opened
 }
 
-// wait is one that has ended, or been cut off.
+// wait is a wait that has ended or was cut off.
 type wait struct {
 	ns          int64
 	ended, seen bool
 }
 
-// phase is what a client can be doing.
+// phase is what a client is doing.
 type phase int
 
 const (
@@ -59,9 +59,9 @@ func (c *Client) account(p phase, from, to, end int64) {
 	c.spent[p] += c.window.clip(from, to, end)
 }
 
-// Waited records a wait that ended without a lease to use: given up, stopped or
-// failed, and by how many it was bypassed. It was due, and began later at from.
-// For a Granted one call Acquired.
+// Waited records a wait without a usable lease: it timed out, was stopped or failed. The
+// wait was due at due and began at from; bypassed later arrivals got the lock meanwhile.
+// Use Acquired for a Granted wait.
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
@@ -81,17 +81,17 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	c.shard.mu.Unlock()
 }
 
-// Acquisition is the four instants of one acquisition.
+// Acquisition holds the instants of one acquisition.
 type Acquisition struct {
 	Due                            int64 // when Acquire should have been called; in a closed loop when it was
 	Asked, Granted, Released, Done int64 // Acquire called and returned, Release called and returned
 	Grant                          Grant // as Key.Enter returned it
-	Hold                           int64 // ns, asked for
+	Hold                           int64 // ns, as drawn
 	Counted                        bool  // as Window.Count returned it
 }
 
-// Acquired records a whole acquisition. A duration belongs to the window in which
-// it ends, with its full length.
+// Acquired records a whole acquisition. A duration counts, with its full length, in the
+// window in which it ends.
 func (c *Client) Acquired(t Acquisition) {
 	w, s, end := c.window, c.shard, c.window.End()
 	c.account(waiting, t.Asked, t.Granted, end)
@@ -141,8 +141,8 @@ func (c *Client) Acquired(t Acquisition) {
 	}
 }
 
-// Served records a wait at whose end somebody else of the same instance had done
-// the work.
+// Served records a wait that ended because another client of the same instance had done the
+// work.
 func (c *Client) Served(due, from, to int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
@@ -162,11 +162,11 @@ func (c *Client) Served(due, from, to int64) {
 	c.served++
 }
 
-// lateness is what a start may be late without being called so: timers on an
-// idle machine are about 1 ms late.
+// lateness is how late a start may be and still count as punctual: timers on an idle
+// machine are about 1 ms late.
 const lateness = int64(10 * time.Millisecond)
 
-// Started records that an open loop's start that was due was made at asked, by a
+// Started records the start of an open loop that was due at due and made at asked, by a
 // client that had been free since free.
 func (c *Client) Started(due, free, asked int64) {
 	if !c.window.Contains(asked) {
@@ -185,11 +185,11 @@ func (c *Client) Started(due, free, asked int64) {
 	}
 }
 
-// Thought records the time between a release and the next wait, the harness's
-// own work included.
+// Thought records the time between a release and the next wait. It includes the harness's
+// own work.
 func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.window.End()) }
 
-// waited records a wait, or what was seen of it; the shard is locked.
+// waited records a wait, or the part of it that was seen. The caller locks the shard.
 func (c *Client) waited(from, ns int64, ended bool) {
 	if ns > c.longest {
 		c.longest, c.cut = ns, !ended

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Environment describes this machine; what it will not say stays empty.
+// Environment describes this machine. What the machine does not report stays empty.
 func Environment() results.Environment {
 	e := results.Environment{
 		OS:              runtime.GOOS,
@@ -35,8 +35,8 @@ func Environment() results.Environment {
 	return e
 }
 
-// timerOvershoot is how late a 50 µs sleep wakes up on the idle machine, the
-// median in nanoseconds. Holds and backoffs are no finer than that.
+// timerOvershoot is how late a sleep of 50 µs ends on the idle machine: the median, in
+// nanoseconds. Holds and backoffs cannot be more exact.
 func timerOvershoot() int64 {
 	const asked, samples = 50 * time.Microsecond, 21
 	var late []int64
@@ -49,8 +49,8 @@ func timerOvershoot() int64 {
 	return late[samples/2]
 }
 
-// clockResolution is the smallest step seen between two readings of the clock,
-// in nanoseconds.
+// clockResolution is the smallest difference seen between two readings of the clock, in
+// nanoseconds.
 func clockResolution() int64 {
 	clock := NewClock()
 	smallest := int64(time.Second)

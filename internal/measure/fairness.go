@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Fairness summarises how the acquisitions were shared among the clients, over the
-// window and at close range. The waiters are the clients', by their numbers.
+// Fairness summarises how the clients shared the acquisitions, over the whole window and
+// over short sequences. waiters holds the clients' Waiters by client number.
 func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, error) {
 	f := results.Fairness{AcquisitionsMin: r.clients[0].granted + r.clients[0].served, LongestWait: r.longest()}
 	f.Starved, _ = r.starved(keys, waiters)
@@ -44,26 +44,26 @@ func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, e
 	return f, nil
 }
 
-// ownerSequence follows who acquires a key, at close range.
+// ownerSequence follows which clients acquire a key in short sequences of grants.
 type ownerSequence struct {
-	last     []int64 // by client: its last grant's number; 0 for none
-	start    int64   // number of the grant before the block under way; 0 for none
-	distinct int64   // clients in it so far
+	last     []int64 // by client: the number of its last grant; 0 for none
+	start    int64   // number of the grant before the current block; 0 for none
+	distinct int64   // clients in the current block so far
 	blocks   int64
-	sum      int64 // of the finished blocks' distinct clients
+	sum      int64 // sum of distinct over the finished blocks
 }
 
 func newOwnerSequence(clients int) ownerSequence { return ownerSequence{last: make([]int64, clients)} }
 
-// take notes that grant number n went to a client and returns how many grants
-// after its last one. Blocks of as many grants as there are clients are made
-// of grants inside the window.
+// take notes that grant number n went to a client. It returns the number of grants since
+// that client's last one; 0 if there was none. Grants inside the window form blocks of as
+// many grants as there are clients.
 func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	if len(t.last) == 0 {
 		return 0
 	}
 	var last int64
-	stranger := client >= len(t.last) // who takes part for once only
+	stranger := client >= len(t.last) // a fault target, which takes part only once
 	if !stranger {
 		last = t.last[client]
 		t.last[client] = n
@@ -88,8 +88,8 @@ func (t *ownerSequence) take(client int, n int64, inside bool) int64 {
 	return n - last
 }
 
-// workingSet is the average over blocks of consecutive grants; nil without a
-// full one.
+// workingSet is the average number of distinct clients in a block of consecutive grants; nil
+// without a full block.
 func workingSet(keys []*Key) *float64 {
 	var blocks, sum int64
 	for _, k := range keys {

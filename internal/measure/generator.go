@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Health is a reading of what the generator itself has used since it started.
+// Health is a reading of the resources that the generator has used since it started.
 type Health struct {
 	at         time.Time
 	cpu        time.Duration
@@ -39,17 +39,17 @@ func ReadHealth() Health {
 	}
 }
 
-// Spent is what was used between two readings.
+// Spent is what the generator used between two readings.
 type Spent struct {
 	Wall, CPU     time.Duration
 	SchedulingP99 time.Duration // upper edge of the bucket
 	GCCycles      int64
-	GCPause       time.Duration // about: buckets' middles
+	GCPause       time.Duration // estimated from the middles of the buckets
 	GCCPU         float64       // seconds
 	MachineIdle   *float64      // percent of all cores; nil where the system does not say
 }
 
-// Since is the difference to an earlier reading.
+// Since returns the difference to an earlier reading.
 func (h Health) Since(earlier Health) Spent {
 	return Spent{
 		Wall:          h.at.Sub(earlier.at),
@@ -62,7 +62,7 @@ func (h Health) Since(earlier Health) Spent {
 	}
 }
 
-// quantileOf is a quantile of what a runtime histogram gained.
+// quantileOf returns a quantile of what a runtime histogram gained between two readings.
 func quantileOf(later, earlier *metrics.Float64Histogram, q float64) time.Duration {
 	var total, seen uint64
 	for i := range later.Counts {
@@ -83,7 +83,7 @@ func quantileOf(later, earlier *metrics.Float64Histogram, q float64) time.Durati
 	return 0
 }
 
-// sumOf adds up what a runtime histogram gained, each at its bucket's middle.
+// sumOf adds up what a runtime histogram gained; each value counts as its bucket's middle.
 func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 	var sum float64
 	for i := range later.Counts {

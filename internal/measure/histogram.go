@@ -8,12 +8,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// histogram is an HDR histogram of nanoseconds that never clamps in silence:
-// durations beyond its range count as its top and are counted in overflow.
+// histogram is an HDR histogram of nanoseconds. A duration beyond its range counts as the
+// largest value, and overflow counts such durations.
 type histogram struct {
 	*hdrhistogram.Histogram
 	overflow int64
-	largest  int64 // exact
+	largest  int64 // exact, even beyond the range
 	sum      float64
 }
 
@@ -41,9 +41,10 @@ func (h *histogram) reset() {
 	h.overflow, h.largest, h.sum = 0, 0, 0
 }
 
-// total adds histograms of one layout up, count by count: Merge works out the value of each.
+// total adds up histograms of the same layout, count by count. Merge is slower: it computes
+// the value of each count.
 type total struct {
-	histogram // but for its counts
+	histogram // without its counts
 	counts    *hdrhistogram.Snapshot
 }
 
@@ -66,22 +67,22 @@ func (t *total) add(h *histogram) {
 	}
 }
 
-// all is what has been added up, at least one.
+// all returns the sum. add must have been called at least once.
 func (t *total) all() *histogram {
 	t.Histogram = hdrhistogram.Import(t.counts)
 	return &t.histogram
 }
 
-// durations are those seen to their end, those that were not, and the ages at
-// which they could first be seen ending.
+// durations holds the durations that were seen to end, those that were not, and the ages at
+// which the observation of a duration began.
 type durations struct{ ended, censored, entered *histogram }
 
 func newDurations() durations { return durations{newHistogram(), newHistogram(), newHistogram()} }
 
-// allEnded are durations that were all seen from beginning to end.
+// allEnded returns durations that were all seen from beginning to end.
 func allEnded(h *histogram) durations { return durations{h, newHistogram(), newHistogram()} }
 
-// record takes a duration in, which had an age when the looking began.
+// record adds a duration that had the given age when its observation began.
 func (d durations) record(ns, age int64, ended bool) {
 	d.of(ended).record(ns)
 	if age > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Kind is a kind of duration of which a run has a distribution, beside the waits, which
-// are not always seen to their end.
+// Kind is a kind of duration whose distribution a run reports. Waits are separate, because
+// the end of a wait is not always seen.
 type Kind int
 
 // The kinds; results.Run defines each.
@@ -20,7 +20,7 @@ const (
 	kindCount
 )
 
-// places says where a run has the distribution of each kind.
+// places returns, for each kind, the field of a run with its distribution.
 func places() [kindCount]func(*results.Run) *results.Distribution {
 	return [kindCount]func(*results.Run) *results.Distribution{
 		Hold:     func(r *results.Run) *results.Distribution { return &r.Speed.Hold },
@@ -31,7 +31,7 @@ func places() [kindCount]func(*results.Run) *results.Distribution {
 	}
 }
 
-// Took records a duration of a kind, which belongs to the window in which it ends.
+// Took records a duration of a kind. It counts in the window in which it ends.
 func (c *Client) Took(kind Kind, from, to int64) {
 	if !c.window.Contains(to) {
 		return
@@ -41,7 +41,7 @@ func (c *Client) Took(kind Kind, from, to int64) {
 	c.shard.kinds[kind].record(to - from)
 }
 
-// Distributions fills in what a run has of each kind of duration.
+// Distributions fills in the distributions of a run.
 func (r *Recorder) Distributions(run *results.Run) error {
 	for kind, place := range places() {
 		d, err := describe(allEnded(r.total(func(s *shard) *histogram { return s.kinds[kind] })))

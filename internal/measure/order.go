@@ -1,30 +1,30 @@
 package measure
 
-// Waiter is a client's place among those waiting for a key, or holding it. A
-// client is after one key at a time, so one Waiter serves it for the whole run.
+// Waiter is a client's place among those that wait for a key or hold it. A client wants one
+// key at a time, so one Waiter serves it for the whole run.
 type Waiter struct {
 	client    int
-	since     int64 // it has been waiting
+	since     int64 // start of its wait
 	ticket    int   // slot among the arrivals
 	grants    int64 // the key's grants when it arrived
-	ahead     int64 // those waiting when it arrived
-	withdrawn int64 // the key's give-ups when it arrived
-	place     int   // among the holders
+	ahead     int64 // number of waiters when it arrived
+	withdrawn int64 // waiters of the key that had given up when it arrived
+	place     int   // index among the holders
 
-	meanwhile int64 // grants of the key while it waited last
-	vain      int   // waits since its last lease that ended without one
+	meanwhile int64 // grants of the key during its last wait
+	vain      int   // consecutive waits without a lease since its last one
 }
 
-// NewWaiter is the place of a client.
+// NewWaiter returns the Waiter of a client.
 func NewWaiter(client int) *Waiter { return &Waiter{client: client} }
 
-// arrivals keeps who is waiting in order of arrival, and counts for any waiter
-// how many are ahead of it and how many of them gave up. The slots are handed out
-// in order and renumbered when they run out, so that every step is O(log n).
+// arrivals keeps the waiters in order of arrival. For any waiter it counts how many are
+// ahead of it and how many of those gave up. Slots are used in order and renumbered when
+// none is left, so that every step is O(log n).
 type arrivals struct {
-	places    []*Waiter // nil: gone
-	still     fenwick   // who waits, by slot
-	quit      fenwick   // who gave up, by slot
+	places    []*Waiter // nil: it no longer waits
+	still     fenwick   // 1 for each slot whose waiter still waits
+	quit      fenwick   // 1 for each slot whose waiter gave up
 	next      int
 	waiting   int
 	withdrawn int64
@@ -41,36 +41,36 @@ func (a *arrivals) arrive(w *Waiter, since, grants int64) {
 	a.waiting++
 }
 
-// before counts those who arrived before w and still wait.
+// before counts the waiters that arrived before w and still wait.
 func (a *arrivals) before(w *Waiter) int64 { return a.still.sum(w.ticket) }
 
-// quitBefore counts those ahead of w that gave up since it arrived: of all that
-// ever gave up ahead of it, those it did not find gone.
+// quitBefore counts the waiters ahead of w that gave up after w arrived: all that gave up
+// ahead of it, less those that had given up before.
 func (a *arrivals) quitBefore(w *Waiter) int64 { return a.quit.sum(w.ticket) - w.withdrawn }
 
-// bypassed is how many later arrivals have got the lock since w arrived, when so
-// many were granted in all and so many still wait before it: those who got it
-// meanwhile, less those of them that were ahead.
+// bypassed returns how many later arrivals have got the lock since w arrived: all grants
+// since then, less those to waiters that were ahead of w. before is the number of waiters
+// still ahead.
 func (a *arrivals) bypassed(w *Waiter, before, grants int64) int64 {
 	return grants - w.grants - (w.ahead - before - a.quitBefore(w))
 }
 
-// remove takes a waiter out that got the lock.
+// remove removes a waiter that got the lock.
 func (a *arrivals) remove(w *Waiter) {
 	a.places[w.ticket] = nil
 	a.still.add(w.ticket, -1)
 	a.waiting--
 }
 
-// withdraw takes a waiter out that did not.
+// withdraw removes a waiter that gave up.
 func (a *arrivals) withdraw(w *Waiter) {
 	a.remove(w)
 	a.quit.add(w.ticket, 1)
 	a.withdrawn++
 }
 
-// renumber moves the waiting to the front; at least half of the slots are free
-// afterwards, so that it happens seldom.
+// renumber moves the waiters to the front. Afterwards at least half of the slots are free,
+// so it is called seldom.
 func (a *arrivals) renumber() {
 	size := max(64, len(a.places))
 	for size < 4*a.waiting {
@@ -78,7 +78,7 @@ func (a *arrivals) renumber() {
 	}
 	waiting := a.places[:a.next]
 	for _, w := range waiting {
-		if w != nil { // what the trees forget below is settled here
+		if w != nil { // settle now what the cleared trees would lose
 			w.ahead -= a.quitBefore(w)
 			w.withdrawn = 0
 		}
@@ -93,7 +93,7 @@ func (a *arrivals) renumber() {
 	for _, w := range waiting {
 		if w != nil {
 			w.ticket = a.next
-			a.places[a.next] = w // never ahead of the one being read
+			a.places[a.next] = w // a.next is never larger than the index being read
 			a.still.add(a.next, 1)
 			a.next++
 		}
@@ -111,7 +111,7 @@ func (f fenwick) add(slot int, n int32) {
 	}
 }
 
-// sum is over the slots before one.
+// sum returns the sum of the slots before slot.
 func (f fenwick) sum(slot int) int64 {
 	var sum int64
 	for i := slot; i > 0; i -= i & -i {

@@ -4,11 +4,11 @@ package measure
 
 import "time"
 
-// processCPU is unknown here.
+// processCPU returns 0: it is unknown on this system.
 func processCPU() time.Duration { return 0 }
 
-// MaxOpenFiles is not limited here.
+// MaxOpenFiles returns 0: there is no limit on this system.
 func MaxOpenFiles() (int64, error) { return 0, nil }
 
-// PeakRSS is unknown here.
+// PeakRSS returns 0: it is unknown on this system.
 func PeakRSS() int64 { return 0 }

@@ -17,8 +17,8 @@ func processCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// MaxOpenFiles is how many files and connections this process may open; 0 where there is
-// no limit.
+// MaxOpenFiles returns how many files and connections this process may open; 0 means no
+// limit.
 func MaxOpenFiles() (int64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -8,22 +8,21 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// newRecent is a histogram for a slice of the timeline. It has two digits: every
-// second those of all shards are added up and emptied, while clients wait for it.
+// newRecent returns a histogram for one slice of the timeline. It has two digits, because the
+// histograms of all shards are added up and reset every second while clients wait.
 func newRecent() *histogram {
 	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
 }
 
-// Recent is a summary of the waits since it was last asked for: those that have
-// ended, those still under way, and those that had been under way already.
-// Percentiles are within 1 %.
+// Recent summarises the waits since the previous call: those that have ended, and those
+// still under way. Percentiles are within 1 %.
 type Recent struct {
-	P50, P99 *results.Bound // nil without any
-	Max      *results.Bound // of those that have ended; nil without any
+	P50, P99 *results.Bound // nil without any wait
+	Max      *results.Bound // of the waits that have ended; nil without any
 }
 
-// Recent summarises the waits in the window since the last call. It takes the
-// ages, in nanoseconds, of the waits that are under way now. It is one caller's.
+// Recent summarises the waits in the window since the last call. ages holds the ages, in
+// nanoseconds, of the waits under way now. Only one goroutine may call it.
 func (r *Recorder) Recent(ages []int64) Recent {
 	var sum total
 	r.eachShard(func(s *shard) {
@@ -47,8 +46,7 @@ func (r *Recorder) Recent(ages []int64) Recent {
 	return Recent{P50: seen.Quantile(0.5), P99: seen.Quantile(0.99), Max: most}
 }
 
-// Ages appends for how long, in nanoseconds, those who wait for the key have been
-// waiting now.
+// Ages appends the time, in nanoseconds, that each waiter of the key has waited until now.
 func (k *Key) Ages(ages []int64, now int64) []int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,31 +8,30 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Recorder collects the records of all clients of a run. Its memory is a few
-// shards of histograms and some 200 bytes a client, however long the run is.
+// Recorder collects the records of all clients of a run. Its memory does not grow with the
+// run: a few shards of histograms and some 200 bytes per client.
 type Recorder struct {
 	window  *Window
 	shards  []*shard
 	clients []*Client
 
-	// underWay are the ages of the waits under way when Recent was last called.
+	// underWay holds the ages of the waits that were under way when Recent was last called.
 	underWay *histogram
 
 	openLoop bool
-	backlog  int64 // open-loop arrivals that nobody took
-	oldest   int64 // of them, ns
+	backlog  int64 // open-loop arrivals that no client took
+	oldest   int64 // age of the oldest of them, ns
 }
 
 // mostShards bounds the memory: a shard's histograms take about 3 MB.
 const mostShards = 16
 
-// OpenLoop says that the clients are only slots, as those of an open loop that
-// arrivals are given to: how much each gets is not the lock's doing, and nothing
-// is said of it.
+// OpenLoop says that the clients are only slots to which an open loop gives arrivals. How
+// much each slot gets does not depend on the lock, so the figures per client are left out.
 func (r *Recorder) OpenLoop() { r.openLoop = true }
 
-// Backlog records the open-loop arrivals that were due before the end of the
-// window and had found no client by then: each a wait that had not even begun.
+// Backlog records the open-loop arrivals that were due before the end of the window and that
+// no client had taken by then. Each counts as a wait that has not ended.
 func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	end := r.window.End()
 	for at := range due {
@@ -42,8 +41,8 @@ func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	}
 }
 
-// Starts are an open loop's starts in the window: all, those that the generator
-// delayed, and those for which no client was free.
+// Starts returns an open loop's starts in the window: all, those that the generator delayed,
+// and those for which no client was free.
 func (r *Recorder) Starts() (all, late, behind int64) {
 	for _, c := range r.clients {
 		all += c.starts
@@ -53,8 +52,8 @@ func (r *Recorder) Starts() (all, late, behind int64) {
 	return all, late, behind
 }
 
-// Overshoot is the median of how much longer holds took than was asked for, in
-// nanoseconds; nil without any.
+// Overshoot is the median, in nanoseconds, of how much longer the holds took than drawn; nil
+// without any.
 func (r *Recorder) Overshoot() *int64 {
 	overshoot := r.total(func(s *shard) *histogram { return s.overshoot })
 	if overshoot.TotalCount() == 0 {
@@ -64,18 +63,18 @@ func (r *Recorder) Overshoot() *int64 {
 	return &median
 }
 
-// shard is what a part of the clients record into.
+// shard is the set of histograms for a part of the clients.
 type shard struct {
 	mu                 sync.Mutex
 	waits              durations             // ns
-	byClient           durations             // the same, weighed; see results.Waiting
-	recent             *histogram            // ns, those ended since Recent was last called
+	byClient           durations             // the same, weighed by client; see results.Waiting
+	recent             *histogram            // ns, waits that ended since Recent was last called
 	kinds              [kindCount]*histogram // ns
-	overshoot          *histogram            // ns, holds beyond what was asked for
-	reacquireDistances *histogram            // grants until the same client's next
+	overshoot          *histogram            // ns, holds beyond the drawn time
+	reacquireDistances *histogram            // grants until the same client's next grant
 }
 
-// NewRecorder makes the records of so many clients.
+// NewRecorder makes the records for this many clients.
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
@@ -92,18 +91,18 @@ func NewRecorder(window *Window, clients int) *Recorder {
 	return r
 }
 
-// Client is client i's own record.
+// Client returns client i's own record.
 func (r *Recorder) Client(i int) *Client { return r.clients[i] }
 
-// Drop takes clients that never came back out of the time accounting; their
-// records are still being written.
+// Drop removes clients that never returned from the time accounting: their goroutines may
+// still write to their records.
 func (r *Recorder) Drop(stuck []int) {
 	for _, i := range stuck {
 		r.clients[i] = &Client{window: r.window, shard: r.shards[0]}
 	}
 }
 
-// Speed summarises throughput over so many keys.
+// Speed summarises throughput over this many keys.
 func (r *Recorder) Speed(keys int) results.Speed {
 	seconds := float64(r.window.Length()) / 1e9
 	var s results.Speed
@@ -144,8 +143,8 @@ func (r *Recorder) Waiting() (results.Waiting, error) {
 	return w, nil
 }
 
-// perClient puts the time of each client that belongs to a wait which was not
-// seen on the first that was.
+// perClient adds, for each client, the time before its first seen wait and after its last
+// one. That time has no wait of its own: it counts for the first seen wait.
 func (r *Recorder) perClient() (results.Distribution, error) {
 	rest := newDurations()
 	end := r.window.End()
@@ -180,7 +179,7 @@ func (r *Recorder) longest() *results.Bound {
 	return &longest
 }
 
-// sum adds up what the shards have.
+// sum adds up durations over the shards.
 func (r *Recorder) sum(of func(*shard) durations) durations {
 	return durations{
 		ended:    r.total(func(s *shard) *histogram { return of(s).ended }),

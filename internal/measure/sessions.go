@@ -8,19 +8,19 @@ import (
 )
 
 // unsettled is an overlap, or a token that went back, of leases that last as long as their
-// holders' sessions. Whether a session had ended nobody can tell before its holder's release
-// does: what is held longer than that is no breach of the lock's.
+// holders' sessions. Only a holder's release shows whether its session had ended. If it had,
+// the client held for longer than its lease, and the lock broke no promise.
 type unsettled struct {
-	newcomer *Waiter   // nil once its release has found its lease
-	others   []*Waiter // whose releases have not told yet
-	held     bool      // one of the others has found its lease
-	token    bool      // it is of a token
-	inside   int       // of the others
+	newcomer *Waiter   // nil once its release has found the lease
+	others   []*Waiter // holders whose releases have no outcome yet
+	held     bool      // the release of one of the others has found its lease
+	token    bool      // it is about a token, not an overlap
+	inside   int       // others that still hold
 	from     int64
-	end      int64 // of the overlap; forever while it goes on
+	end      int64 // of the overlap; forever while it continues
 }
 
-// told is what a release, which may be under way, has said of a lease.
+// told is the outcome of a lease's release.
 type told int
 
 const (
@@ -29,11 +29,11 @@ const (
 	ended
 )
 
-// BySession says that a lease lasts as long as its holder's session, be it longer or
-// shorter than the TTL after it was granted: see Settle. It comes before any Enter.
+// BySession says that a lease lasts as long as its holder's session, which may be shorter or
+// longer than the TTL: see Settle. Call it before any Enter.
 func (k *Key) BySession() { k.session = k.capacity == 1 }
 
-// admitSession takes a holder in whose lease is a session's.
+// admitSession adds a holder whose lease is a session's.
 func (k *Key) admitSession(h holder) {
 	clock := k.window.Clock
 	if last := len(k.holders) - 1; last > 0 {
@@ -44,7 +44,7 @@ func (k *Key) admitSession(h holder) {
 			}
 		}
 		u.inside = len(u.others)
-		if u.inside == 0 { // they knew that they were over
+		if u.inside == 0 { // the leases themselves say that they had ended
 			k.safety.ExpiredOverlaps++
 			k.become(expired, h.granted)
 			return
@@ -56,7 +56,7 @@ func (k *Key) admitSession(h holder) {
 	if missed <= 0 {
 		return
 	}
-	// Somebody came and went between this lease's grant and now.
+	// Another client got and released the lock between this lease's grant and now.
 	u := unsettled{newcomer: h.waiter, from: h.granted, end: k.gone.released, held: k.gone.told == held}
 	if k.gone.told == nothing {
 		u.others = []*Waiter{k.gone.waiter}
@@ -69,7 +69,7 @@ func (k *Key) admitSession(h holder) {
 	k.unsettled = append(k.unsettled, u)
 }
 
-// left notes that a holder is no longer one.
+// left notes that a client no longer holds.
 func (k *Key) left(w *Waiter, now int64) {
 	for i := range k.unsettled {
 		u := &k.unsettled[i]
@@ -85,8 +85,8 @@ func (k *Key) left(w *Waiter, now int64) {
 	}
 }
 
-// Settle notes what the release of a client's last lease has told: whether that was held
-// until then, as far as anybody can tell.
+// Settle notes the outcome of the release of a client's last lease: whether the client held
+// the lock until then, as far as can be known.
 func (k *Key) Settle(w *Waiter, lease strategies.Lease, release error) {
 	if !k.session {
 		return
@@ -128,7 +128,7 @@ func (k *Key) settle(w *Waiter, was bool) {
 	k.unsettled = open
 }
 
-// conclude counts what is known now.
+// conclude counts an unsettled case whose outcome is known.
 func (k *Key) conclude(u unsettled, breach bool) {
 	if u.end == forever {
 		u.end = k.window.Clock.Now()
@@ -147,7 +147,8 @@ func (k *Key) conclude(u unsettled, breach bool) {
 	}
 }
 
-// stillHeld reads a release. One that failed tells nothing; then the lease may know.
+// stillHeld says whether a lease was held until its release. If the release failed, the lease
+// itself may know.
 func stillHeld(lease strategies.Lease, release error) bool {
 	switch {
 	case release == nil:

@@ -1,27 +1,26 @@
 package measure
 
-// fairRounds are how many times every client must have been able to have its turn before
-// one without any is said to starve. In one round a first-come-first-served lock serves
-// everybody once; the other makes up for a window that opens within a round, and for
-// requests that cross on their way.
+// fairRounds is how many fair rounds a window needs before a client without an acquisition
+// counts as starved. A first-come-first-served lock serves every client once in one round.
+// The second round allows for a window that opens within a round, and for requests that
+// arrive in another order than they were sent.
 const fairRounds = 2
 
-// inVain notes the end of a wait without an acquisition, when so many were granted in all.
+// inVain notes the end of a wait without an acquisition. grants is the key's grants so far.
 func (w *Waiter) inVain(grants int64) {
 	w.meanwhile = grants - w.grants
 	w.vain++
 }
 
-// rounds are how many times a first-come-first-served lock would have come to the waiter
-// while it waited: the grants meanwhile ÷ its place in the queue when it came.
+// rounds is how many times a first-come-first-served lock would have served the waiter while
+// it waited: the grants meanwhile ÷ its place in the queue when it arrived.
 func (w *Waiter) rounds() float64 { return float64(w.meanwhile) / float64(w.ahead+1) }
 
-// starved counts the clients that waited and had no acquisition in the window although there
-// were two for each: acquisitions enough for all, and where there are several keys also of
-// the key that it waited for, on which the queue may have been long by chance. It is nil if
-// there are clients without an acquisition of which this cannot be said, since their turn may only
-// have been to come; then short is what part of the two rounds the window had room for, 0
-// if that is not known.
+// starved counts the clients that waited and had no acquisition in the window, although it
+// had room for two fair rounds. With several keys the key that the client waited for needs
+// two rounds too, because its queue may have been long by chance. starved is nil if this is
+// undecided for some client: it may only not have had its turn yet. Then short is the part
+// of the two rounds for which the window had room; 0 if that is unknown.
 func (r *Recorder) starved(keys []*Key, waiters []*Waiter) (starved *int, short float64) {
 	var turns int64
 	for _, c := range r.clients {
@@ -31,11 +30,11 @@ func (r *Recorder) starved(keys []*Key, waiters []*Waiter) (starved *int, short 
 	count, undecided := 0, 0
 	short = part
 	for i, c := range r.clients {
-		if c.granted+c.served > 0 || c.longest == 0 && !c.open { // who never waited cannot starve
+		if c.granted+c.served > 0 || c.longest == 0 && !c.open { // a client that never waited cannot starve
 			continue
 		}
 		own := part
-		// Waits that it gave up itself had no time for a round.
+		// A wait that the client gave up itself was too short for a round.
 		if len(keys) > 1 && i < len(waiters) && waiters[i].vain == 1 {
 			own = min(own, waiters[i].rounds()/fairRounds)
 		}
@@ -52,9 +51,8 @@ func (r *Recorder) starved(keys []*Key, waiters []*Waiter) (starved *int, short 
 	return &count, 0
 }
 
-// ShortOfARound is what part of two fair rounds the window had room for, where for that
-// reason it cannot be told who starves: below 1, and 0 where not even that is known. It
-// is false where it can be told.
+// ShortOfARound says whether the window was too short to decide which clients starve. part is
+// the part of two fair rounds for which it had room: below 1, and 0 if that is unknown.
 func (r *Recorder) ShortOfARound(keys []*Key, waiters []*Waiter) (part float64, short bool) {
 	starved, part := r.starved(keys, waiters)
 	return part, starved == nil

@@ -12,47 +12,47 @@ import (
 	"time"
 )
 
-// Clock is a run's time: nanoseconds since its epoch, monotonic.
+// Clock is a run's monotonic time in nanoseconds since its epoch.
 type Clock struct{ epoch time.Time }
 
 // NewClock starts a clock at 0.
 func NewClock() Clock { return Clock{time.Now()} }
 
-// Now is the time since the epoch.
+// Now returns the time since the epoch.
 func (c Clock) Now() int64 { return int64(time.Since(c.epoch)) }
 
-// At converts an instant that carries a monotonic reading.
+// At converts an instant that carries a monotonic reading to the Clock's time.
 func (c Clock) At(t time.Time) int64 { return int64(t.Sub(c.epoch)) }
 
-// Time converts back.
+// Time converts an instant of the Clock to a time.Time.
 func (c Clock) Time(at int64) time.Time { return c.epoch.Add(time.Duration(at)) }
 
-// Window is the measured interval [Open, End). It opens at a time known
-// beforehand and closes at a planned time, after a number of acquisitions, or
-// early because the run is stopped, whichever is first.
+// Window is the measured interval [Open, End). It opens at a planned time. It closes at a
+// planned time, after a number of acquisitions, or when the run is stopped, whichever is
+// first.
 type Window struct {
 	Clock Clock
 	Open  int64
 
-	quota  int64 // acquisitions that close it, 0 for none
+	quota  int64 // number of acquisitions that closes it; 0 means none
 	end    atomic.Int64
 	shut   sync.Mutex
 	closed chan struct{}
 
-	_     [64]byte // what is written all the time must not slow down what is read all the time
+	_     [64]byte // keeps taken, which is written often, in another cache line than the fields that are read often
 	taken atomic.Int64
 }
 
-// closing stands for an end that is being fixed at this moment.
+// closing marks an end that is being fixed at this moment.
 const closing = -1
 
-// NewWindow makes a window that is not planned yet. Quota 0 is none.
+// NewWindow returns a window that is not planned yet. Quota 0 means none.
 func NewWindow(clock Clock, quota int64) *Window {
 	return &Window{Clock: clock, quota: quota, closed: make(chan struct{})}
 }
 
-// Plan sets the window from open to end; end 0 leaves it open until the quota
-// is used up or Close is called. It comes before the first client starts.
+// Plan sets the window from open to end. With end 0 it stays open until the quota is used up
+// or Close is called. Call Plan before the first client starts.
 func (w *Window) Plan(open, end int64) {
 	if end == 0 {
 		end = math.MaxInt64
@@ -61,7 +61,7 @@ func (w *Window) Plan(open, end int64) {
 	w.end.Store(end)
 }
 
-// End is the instant at which the window closes, as far as is known now.
+// End returns the instant at which the window closes, as far as is known now.
 func (w *Window) End() int64 {
 	for {
 		if end := w.end.Load(); end != closing {
@@ -71,15 +71,14 @@ func (w *Window) End() int64 {
 	}
 }
 
-// Closed is closed once the window has been closed before its planned end.
+// Closed returns a channel that is closed if the window closes before its planned end.
 func (w *Window) Closed() <-chan struct{} { return w.closed }
 
-// Close ends the window behind this instant, which it still holds, unless it has
-// ended already.
+// Close ends the window just after this instant, unless it has ended already.
 //
-// The end is published in two steps, so that no client can account for time beyond an
-// end that it could not see yet: what is accounted for before the first step lies
-// before the end, and after it everybody waits for the second.
+// The end is published in two steps, so that no client accounts for time after an end that
+// it could not see. What clients account for before the first step lies before the end;
+// after the first step they wait for the second.
 func (w *Window) Close() {
 	w.shut.Lock()
 	defer w.shut.Unlock()
@@ -93,8 +92,8 @@ func (w *Window) Close() {
 	close(w.closed)
 }
 
-// Count takes an acquisition at an instant into the quota and closes the window
-// with the last one. It returns false for one beyond the quota.
+// Count counts an acquisition towards the quota; the last one closes the window. It returns
+// false for an acquisition beyond the quota.
 func (w *Window) Count(at int64) bool {
 	if w.quota == 0 || at < w.Open {
 		return true
@@ -109,10 +108,10 @@ func (w *Window) Count(at int64) bool {
 // Contains says whether an instant lies in the window.
 func (w *Window) Contains(at int64) bool { return at >= w.Open && at < w.End() }
 
-// clip is the part of [from, to) inside the window.
+// clip returns the length of the part of [from, to) inside the window.
 func (w *Window) clip(from, to, end int64) int64 {
 	return max(0, min(to, end)-max(from, w.Open))
 }
 
-// Length of the window in nanoseconds, 0 if it never opened.
+// Length returns the window's length in nanoseconds; 0 if it never opened.
 func (w *Window) Length() int64 { return max(0, w.End()-w.Open) }

@@ -1,6 +1,6 @@
 // Package pause sleeps more exactly than the time package: on an idle Linux
-// machine time.Sleep rounds up to a millisecond, because it waits in epoll, whose
-// time-out has no finer unit.
+// machine time.Sleep rounds up to a millisecond, because the runtime waits in epoll,
+// whose timeout has no finer unit.
 package pause
 
 import (
@@ -11,14 +11,14 @@ import (
 )
 
 // Sleepers sleep for any number of goroutines at a time. Close releases their
-// descriptors. The zero value is ready, and sleeps without computing.
+// descriptors. The zero value is ready, and does not busy-wait.
 type Sleepers struct {
-	// Exact has the end of a sleep computed away, by as many goroutines at a time
-	// as half of the CPUs. It costs 30 µs of CPU a sleep, and three times as much as
-	// sleepers have lately woken up late: it is not for a service.
+	// Exact means to busy-wait at the end of a sleep, in at most half as many goroutines
+	// at a time as there are CPUs. A sleep then costs 30 µs of CPU, plus three times the
+	// recent mean lateness of sleepers: it is not for a service.
 	Exact bool
-	// Plain uses nothing but the time package, as in a bubble of testing/synctest,
-	// where no other clock goes.
+	// Plain means to use only the time package, as in a bubble of testing/synctest, where
+	// only its clock runs.
 	Plain bool
 
 	mu     sync.Mutex
@@ -31,24 +31,24 @@ type Sleepers struct {
 }
 
 const (
-	// coarse is what is left to the time package of a long sleep: it may be a
-	// millisecond late, or two.
+	// coarse is the end of a long sleep that is not left to the time package, which may
+	// be one or two milliseconds late.
 	coarse = 3 * time.Millisecond
-	// margin is what is computed away at least: an idle machine takes 30 to 50 µs to
-	// wake up.
+	// margin is the least time to busy-wait: an idle machine takes 30 to 50 µs to wake
+	// up.
 	margin = 30 * time.Microsecond
-	// spare times the usual lateness is computed away besides.
+	// spare times the usual lateness is added to the busy-waiting.
 	spare = 3
-	// foreseen is the most of a sleeper's lateness that others learn from: what keeps
-	// it from running for longer is chance.
+	// foreseen bounds the lateness that is learned from one sleep: more than this is
+	// chance.
 	foreseen = 300 * time.Microsecond
-	// mostOpen bounds the descriptors. Who finds none sleeps as the time package has it.
+	// mostOpen bounds the descriptors. Without one, a sleep uses the time package.
 	mostOpen = 1024
 )
 
-// Sleep returns after d, or up to 6 ms later than done is closed. Done may be nil.
-// Where it does not compute, it returns early as often as late, by microseconds, so
-// that sleeps are right on average.
+// Sleep returns after d, or at most 6 ms after done is closed; done may be nil. If it
+// does not busy-wait, it returns early as often as late, by microseconds, so that sleeps
+// are right on average.
 func (s *Sleepers) Sleep(done <-chan struct{}, d time.Duration) {
 	if d <= 0 {
 		return
@@ -80,9 +80,9 @@ func (s *Sleepers) until(done <-chan struct{}, end time.Time) {
 	s.give(timer)
 }
 
-// sleep aims at an instant before the end, by so many times as much as sleepers have
-// usually been late, and learns from by how much this one was. Where nothing is left
-// to sleep it forgets a little, so that the next ones try again.
+// sleep aims before the end by so many times the usual lateness, and learns from its own
+// lateness. If nothing is left to sleep, it reduces the usual lateness a little, so that
+// later sleeps try again.
 func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {
 	late := s.late.Load()
 	goal := end.Add(-time.Duration(times * late))
@@ -93,8 +93,8 @@ func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {
 	}
 }
 
-// mayCompute says whether few enough compute already; who may has to be counted
-// out again.
+// mayCompute says whether one more goroutine may busy-wait; if so, the caller must count
+// it out again.
 func (s *Sleepers) mayCompute() bool {
 	if s.computing.Add(1) <= int32(max(1, runtime.GOMAXPROCS(0)/2)) {
 		return true
@@ -103,8 +103,8 @@ func (s *Sleepers) mayCompute() bool {
 	return false
 }
 
-// Plain sleeps as the time package has it. It says whether it slept to the end; it
-// did not if done was closed before. Done may be nil.
+// Plain sleeps with the time package. It says whether it slept to the end; it did not
+// if done was closed before. done may be nil.
 func Plain(done <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		select {
@@ -124,7 +124,7 @@ func Plain(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// take is a descriptor that nobody uses; nil where there can be none.
+// take returns an unused descriptor; nil if there can be none.
 func (s *Sleepers) take() *descriptor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Sleepers) give(timer *descriptor) {
 	s.idle = append(s.idle, timer)
 }
 
-// Close releases the descriptors. Who sleeps goes on sleeping; later sleeps are
-// as the time package has them.
+// Close releases the descriptors. Current sleeps go on; later sleeps use the time
+// package.
 func (s *Sleepers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

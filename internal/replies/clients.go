@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Clients reads a reply to CLIENT LIST, one connection's fields at a time.
+// Clients yields the fields of each connection in a reply to CLIENT LIST.
 func Clients(list string) iter.Seq[map[string]string] {
 	return func(yield func(map[string]string) bool) {
 		for line := range strings.Lines(list) {

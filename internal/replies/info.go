@@ -1,4 +1,4 @@
-// Package replies reads what Redis replies as text: to INFO, CLUSTER INFO and CLIENT LIST.
+// Package replies reads text replies of Redis: to INFO, CLUSTER INFO and CLIENT LIST.
 package replies
 
 import (
@@ -9,7 +9,7 @@ import (
 // Info is a reply to INFO or CLUSTER INFO, field by field.
 type Info map[string]string
 
-// ParseInfo reads "field:value" lines; headings and anything else are skipped.
+// ParseInfo reads "field:value" lines. It skips headings and anything else.
 func ParseInfo(text string) Info {
 	fields := Info{}
 	for line := range strings.Lines(text) {
@@ -21,7 +21,7 @@ func ParseInfo(text string) Info {
 	return fields
 }
 
-// Integer is a field's value; nil where the server does not tell it.
+// Integer returns a field's value; nil if the server does not tell it.
 func (i Info) Integer(field string) *int64 {
 	if n, err := strconv.ParseInt(i[field], 10, 64); err == nil {
 		return &n
@@ -29,7 +29,7 @@ func (i Info) Integer(field string) *int64 {
 	return nil
 }
 
-// Seconds is the sum of fields in seconds; nil where one is missing.
+// Seconds returns the sum of fields in seconds; nil if one is missing.
 func (i Info) Seconds(fields ...string) *float64 {
 	var sum float64
 	for _, field := range fields {
@@ -42,8 +42,8 @@ func (i Info) Seconds(fields ...string) *float64 {
 	return &sum
 }
 
-// Calls are those of each command, from the section commandstats:
-// "cmdstat_get:calls=21,usec=175,…". It is nil where there are none.
+// Calls returns the calls of each command, from the section commandstats:
+// "cmdstat_get:calls=21,usec=175,…". It is nil if there are none.
 func (i Info) Calls() map[string]int64 {
 	var calls map[string]int64
 	for field, value := range i {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// arms are the options of all servers of a store that are to be compared.
+// arms returns the options of all servers of a store that are to be compared.
 func (p Plan) arms(name string) []store.Options {
 	arms := []store.Options{p.Stores[name]}
 	if name == store.Redis {
@@ -21,7 +21,7 @@ func (p Plan) arms(name string) []store.Options {
 	return arms
 }
 
-// labels tell the Redis servers apart; one alone has none.
+// labels returns a label for each Redis server; a single server has none.
 func (p Plan) labels() []string {
 	if len(p.Servers) == 0 {
 		return []string{""}
@@ -37,7 +37,7 @@ func (p Plan) labels() []string {
 	return labels
 }
 
-// told is where a server is, in one word and without who we are there.
+// told says in one word where a server is, without the user.
 func told(o store.Options) string {
 	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
 		return image
@@ -55,7 +55,7 @@ func told(o store.Options) string {
 	return strings.Join(places, ",")
 }
 
-// wrongArms are the errors of a comparison of Redis servers.
+// wrongArms returns the errors of a comparison of Redis servers.
 func (p Plan) wrongArms() []error {
 	if len(p.Servers) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measureBaselines finds out what this machine can do at best.
+// measureBaselines measures the best figures of this machine.
 func (s *session) measureBaselines(ctx context.Context) error {
 	s.progress("", 0, "baselines", 0)
 	baselines := &results.Baselines{}
@@ -37,8 +37,7 @@ func (s *session) measureBaselines(ctx context.Context) error {
 	return nil
 }
 
-// throughputOf is the rate of an in-process strategy with the plan's clients and
-// nothing else to do.
+// throughputOf returns the rate of an in-process strategy with the plan's clients and no hold.
 func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy) (float64, error) {
 	v, err := strategy.Variant(nil)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	w, plan := workloads.Default(), s.report.Workload
 	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
 	w.Warmup = workloads.Duration(50 * time.Millisecond)
-	// A machine that stands still for a whole window says nothing of what it can do at best.
+	// If the machine was stopped for a whole window, the result would be 0: then try a longer one.
 	for window := shortestBaseline; ; window *= 4 {
 		w.Duration = workloads.Duration(window)
 		run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
@@ -63,7 +62,7 @@ func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy
 	}
 }
 
-// Windows of a baseline's run.
+// Windows of a run for a baseline.
 const (
 	shortestBaseline = 250 * time.Millisecond
 	longestBaseline  = 10 * time.Second

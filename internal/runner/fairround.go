@@ -8,10 +8,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// fairRound warns of a window that is over before a lock could have served every client
-// once, as far as that is known beforehand: "" if it is not. A round takes at least what
-// the clients hold one after the other, on as many keys as there are and under as many
-// permits as the most generous of the strategies has.
+// fairRound returns a warning if the window is too short for a lock to serve every client once,
+// as far as that is known beforehand; else "". A round takes at least the sum of the clients'
+// holds, divided by the number of keys and by the largest number of permits of a strategy.
 func (p Plan) fairRound(w workloads.Spec) string {
 	if w.Clients < 2 || w.Rate > 0 || w.Coalesce || w.Burst > 0 || len(w.Stages) > 0 {
 		return ""
@@ -24,7 +23,7 @@ func (p Plan) fairRound(w workloads.Spec) string {
 	}
 	permits := 1
 	for _, v := range p.Strategies {
-		if v.Info().Capacity == 0 { // as many as ask
+		if v.Info().Capacity == 0 { // any number of permits
 			return ""
 		}
 		permits = max(permits, v.Info().Capacity)
@@ -37,7 +36,7 @@ func (p Plan) fairRound(w workloads.Spec) string {
 		w.Duration, w.Clients, w.Hold, round.Round(time.Millisecond), wholeSeconds(2*round))
 }
 
-// wholeSeconds rounds up, with room for what passes between two holders.
+// wholeSeconds rounds up and adds room for the time between two holders.
 func wholeSeconds(d time.Duration) time.Duration {
 	const spare = 1.1
 	return time.Duration(math.Ceil(d.Seconds()*spare)) * time.Second

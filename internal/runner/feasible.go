@@ -9,12 +9,12 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Feasible says why the plan cannot be carried out on the servers that it asks for, as
-// far as that can be told without a look at them; the error wraps store.ErrConfig. What only
-// they or a strategy at work can tell comes out in Run.
+// Feasible says why the plan cannot work on the servers that it asks for, as far as that is known
+// without the servers; the error wraps store.ErrConfig. Run finds out what depends on the
+// servers or on a running strategy.
 func (p Plan) Feasible() error {
 	if errors.Join(p.wrongStores()...) != nil {
-		return nil // Validate says it
+		return nil // Validate reports it
 	}
 	files, err := measure.MaxOpenFiles()
 	if err != nil {

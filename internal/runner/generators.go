@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// sessionName is what may stand in keys and in the names of connections.
+// sessionName is what keys and names of connections may contain.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// sharedSession are the errors of a plan that other generators are to share.
+// sharedSession returns the errors of a plan with a shared session.
 func (p Plan) sharedSession() []error {
 	var problems []error
 	if !p.Start.IsZero() && len(p.Strategies)*len(p.points())*p.Rounds > 1 &&
@@ -49,8 +49,8 @@ func (p Plan) sharedSession() []error {
 	return problems
 }
 
-// order is the seed that shuffles the runs: generators that share a session run
-// the same ones at the same time, whatever their seeds.
+// order returns the seed for the order of the runs. Generators that share a session have the same
+// order, whatever their seeds.
 func (p Plan) order() uint64 {
 	if p.Session == "" {
 		return uint64(p.points()[0].Workload.Seed)
@@ -60,10 +60,9 @@ func (p Plan) order() uint64 {
 	return h.Sum64()
 }
 
-// slot is how long after a run's beginning the next one begins, with Plan.Start.
-// It has to be the same for all generators, so it does not depend on how long
-// anything really takes: warm-up, window, three seconds for what comes between
-// and a millisecond for each client's connection.
+// slot is the time between the starts of two runs, with Plan.Start. It must be the same for all
+// generators, so it does not depend on measured times: warm-up, window, three seconds for the
+// rest and a millisecond for each client's connection.
 func slot(w workloads.Spec) time.Duration {
 	return w.Expected() + 3*time.Second + time.Duration(w.Clients)*time.Millisecond
 }

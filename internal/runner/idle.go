@@ -8,11 +8,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// idleTime is what a store has used while others were driven.
+// idleTime is the CPU time that a store used while others were measured.
 type idleTime struct{ cpu, over float64 } // seconds
 
-// watchOthers notes what the stores that are not driven use until the function that it
-// returns is called: they run on the same machine, and what they do costs the one that is.
+// watchOthers measures what the other stores use until done is called: on the same machine they
+// slow the measured one down.
 func (s *session) watchOthers(ctx context.Context, driven store.Server) (done func()) {
 	type start struct {
 		place

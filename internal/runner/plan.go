@@ -1,5 +1,5 @@
-// Package runner carries a plan out: it opens the servers, looks whether the plan can work
-// there, measures the floors, runs every strategy in every round, and cleans up.
+// Package runner carries out a plan: it opens the servers, checks that the plan can work there,
+// measures the baselines, runs every strategy in every round, and cleans up.
 package runner
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
-	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program has
+	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program includes
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -23,10 +23,10 @@ type Plan struct {
 	Workload   workloads.Spec
 	Sweep      []workloads.Point
 	Rounds     int
-	// Stores are the stores' options, by their names; of one that is not there the zero value.
+	// Stores holds the stores' options by name; a missing store has the zero value.
 	Stores map[string]store.Options
-	// Servers are further Redis servers, to be compared with that of Stores: every strategy
-	// runs on each of them in every round.
+	// Servers are further Redis servers to compare with that of Stores: every strategy runs on each
+	// of them in every round.
 	Servers   []store.Options
 	Baselines bool
 	Progress  func(Progress)
@@ -44,12 +44,12 @@ type Progress struct {
 	Remaining time.Duration
 }
 
-// Validate returns every error of the plan at once, joined.
+// Validate returns all errors of the plan, joined.
 func (p Plan) Validate() error {
 	var problems []error
 	said := map[string]bool{}
 	for _, point := range p.points() {
-		// What is wrong with all points of a sweep is said once.
+		// Report once what is wrong with several points of a sweep.
 		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load()} {
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
@@ -69,13 +69,13 @@ func (p Plan) Validate() error {
 	return errors.Join(problems...)
 }
 
-// point is a workload to measure, and on which of the Redis servers.
+// point is a workload to measure, with the index of the Redis server.
 type point struct {
 	workloads.Point
 	arm int
 }
 
-// points are the workloads to measure, of several Redis servers on each.
+// points returns the workloads to measure; with several Redis servers, each workload on each.
 func (p Plan) points() []point {
 	sweep := p.Sweep
 	if len(sweep) == 0 {
@@ -91,7 +91,7 @@ func (p Plan) points() []point {
 	return all
 }
 
-// shown are the points for the report; nil for one that needs no label.
+// shown returns the points for the report; nil if there is only one without a label.
 func (p Plan) shown() []workloads.Point {
 	if len(p.Sweep) == 0 && len(p.Servers) == 0 {
 		return nil
@@ -103,8 +103,7 @@ func (p Plan) shown() []workloads.Point {
 	return all
 }
 
-// Titles are the names by which its strategies, of a sweep with their points, stand in
-// the report.
+// Titles returns the names of the strategies in the report; in a sweep, with their points.
 func (p Plan) Titles() []string {
 	var all []string
 	for _, v := range p.Strategies {
@@ -115,7 +114,7 @@ func (p Plan) Titles() []string {
 	return all
 }
 
-// Warnings names what is allowed but rarely meant.
+// Warnings returns what is allowed but rarely intended.
 func (p Plan) Warnings() []string {
 	var warnings []string
 	for _, point := range p.points() {
@@ -128,11 +127,11 @@ func (p Plan) Warnings() []string {
 	return warnings
 }
 
-// overhead is about what a run takes beside warm-up and window.
+// overhead is the approximate time of a run apart from warm-up and window.
 const overhead = time.Second
 
-// Expected is about how long Run will take, Redis already running. A window that
-// ends after a number of iterations counts as nothing.
+// Expected is the approximate time of Run if Redis is already running. A window that ends after a
+// number of iterations counts as 0.
 func (p Plan) Expected() time.Duration {
 	var total time.Duration
 	for _, point := range p.points() {
@@ -152,13 +151,13 @@ func (p Plan) Expected() time.Duration {
 	return total
 }
 
-// Run carries the plan out: open Redis, measure the baselines, run every strategy
-// in every round, clean up.
+// Run carries out the plan: open the servers, measure the baselines, run every strategy in every
+// round, clean up.
 //
-// The report comes also with an error and holds what was measured before it; it
-// is nil when no Redis could be had, or its limits are too small. A plan without a
-// seed gets one, which the report has. When ctx ends the run under way is cut
-// short, the rest is left out and the report says Interrupted, without an error.
+// With an error the report holds what was measured before; it is nil if there is no server, or
+// its limits are too small. A plan without a seed gets one, which the report contains. When
+// ctx ends, the current run is cut short and the others do not start; then the report is
+// Interrupted and there is no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -171,7 +170,7 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 		return nil, err
 	}
 	if err := s.preflight(ctx); err != nil {
-		_, _ = s.finish(context.WithoutCancel(ctx), err) // it tells of nothing that was measured
+		_, _ = s.finish(context.WithoutCancel(ctx), err) // nothing was measured
 		return nil, err
 	}
 	if plan.Baselines {
@@ -184,6 +183,6 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
 		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", store.ErrConfig, s.report.LeftOut[0].Why)
 	}
-	// The servers are closed also after Ctrl-C.
+	// Close the servers after Ctrl-C too.
 	return s.finish(context.WithoutCancel(ctx), err)
 }

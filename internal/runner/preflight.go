@@ -12,11 +12,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// spare connections: the observer's own, and those of a pool being replaced.
+// spare is the number of extra connections: the observer's, and those of a pool that is replaced.
 const spare = 16
 
-// preflight names every limit that is too small for the plan before any client
-// starts: a run that fails at its nine thousandth connection wastes an hour.
+// preflight reports every limit that is too small for the plan before any client starts: a failure
+// at the nine thousandth connection would waste an hour.
 func (s *session) preflight(ctx context.Context) error {
 	limits := map[store.Server]store.Limits{}
 	for _, p := range s.servers {
@@ -54,7 +54,7 @@ func (s *session) preflight(ctx context.Context) error {
 	return nil
 }
 
-// connections is how many a strategy opens to a node at most, and with how many clients.
+// connections returns the most connections that a strategy opens to a node, with their clients.
 func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	for _, point := range p.points() {
 		if n := connections(v.Info(), point.Workload); n > needed {
@@ -64,8 +64,8 @@ func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	return needed, clients
 }
 
-// tooManyFiles is the error of a strategy that opens more than this process may; files 0
-// is any number.
+// tooManyFiles returns an error if a strategy opens more files than this process may; files 0
+// means no limit.
 func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
 	needed, clients := p.connections(v)
 	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + spare
@@ -75,9 +75,9 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(), clients, opened, files)
 }
 
-// try has every strategy acquire and release once, and returns what the servers refuse:
-// what lacks a right would otherwise fail in the middle of a run, or only when it has to
-// wait. What the servers cannot do at all makes the strategy unfit.
+// try makes every strategy acquire and release once, and returns what the servers refuse. A missing
+// right would otherwise fail in the middle of a run, or only for a waiter. If the servers
+// cannot do what a strategy needs, the strategy becomes unfit.
 func (s *session) try(ctx context.Context) []error {
 	var problems []error
 	for _, v := range s.plan.Strategies {
@@ -100,15 +100,15 @@ func (s *session) try(ctx context.Context) []error {
 	return problems
 }
 
-// limited is a store.ErrConfig that says one limit a line and no more.
+// limited is a store.ErrConfig whose message has only the limits, one per line.
 type limited struct{ error }
 
 func (l limited) Is(target error) bool { return target == store.ErrConfig }
 
-// Unwrap gives the limits one by one.
+// Unwrap returns the limits one by one.
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
 
-// connections is how many a strategy opens to a node at most.
+// connections returns the most connections that a strategy opens to a node.
 func connections(info strategies.Info, w workloads.Spec) int64 {
 	if !engine.NeedsStore(info, w) {
 		return 0
@@ -119,7 +119,7 @@ func connections(info strategies.Info, w workloads.Spec) int64 {
 	}
 	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
 	for _, f := range w.Faults {
-		if f.Kind().Place == workloads.InClients { // they have a target of their own
+		if f.Kind().Place == workloads.InClients { // the targets of faults have their own connections
 			clients := max(1, f.N)
 			all += min(clients, workloads.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
 		}
@@ -127,8 +127,8 @@ func connections(info strategies.Info, w workloads.Spec) int64 {
 	return int64(all)
 }
 
-// filesPerConnection is how many open files a connection takes: with proxies in this
-// process also their two.
+// filesPerConnection is the number of open files per connection; a proxy in this process needs two
+// more.
 func filesPerConnection(w workloads.Spec) int64 {
 	for _, f := range w.Faults {
 		if f.Kind().Place == workloads.OnNetwork {

@@ -15,14 +15,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// scheduled is one run to come: a strategy at a point of the sweep.
+// scheduled is a planned run: a strategy at a point of the sweep.
 type scheduled struct {
 	strategies.Variant
 	point point
 }
 
-// measureRounds runs every strategy once a round at every point of the sweep, in
-// an order shuffled by the seed, so that drift hits all alike.
+// measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles
+// the order, so that drift affects all alike.
 func (s *session) measureRounds(ctx context.Context) error {
 	s.chooseStrategies()
 	for round := 1; round <= s.plan.Rounds; round++ {
@@ -38,8 +38,8 @@ func (s *session) measureRounds(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			// Numbers and instants are by the plan, whatever is left out of it: other
-			// generators may not leave it out.
+			// Run numbers and start times follow the plan, even if a run is left out: other generators
+			// may not leave it out.
 			s.begun++
 			start := s.start
 			if !start.IsZero() {
@@ -56,7 +56,7 @@ func (s *session) measureRounds(ctx context.Context) error {
 	return errors.Join(s.failures...)
 }
 
-// chooseStrategies leaves out what cannot run on these servers.
+// chooseStrategies leaves out the strategies that cannot run on these servers.
 func (s *session) chooseStrategies() {
 	s.strategies = slices.DeleteFunc(s.strategies, func(v strategies.Variant) bool {
 		why := s.unfit(v)
@@ -84,7 +84,7 @@ func (s *session) chooseStrategies() {
 	}
 }
 
-// unfit is why a strategy cannot run on these servers; "" if it can.
+// unfit says why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(v strategies.Variant) string {
 	for arm := range s.plan.labels() {
 		why := unfit(v.Info(), s.report.Workload, nil)
@@ -98,7 +98,7 @@ func (s *session) unfit(v strategies.Variant) string {
 	return s.unsupported[v.Name()]
 }
 
-// unfit is why a strategy cannot run on servers of a layout; nil is that of no servers.
+// unfit says why a strategy cannot run on servers of a layout; nil means no servers.
 func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	switch {
 	case len(w.Faults) > 0 && info.Nodes == 0:
@@ -111,16 +111,16 @@ func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	return layout.Unfit(info)
 }
 
-// leaveOut says that a strategy is not run, or not any more.
+// leaveOut records that a strategy does not run, or not any more.
 func (s *session) leaveOut(v strategies.Variant, why string) {
 	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: why})
 }
 
-// measure runs one strategy once and enters it into the report. One that fails is
-// left out from then on; the error returned is what ends the session.
+// measure runs one strategy once and adds the run to the report. A strategy that fails is left out
+// from then on; a returned error ends the session.
 func (s *session) measure(ctx context.Context, v scheduled, start time.Time, round, order int) error {
 	server := s.server(v.Variant, v.point.arm)
-	if server != nil { // what an earlier run was hit by is over
+	if server != nil { // wait for the end of an earlier run's faults
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
 		}
@@ -176,7 +176,7 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	return nil
 }
 
-// leftOut says whether a strategy has been left out since the round began.
+// leftOut says whether a strategy was left out after the round began.
 func (s *session) leftOut(v strategies.Variant) bool {
 	return !slices.ContainsFunc(s.strategies, func(left strategies.Variant) bool { return left.Name() == v.Name() })
 }

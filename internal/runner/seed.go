@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// largestDrawnSeed keeps what is drawn short enough to be typed again.
+// largestDrawnSeed keeps random seeds short enough to type.
 const largestDrawnSeed = 1_000_000_000
 
-// seeded is the plan with a seed: one that is drawn where none was given, the same
-// for all points of a sweep. With a fixed one every session would run the strategies
-// in the same order.
+// seeded returns the plan with a seed: if none was given, a random one, the same for all points of a
+// sweep. With a fixed seed every session would use the same order.
 func (p Plan) seeded() Plan {
 	if p.points()[0].Workload.Seed != 0 {
 		return p
 	}
 	seed := 1 + rand.Int64N(largestDrawnSeed)
 	p.Workload.Seed = seed
-	p.Sweep = slices.Clone(p.Sweep) // the caller's stays as it is
+	p.Sweep = slices.Clone(p.Sweep) // do not change the caller's slice
 	for i := range p.Sweep {
 		p.Sweep[i].Workload.Seed = seed
 	}

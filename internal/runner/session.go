@@ -12,24 +12,24 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// session is a plan under way.
+// session is the state of a plan while it runs.
 type session struct {
 	plan        Plan
 	id          string
-	generator   string    // among those that share the session; "" if it is alone
-	start       time.Time // of the next run's warm-up; zero is at once
-	servers     []place   // of the stores that strategies talk to, Redis first
+	generator   string    // its name among those that share the session; "" if it is alone
+	start       time.Time // of the next run's warm-up; zero means at once
+	servers     []place   // of the stores that strategies use, Redis first
 	strategies  []strategies.Variant
 	unsupported map[string]string // what the servers lack, by strategy
 	report      *results.Report
 	idle        map[place]idleTime
 	before      *results.Reading
-	begun       int // runs
+	begun       int // runs begun
 	granted     int64
-	failures    []error // of strategies that were left out for them
+	failures    []error // errors that left strategies out
 }
 
-// open gets the stores that strategies need.
+// open opens the stores that the strategies need.
 func open(ctx context.Context, plan Plan) (*session, error) {
 	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies), unsupported: map[string]string{}}
 	if plan.Session != "" {
@@ -50,7 +50,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	if err := s.openStores(ctx); err != nil {
 		return nil, errors.Join(append([]error{err}, s.closeStores(context.WithoutCancel(ctx))...)...)
 	}
-	// After the servers are open: pinning has been done by then.
+	// This must follow openStores, which may pin the generator.
 	s.report.Environment = measure.Environment()
 	for _, p := range s.servers {
 		if cpus := p.server.GeneratorCPUs(); cpus != nil {
@@ -67,7 +67,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	return s, nil
 }
 
-// read takes a reading of Redis; nil where there is none to be had.
+// read reads Redis's counters; nil if that fails or there is no Redis.
 func (s *session) read(ctx context.Context) *results.Reading {
 	redis := s.named(store.Redis, 0)
 	if redis == nil {
@@ -80,7 +80,7 @@ func (s *session) read(ctx context.Context) *results.Reading {
 	return &reading
 }
 
-// last is the reading at the end. Servers that have stopped answering are not waited for.
+// last takes the last reading. It does not wait long for servers that stopped answering.
 func (s *session) last(ctx context.Context, err error) *results.Reading {
 	if errors.Is(err, store.ErrUnreachable) {
 		var cancel context.CancelFunc
@@ -90,7 +90,7 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 	return s.read(ctx)
 }
 
-// progress tells where the session is.
+// progress reports what the session is doing.
 func (s *session) progress(strategy string, round int, phase string, run int) {
 	if s.plan.Progress == nil {
 		return
@@ -103,7 +103,7 @@ func (s *session) progress(strategy string, round int, phase string, run int) {
 	})
 }
 
-// finish closes the server and completes the report.
+// finish closes the servers and completes the report.
 func (s *session) finish(ctx context.Context, err error) (*results.Report, error) {
 	if after := s.last(ctx, err); after != nil && s.before != nil {
 		s.report.Server = after.Since(*s.before, s.granted)

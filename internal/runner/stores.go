@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// storeOf is the name of the store that a strategy locks in; "" is of one that needs none.
+// storeOf returns the name of the store that a strategy uses; "" if it needs none.
 func (p Plan) storeOf(v strategies.Variant) string {
 	if !engine.NeedsStore(v.Info(), p.points()[0].Workload) {
 		return ""
@@ -24,7 +24,7 @@ func (p Plan) storeOf(v strategies.Variant) string {
 	return cmp.Or(v.Info().Store, store.Redis)
 }
 
-// storesNeeded are the names of those that strategies lock in, Redis first.
+// storesNeeded returns the names of the stores that the strategies use, Redis first.
 func (p Plan) storesNeeded() []string {
 	var names []string
 	for _, v := range p.Strategies {
@@ -44,14 +44,14 @@ func order(name string) int {
 	return 1
 }
 
-// wrongStores are the errors of the stores' options, and of what the workload would have
-// happen to them.
+// wrongStores returns the errors of the stores' options, and of the faults that the workload
+// injects there.
 func (p Plan) wrongStores() []error {
 	var problems []error
 	if names := p.storesNeeded(); len(names) > 1 && slices.ContainsFunc(names, func(name string) bool { return p.Stores[name].Pin }) {
 		problems = append(problems, fmt.Errorf("--pin is for one store, and there are %s", strings.Join(names, ", ")))
 	}
-	// Redis's address may stand in the environment for other runs.
+	// Redis's address may be in the environment for other runs.
 	for _, name := range p.storesTold() {
 		if name != store.Redis && !p.Stores[name].Started() && !slices.Contains(p.storesNeeded(), name) {
 			problems = append(problems, fmt.Errorf("--redis: an address of %s is given, and no strategy of --strategy locks there", name))
@@ -76,7 +76,7 @@ func (p Plan) wrongStores() []error {
 				wrong = append(wrong, kind.Layout(options).Impossible(p.points()[0].Workload.Faults)...)
 			}
 		}
-		for _, problem := range wrong { // what is wrong of several stores is said once
+		for _, problem := range wrong { // report an error of several stores once
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
 				problems = append(problems, problem)
@@ -86,7 +86,7 @@ func (p Plan) wrongStores() []error {
 	return problems
 }
 
-// storesTold are the names of those that are needed, and of those whose address is given.
+// storesTold returns the names of the needed stores, and of those with an address.
 func (p Plan) storesTold() []string {
 	names := p.storesNeeded()
 	for _, name := range slices.Sorted(maps.Keys(p.Stores)) {
@@ -97,8 +97,8 @@ func (p Plan) storesTold() []string {
 	return names
 }
 
-// openStores finds or starts all that the plan needs. What was opened before an error is
-// the session's to close.
+// openStores finds or starts all stores that the plan needs. After an error the session closes those
+// that were opened.
 func (s *session) openStores(ctx context.Context) error {
 	for _, name := range s.plan.storesNeeded() {
 		kind, err := store.Lookup(name)
@@ -129,10 +129,10 @@ func (s *session) openStores(ctx context.Context) error {
 	return s.openCounters(ctx)
 }
 
-// countersName is that of the Redis where counters are kept apart from the locks.
+// countersName is the name of the Redis for counters that are not in the locks' store.
 const countersName = "counter"
 
-// openCounters starts a Redis for the counters that are to be kept apart.
+// openCounters starts a Redis for the counters if they must not be in the locks' store.
 func (s *session) openCounters(ctx context.Context) error {
 	if !slices.ContainsFunc(s.plan.points(), func(p point) bool { return p.Workload.Counter == workloads.CounterApart }) {
 		return nil
@@ -154,7 +154,7 @@ func (s *session) openCounters(ctx context.Context) error {
 	return nil
 }
 
-// counters is where they are kept apart; nil if that is not wanted.
+// counters returns the store of the separate counters; nil if there is none.
 func (s *session) counters() store.Target {
 	if server := s.named(countersName, 0); server != nil {
 		return server
@@ -162,15 +162,15 @@ func (s *session) counters() store.Target {
 	return nil
 }
 
-// place is a server of the session: that of a store, of several Redis servers one.
+// place is a server of the session: its store, and its index among several Redis servers.
 type place struct {
 	name   string
 	arm    int
 	server store.Server
 }
 
-// durability is what a crash of its store may lose of a strategy's locks; "" is not known,
-// or there is no store.
+// durability says what a crash of the store may lose of a strategy's locks; "" if not known, or
+// without a store.
 func (s *session) durability(v strategies.Variant) string {
 	server := s.server(v, 0)
 	switch {
@@ -182,7 +182,7 @@ func (s *session) durability(v strategies.Variant) string {
 	return server.Describe().Durability
 }
 
-// unlike warns of a comparison of locks that lose unlike much in a crash; "" is of none.
+// unlike warns if the compared locks lose different amounts in a crash; else it returns "".
 func unlike(all []results.Strategy) string {
 	var parts []string
 	classes := map[string]bool{}
@@ -198,12 +198,12 @@ func unlike(all []results.Strategy) string {
 	return "a crash does not lose equally much of the locks: " + strings.Join(parts, ", ") + ": --durability compares like with like"
 }
 
-// server is the one that a strategy locks in, by the place of Redis's; nil if it needs none.
+// server returns the server that a strategy uses; arm is the index of the Redis; nil if it needs none.
 func (s *session) server(v strategies.Variant, arm int) store.Server {
 	return s.named(s.plan.storeOf(v), arm)
 }
 
-// serversOf are all that a strategy is to lock in, one after the other.
+// serversOf returns all servers that a strategy uses, one after the other.
 func (s *session) serversOf(v strategies.Variant) []store.Server {
 	var all []store.Server
 	for _, p := range s.servers {
@@ -214,7 +214,7 @@ func (s *session) serversOf(v strategies.Variant) []store.Server {
 	return all
 }
 
-// named is a server of a store; nil if there is none.
+// named returns a server of a store; nil if there is none.
 func (s *session) named(name string, arm int) store.Server {
 	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name && p.arm == arm }); i >= 0 {
 		return s.servers[i].server
@@ -222,7 +222,7 @@ func (s *session) named(name string, arm int) store.Server {
 	return nil
 }
 
-// target is the strategy's server as the engine sees it.
+// target returns the strategy's server for the engine.
 func (s *session) target(v strategies.Variant, arm int) store.Target {
 	if server := s.server(v, arm); server != nil {
 		return server
@@ -230,7 +230,7 @@ func (s *session) target(v strategies.Variant, arm int) store.Target {
 	return nil
 }
 
-// closeStores closes all, and returns what that could not do.
+// closeStores closes all servers and returns the errors.
 func (s *session) closeStores(ctx context.Context) []error {
 	var problems []error
 	for _, p := range slices.Backward(s.servers) {
@@ -241,7 +241,7 @@ func (s *session) closeStores(ctx context.Context) []error {
 	return problems
 }
 
-// about is what the report says of a server; nil of the first Redis.
+// about returns the report's entry of a server; nil for the first Redis.
 func (s *session) about(p place) *results.Store {
 	n := -1
 	for _, other := range s.servers {

@@ -8,15 +8,15 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Sweep removes what dead runs have left: on this machine, and on the server at the address,
-// if one is given, of whatever store.
+// Sweep removes what dead runs left: on this machine, and, if an address is given, on that server of
+// any store.
 func Sweep(ctx context.Context, at store.Options) (launch.Swept, store.Swept, error) {
 	here := launch.SweepMachine(ctx)
 	there, err := sweepServer(ctx, at)
 	return here, there, err
 }
 
-// sweepServer removes what dead runs have left on a user's server; nothing without one.
+// sweepServer removes what dead runs left on a user's server, if one is given.
 func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
 	if at.Started() {
 		return store.Swept{}, nil

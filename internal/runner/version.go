@@ -2,8 +2,8 @@ package runner
 
 import "runtime/debug"
 
-// Version is that of the module as built: a tag, or the commit for a build from
-// a work tree.
+// Version is the version of the module in the build: a tag, or the commit if it was built from a
+// work tree.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -16,7 +16,7 @@ func Version() string {
 	return version
 }
 
-// buildSetting is what the build noted under a key; "" without it.
+// buildSetting returns the build's setting of this name; "" if there is none.
 func buildSetting(key string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

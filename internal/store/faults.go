@@ -8,38 +8,37 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Faults bring about what goes wrong outside of the clients: on the servers, and
-// on the way to them.
+// Faults injects faults outside of the clients: on the servers, and on the network to them.
 type Faults interface {
-	// Detour is the way of an application instance to the store, by its number; nil is the
-	// straight one.
+	// Detour returns how an application instance, by its number, dials the store; nil means
+	// directly.
 	Detour(instance int) Through
-	// Prepare does what precedes a fault, and looks whether it can come about.
+	// Prepare does what must precede a fault, and checks that the fault is possible.
 	Prepare(ctx context.Context, fault workloads.Fault, where RunMarks) (Action, error)
 }
 
-// ErrNoTarget is returned by Faults.Prepare when there is nothing of the strategy's that
-// the fault could hit, such as subscribers.
+// ErrNoTarget is returned by Faults.Prepare if the strategy has nothing that the fault could
+// hit, such as subscribers.
 var ErrNoTarget = errors.New("there is nothing that it could hit")
 
-// RunMarks is what of a run there is to find on the servers.
+// RunMarks identifies what belongs to a run on the servers.
 type RunMarks struct {
 	Mark string // in every key and channel
 	Name string // of its connections
 	TTL  time.Duration
 }
 
-// Action is a fault that is about to come about. Its functions work with a context that
-// has ended: what has begun must be undone.
+// Action is a fault that is ready to be injected. Its functions also work with a context that
+// has ended, because a fault must be undone.
 type Action struct {
 	Hit    func(ctx context.Context) error
-	End    func(ctx context.Context) error // undoes it; nil where there is nothing to undo
+	End    func(ctx context.Context) error // undoes the fault; nil if there is nothing to undo
 	Outage Outage
-	// Loses says that a server forgets some of what it had confirmed, counters too.
+	// Loses says that a server loses confirmed writes, including counters.
 	Loses bool
 }
 
-// Outage is how long nobody can get any lock, and the servers may not answer.
+// Outage is how long no client can get a lock; the servers may not answer meanwhile.
 type Outage int
 
 // The outages.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Redis is the name of the store that every program has.
+// Redis is the name of the store that every program includes.
 const Redis = "redis"
 
 var registry struct {
@@ -16,8 +16,8 @@ var registry struct {
 	byName map[string]Store
 }
 
-// Register makes a store known by the name that strategies give in their Info. It is meant
-// for init functions, and panics on a name that is taken, as database/sql does.
+// Register adds a store under the name that strategies give in their Info. Call it in an init
+// function. It panics if the name is taken, as database/sql does.
 func Register(name string, s Store) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -30,7 +30,7 @@ func Register(name string, s Store) {
 	registry.byName[name] = s
 }
 
-// Lookup finds a store by its name; "" is Redis. The error wraps ErrConfig.
+// Lookup returns the store of this name; "" means Redis. The error wraps ErrConfig.
 func Lookup(name string) (Store, error) {
 	if name == "" {
 		name = Redis
@@ -45,15 +45,15 @@ func Lookup(name string) (Store, error) {
 	return s, nil
 }
 
-// Names are those of all stores, ordered.
+// Names returns the names of all stores, sorted.
 func Names() []string {
 	registry.RLock()
 	defer registry.RUnlock()
 	return slices.Sorted(maps.Keys(registry.byName))
 }
 
-// At is the name of the store that an address belongs to, by its scheme; Redis's addresses
-// need none. Where this program has no such store the error says which it has.
+// At returns the name of the store that an address belongs to, by its scheme; addresses of Redis
+// need none. If this program has no such store, the error lists the known schemes.
 func At(address string) (string, error) {
 	scheme, _, isURL := strings.Cut(address, "://")
 	if !isURL {
@@ -70,7 +70,7 @@ func At(address string) (string, error) {
 		}
 		known = append(known, kind.Schemes()...)
 	}
-	if len(Names()) > 1 { // else Redis says what it takes
+	if len(Names()) > 1 { // otherwise Redis reports which addresses it takes
 		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme, strings.Join(known, ", "))
 	}
 	return Redis, nil

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// RoundTrips are percentiles of the time that a command takes, in nanoseconds; nil where
-// they are not known.
+// RoundTrips holds percentiles of the time of a command, in nanoseconds; nil if not known.
 type RoundTrips struct {
-	PingP50, PingP99     *int64 // of the least command
-	ScriptP50, ScriptP99 *int64 // of the least script, or write
+	PingP50, PingP99     *int64 // of the smallest command
+	ScriptP50, ScriptP99 *int64 // of the smallest script or write
 }
 
-// timings is enough for a median, and few enough not to show beside a run.
+// timings is the number of samples: enough for a median, and a negligible part of a run.
 const timings = 300
 
-// TimeCommand has a command sent again and again, one after the other, and returns
-// percentiles of the times that it takes, in nanoseconds, or the command's error.
+// TimeCommand sends a command repeatedly, one after the other, and returns percentiles of its
+// times in nanoseconds, or the command's error.
 func TimeCommand(send func() error) (p50, p99 *int64, err error) {
 	times := make([]int64, 0, timings)
 	for range timings {

@@ -14,27 +14,26 @@ import (
 )
 
 var (
-	// ErrUnreachable says that no server could be reached or started, or that it went
-	// away. A store's own errors wrap it.
+	// ErrUnreachable says that no server could be reached or started, or that it stopped
+	// answering. A store's own errors wrap it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrConfig says that what was asked for cannot work on this machine or with these
-	// servers.
+	// ErrConfig says that the request cannot work on this machine or with these servers.
 	ErrConfig = errors.New("bad configuration")
 )
 
-// Options say where the servers of a run come from. What an address and a topology are
-// like is the store's own.
+// Options say where the servers of a run come from. Each store defines its own addresses and
+// topologies.
 type Options struct {
-	Address    string // "" or auto is one that lockbench starts
-	Topology   string // what to start, or what there must be at the addresses
-	CAFile     string // PEM, to trust for encrypted addresses
+	Address    string // "" or auto: lockbench starts a server
+	Topology   string // to start, or to expect at the addresses
+	CAFile     string // PEM; trusted for encrypted addresses
 	Image      string // of containers
 	Pin        bool   // put servers and generator on disjoint CPUs
 	Durability Durability
-	// AllowFaults lets faults disturb servers that lockbench did not start.
+	// AllowFaults permits faults on servers that lockbench did not start.
 	AllowFaults bool
-	// Logf is told what takes time before there is a server, such as an image that is being
-	// pulled; nil is silence.
+	// Logf reports slow steps before there is a server, such as the pull of an image; nil means no
+	// reports.
 	Logf func(format string, args ...any)
 }
 
@@ -47,18 +46,18 @@ func (o Options) Started() bool {
 	return strings.HasPrefix(o.Address, "image:") || strings.HasPrefix(o.Address, "process:")
 }
 
-// Durability is how much of what a server of ours has confirmed it may lose when it
-// crashes. "" is as lockbench has always started it: Redis in memory, others as shipped.
+// Durability says how many confirmed writes a server of ours may lose in a crash. "" keeps the
+// start as it always was: Redis in memory, others with their defaults.
 type Durability string
 
 // The durabilities.
 const (
-	InMemory Durability = "memory"  // everything: nothing is written to disk, or not waited for
-	Usual    Durability = "default" // what the store's makers let it lose
-	Synced   Durability = "fsync"   // nothing: a write is on the disk before it is confirmed
+	InMemory Durability = "memory"  // all: writes are not stored on disk, or not before the answer
+	Usual    Durability = "default" // the store's default
+	Synced   Durability = "fsync"   // none: a write is on the disk before it is confirmed
 )
 
-// ParseDurability reads one; "" is one too.
+// ParseDurability parses a durability; "" is valid.
 func ParseDurability(s string) (Durability, error) {
 	switch d := Durability(s); d {
 	case "", InMemory, Usual, Synced:
@@ -69,25 +68,25 @@ func ParseDurability(s string) (Durability, error) {
 
 // Store is a kind of store: how its servers are found or started.
 type Store interface {
-	// Schemes are those of its addresses.
+	// Schemes returns the URL schemes of its addresses.
 	Schemes() []string
-	// Validate returns every error of the options that can be told without a look at the
-	// servers, joined, each naming its flag.
+	// Validate returns all errors in the options that can be found without the servers, joined;
+	// each names its flag.
 	Validate(Options) error
-	// Layout is what the options ask for, as far as they say it.
+	// Layout returns what the options request, as far as they specify it.
 	Layout(Options) Layout
-	// Open finds or starts the servers, and waits until they are whole. runID marks what
-	// belongs to this run. The error wraps ErrUnreachable or ErrConfig.
+	// Open finds or starts the servers and waits until they are complete. runID marks what belongs
+	// to this run. The error wraps ErrUnreachable or ErrConfig.
 	Open(ctx context.Context, runID string, o Options) (Server, error)
 }
 
-// Layout is how many servers there are, and how they belong together.
+// Layout says how many servers there are, and how they work together.
 type Layout interface {
-	// Unfit is why a strategy cannot run there; "" if it can.
+	// Unfit says why a strategy cannot run there; "" if it can.
 	Unfit(strategies.Info) string
 	// Primaries is the number of servers that every instance connects to.
 	Primaries() int
-	// Impossible names every fault that cannot come about there, or must not.
+	// Impossible returns an error for every fault that is impossible or not permitted there.
 	Impossible([]workloads.Fault) []error
 }
 
@@ -95,40 +94,39 @@ type Layout interface {
 type Server interface {
 	Target
 	Layout
-	// Describe says what it is and why, without any secret.
+	// Describe says what the server is and why it was chosen, without any secret.
 	Describe() results.Redis
-	// RunIDs are what tells its servers from others, and from themselves after a
-	// restart.
+	// RunIDs identify the servers' processes: each start has a new one.
 	RunIDs() []string
-	// Limits asks for what the tightest server allows. It never changes them.
+	// Limits reads the limits of the server with the lowest ones. It never changes them.
 	Limits(ctx context.Context) (Limits, error)
-	// RoundTrips times commands one after the other on a connection of that name.
-	// What the servers do not allow stays nil.
+	// RoundTrips times commands, one after the other, on a connection of that name. A time is nil
+	// if the server refuses the command.
 	RoundTrips(ctx context.Context, name string) (RoundTrips, error)
-	// Faults bring those of a workload about. The caller closes them.
+	// Faults returns an Injector for the faults of a workload. The caller closes it.
 	Faults([]workloads.Fault) Injector
-	// Settle waits until the servers are as they were when they were opened.
+	// Settle waits until the servers are again as they were when they were opened.
 	Settle(ctx context.Context) error
-	// GeneratorCPUs are the CPUs the generator was pinned to; nil without pinning.
+	// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
 	GeneratorCPUs() []int
 	// Close disconnects, and removes the servers that Open started. It works with a
 	// context that has ended.
 	Close(ctx context.Context) error
 }
 
-// Limits are what the tightest server allows.
+// Limits are those of the server with the lowest ones.
 type Limits struct {
-	MaxClients int64 // connections; 0 where the server does not tell
-	Connected  int64 // now, ours included
+	MaxClients int64 // connections; 0 if not known
+	Connected  int64 // connections now, including ours
 }
 
-// Injector is Faults of one run, to be closed.
+// Injector is the Faults of one run.
 type Injector interface {
 	Faults
 	Close()
 }
 
-// NewRunID is a RunID that is unlikely to be anybody else's.
+// NewRunID returns a run ID that is very likely unique.
 func NewRunID() string {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails, by its documentation

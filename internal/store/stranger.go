@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Speaker is a Store that can tell its servers by their protocol.
+// Speaker is a Store that can recognise its servers by their protocol.
 type Speaker interface {
-	// Title is the store's name as its makers write it.
+	// Title is the store's official name.
 	Title() string
-	// Speaks says whether one of its servers answers at host:port, be it that it lets
-	// nobody in. What it sends must do no harm to any other server.
+	// Speaks says whether one of its servers answers at host:port, even if it refuses access. What
+	// it sends must not harm any other server.
 	Speaks(ctx context.Context, addr string) bool
 }
 
-// Needer is a Store that says what its servers must allow.
+// Needer is a Store that knows which rights a user needs on its servers.
 type Needer interface {
-	// Needs are what a user has to be allowed, a line each, for somebody who has the means
-	// of the store at hand. keys begins all names of lockbench's own.
+	// Needs returns the commands that grant these rights, one per line. keys is the prefix of all
+	// names of lockbench.
 	Needs(keys string) []string
 }
 
-// strangerLimit is how long a server may take to show by its protocol what it is.
+// strangerLimit limits the time in which a server must show its protocol.
 const strangerLimit = time.Second
 
-// Stranger is the error of an address of store mine at which another store answers; nil if
-// none does. It wraps ErrConfig. It works with a context that has passed its deadline.
+// Stranger returns an error that wraps ErrConfig if another store than mine answers at the
+// address; else nil. It also works with a context whose deadline has passed.
 func Stranger(ctx context.Context, addr, mine string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), strangerLimit)
 	defer cancel()
@@ -47,7 +47,7 @@ func Stranger(ctx context.Context, addr, mine string) error {
 	}
 	speaks := make(chan string, len(others))
 	for _, other := range others {
-		go func() { // ends within the limit; all are waited for
+		go func() { // ends within the limit; the loop below waits for all
 			if other.Speaks(ctx, addr) {
 				cancel()
 				speaks <- other.Title()
@@ -75,7 +75,7 @@ func article(title string) string {
 	return "a " + title
 }
 
-// Knock sends a greeting to host:port and returns the beginning of the answer; "" is none.
+// Knock sends a greeting to host:port and returns the beginning of the answer; "" if there is none.
 func Knock(ctx context.Context, addr, greeting string) string {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -88,6 +88,6 @@ func Knock(ctx context.Context, addr, greeting string) string {
 		return ""
 	}
 	answer := make([]byte, 1024)
-	n, _ := conn.Read(answer) // a server may hang up behind its answer
+	n, _ := conn.Read(answer) // a server may close the connection after its answer
 	return string(answer[:n])
 }

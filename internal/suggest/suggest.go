@@ -1,4 +1,4 @@
-// Package suggest guesses which name was meant by one that there is not.
+// Package suggest guesses which known name was meant by an unknown one.
 package suggest
 
 import (
@@ -8,9 +8,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Name is the known name that takes the fewest edits to come from the given one,
-// capitals aside (V. I. Levenshtein, Soviet Physics Doklady 10, 1966); the first
-// of several, and "" where more than half of the name would have to be edited.
+// Name returns the known name with the fewest edits from the given one, capitals aside
+// (V. I. Levenshtein, Soviet Physics Doklady 10, 1966). It returns the first of several,
+// and "" if more than half of the name must be edited.
 func Name(given string, known []string) string {
 	best, distance := "", len(given)/2+1
 	for _, name := range known {
@@ -21,8 +21,8 @@ func Name(given string, known []string) string {
 	return best
 }
 
-// Question is put behind an error about a name: `, did you mean "spin"?`, with
-// the nearest name in a format such as %q; "" where no name is near.
+// Question returns the end of an error about a name: `, did you mean "spin"?`, with the
+// nearest name in a format such as %q; "" if no name is near.
 func Question(format, given string, known []string) string {
 	if name := Name(given, known); name != "" {
 		return fmt.Sprintf(", did you mean "+format+"?", name)
@@ -30,8 +30,8 @@ func Question(format, given string, known []string) string {
 	return ""
 }
 
-// Typo is the nearest known name if it is so near that another can hardly have been
-// meant: at most a third of the given one would have to be edited. Else it is "".
+// Typo returns the nearest known name if it was almost certainly meant: at most a third of
+// the given one must be edited. Otherwise it returns "".
 func Typo(given string, known []string) string {
 	name := Name(given, known)
 	if name == "" || 3*levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(name)) > len(given) {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// plainWord needs no quotes in a shell.
+// plainWord matches a word that needs no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// Quoted is a word as a shell reads it.
+// Quoted returns a word with the quotes that a shell needs.
 func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -19,10 +19,10 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Count is a number with its noun: 1 run, 2 runs.
+// Count returns a number with its noun: 1 run, 2 runs.
 func Count(n int, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }
 
-// Noun is the noun behind a number, in the plural but for 1; its plural ends in s.
+// Noun returns the noun for a number: the plural, which ends in s, unless it is 1.
 func Noun(n int, noun string) string {
 	if n == 1 {
 		return noun
@@ -39,7 +39,7 @@ func And(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Dotted puts a dot between those parts that are not empty.
+// Dotted joins the parts that are not empty with dots.
 func Dotted(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), " · ")
 }

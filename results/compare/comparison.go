@@ -1,7 +1,6 @@
-// Package compare says whether one build is better or worse than another, by
-// reports of both: two sets of sessions (Unpaired), or runs taken in turns on one
-// Redis (Paired). A difference counts only when it is significant and beyond a
-// magnitude.
+// Package compare says whether one build is better or worse than another, from reports of both:
+// two sets of sessions (Unpaired), or runs taken in turns on one Redis (Paired). A difference
+// counts only if it is significant and larger than a threshold.
 package compare
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Schema names the version of the JSON document.
+// Schema is the version of the JSON document.
 const Schema = "lockbench/comparison/2"
 
-// Verdict is what came out for one metric of one strategy, or for all of one.
+// Verdict is the result for one metric of one strategy, for one strategy, or for all.
 type Verdict string
 
 // The verdicts.
@@ -22,7 +21,7 @@ const (
 	Better    Verdict = "better"
 	Worse     Verdict = "worse"
 	Same      Verdict = "same"      // as far as these runs can tell
-	Undecided Verdict = "undecided" // too few sessions, or lower bounds that leave it open
+	Undecided Verdict = "undecided" // too few sessions, or lower bounds prevent a decision
 )
 
 // The ways to compare.
@@ -33,22 +32,22 @@ const (
 
 // Rules say what counts as a difference.
 type Rules struct {
-	Alpha          float64 `json:"alpha"`           // of false findings that are put up with
-	Threshold      float64 `json:"threshold"`       // least change, 0.05 being 5 %
+	Alpha          float64 `json:"alpha"`           // accepted probability of a false finding
+	Threshold      float64 `json:"threshold"`       // least change; 0.05 means 5 %
 	CountThreshold float64 `json:"count_threshold"` // the same for counts per acquisition
-	// Primary is the metric that is tested at the full Alpha; all the others share
-	// another Alpha (Holm).
+	// Primary is the metric that is tested at the full Alpha. All other metrics share another Alpha
+	// (Holm).
 	Primary string `json:"primary"`
-	// Strict has every metric count for the verdict, and not the primary one alone.
+	// Strict makes every metric count for the verdict, not only the primary one.
 	Strict bool `json:"strict"`
 }
 
-// DefaultRules are those of a CI gate.
+// DefaultRules returns the rules for a CI gate.
 func DefaultRules() Rules {
 	return Rules{Alpha: 0.05, Threshold: 0.05, CountThreshold: 0.02, Primary: DefaultMetric}
 }
 
-// Least is the change of a metric that one must be beyond to count.
+// Least returns the change of a metric above which it counts.
 func (r Rules) Least(m Metric) float64 {
 	if m.Compared.Count {
 		return r.CountThreshold
@@ -56,7 +55,7 @@ func (r Rules) Least(m Metric) float64 {
 	return r.Threshold
 }
 
-// Comparison is the outcome, plain data.
+// Comparison is the result as plain data.
 type Comparison struct {
 	Schema     string         `json:"schema"`
 	Method     string         `json:"method"`
@@ -68,17 +67,17 @@ type Comparison struct {
 	Machine    string         `json:"machine"`
 	Strategies []Strategy     `json:"strategies"`
 	Verdict    Verdict        `json:"verdict"`
-	Different  []Difference   `json:"different,omitempty"` // in workload or environment, compared all the same
+	Different  []Difference   `json:"different,omitempty"` // in workload or environment; compared nevertheless
 	LeftOut    []string       `json:"left_out,omitempty"`  // runs and strategies, with the reason
 	// Broken names the guarantees that the head's strategies claim and broke.
 	Broken      []string `json:"broken_claims,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"` // fewer pairs than were asked for
+	Interrupted bool     `json:"interrupted,omitempty"` // fewer pairs than requested
 }
 
 // Build is one of the two sides.
 type Build struct {
-	Name    string `json:"name"` // as it was asked for: files, or the binary
+	Name    string `json:"name"` // as requested: files, or the binary
 	Version string `json:"version"`
 	Reports int    `json:"reports"`
 }
@@ -100,30 +99,29 @@ type Result struct {
 	Base      Sample       `json:"base"`
 	Head      Sample       `json:"head"`
 
-	// Delta is head ÷ base − 1. Without pairs it is that of the medians, with pairs
-	// the Hodges–Lehmann estimate of theirs, with lower bounds the smallest change that
-	// they leave possible. Low and High bound it at 1 − alpha; they are nil below 6
-	// sessions a side, or 6 pairs. All are nil where lower bounds leave them open.
+	// Delta is head ÷ base − 1: of the medians without pairs, by the Hodges–Lehmann estimate with
+	// pairs. With lower bounds it is the smallest change that is possible. Low and High are its
+	// interval at 1 − alpha; they are nil below 6 sessions per side, or 6 pairs. All are nil if
+	// lower bounds leave them open.
 	Delta *float64 `json:"delta"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
-	// P is the probability of so large a difference, in either direction, between
-	// equal builds. Adjusted is what is held against alpha: P by Holm.
+	// P is the probability of a difference at least as large, in either direction, between equal
+	// builds. Adjusted is P after Holm's adjustment, which is compared with alpha.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Detectable is the change for the worse that these pairs would have shown with
-	// a probability of 95 %; nil without pairs, with lower bounds among them, and when
-	// no change could.
+	// Detectable is the change for the worse that these pairs would have shown with a probability
+	// of 95 %; nil without pairs, with lower bounds, or if no change could be shown.
 	Detectable *float64 `json:"detectable"`
 	Verdict    Verdict  `json:"verdict"`
-	// Needed is the number of sessions a side, or of pairs, from which this metric can be
-	// decided, where there were fewer; else 0.
+	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
+	// if there were fewer; else 0.
 	Needed   int      `json:"needed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Sample is a metric's value in every session of one side, with pairs in their order. A
-// session's is the median of its rounds.
+// Sample is a metric's value in every session of one side; with pairs, in their order. A session's
+// value is the median of its rounds.
 type Sample struct {
 	N       int       `json:"n"`
 	Median  *float64  `json:"median"`
@@ -132,7 +130,7 @@ type Sample struct {
 	Values  []float64 `json:"values"`
 }
 
-// conclude fills the verdicts that follow from those of the results.
+// conclude sets the verdicts of the strategies and of the comparison.
 func (c *Comparison) conclude() {
 	var all []Result
 	for i := range c.Strategies {
@@ -146,8 +144,8 @@ func (c *Comparison) conclude() {
 // counts says whether a metric counts for the verdict.
 func (r Rules) counts(metric string) bool { return r.Strict || metric == r.Primary }
 
-// overall is worse if any result that counts is, else better if any is. It is same only if
-// every result of the primary metric is, and there is one.
+// overall is worse if any result that counts is worse, else better if any is better. It is same
+// only if there is a result of the primary metric and all of them are same.
 func (r Rules) overall(all []Result) Verdict {
 	found, primary := map[Verdict]bool{}, map[Verdict]bool{}
 	for _, result := range all {
@@ -169,7 +167,7 @@ func (r Rules) overall(all []Result) Verdict {
 	return Undecided
 }
 
-// Comparable says whether any metric is known of both sides.
+// Comparable says whether both sides have any metric in common.
 func (c *Comparison) Comparable() bool {
 	for _, s := range c.Strategies {
 		if slices.ContainsFunc(s.Results, func(r Result) bool { return r.Base.N > 0 && r.Head.N > 0 }) {

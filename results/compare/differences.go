@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// Difference is a condition under which two reports were made that is not the
-// same.
+// Difference is a condition that is not the same in two reports.
 type Difference struct {
 	What     string `json:"what"`      // "workload clients"
 	Base     string `json:"base"`      // its value
-	BaseFile string `json:"base_file"` // in this report
+	BaseFile string `json:"base_file"` // the report with it
 	Head     string `json:"head"`
 	HeadFile string `json:"head_file"`
 }
@@ -24,21 +23,21 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s in %s, %s in %s", d.What, d.Base, d.BaseFile, d.Head, d.HeadFile)
 }
 
-// chance are fields that differ between any two sessions and say nothing of what
-// was measured: seeds, ports, what was measured of the machine itself.
+// chance lists fields that differ between any two sessions and do not describe what was measured:
+// seeds, ports, measurements of the machine itself.
 var chance = []string{
 	"workload seed", "environment timer_overshoot_ns", "environment clock_resolution_ns",
 	"redis address", "redis nodes", "redis why", "redis idle_cpu_percent", "redis label",
 }
 
-// off are the values of a field that is not in use.
+// off lists the values of a field that is not in use.
 var off = []string{"", "null", "false", "0", "[]", "{}"}
 
-// usual are values that stand for what reports of earlier versions do not tell.
+// usual lists the values that reports of earlier versions have without saying so.
 var usual = map[string]string{"redis name": "redis", "redis protocol": "3", "redis io_threads": "1", "redis durability": "memory"}
 
-// Differences are the conditions, workload, machine and Redis, in which a report
-// of either side is not like the base's first. Each is named once.
+// Differences returns the conditions (workload, machine and Redis) in which a report of either
+// side differs from the base's first report, each once.
 func Differences(base, head Side) []Difference {
 	reports := append(slices.Clone(base.Reports), head.Reports...)
 	if len(reports) < 2 {
@@ -67,8 +66,8 @@ func fields(a, b map[string]string) []string {
 
 func shown(value string) string { return cmp.Or(value, "none") }
 
-// conditions are the fields of the report's workload, environment and Redis as
-// they stand in the document, so that a field that is added to it counts too.
+// conditions returns the fields of the report's workload, environment and Redis by their names
+// in the document, so that it includes fields that are added later.
 func conditions(r Report) map[string]string {
 	all := map[string]string{}
 	parts := map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis}
@@ -78,7 +77,7 @@ func conditions(r Report) map[string]string {
 	for part, of := range parts {
 		document, err := json.Marshal(of)
 		if err != nil {
-			// Plain data that came out of such a document goes into one.
+			// Cannot happen: the data was decoded from such a document.
 			all[part] = err.Error()
 			continue
 		}
@@ -88,7 +87,7 @@ func conditions(r Report) map[string]string {
 		}
 		for name, value := range fields {
 			what, text := part+" "+name, strings.Trim(string(value), `"`)
-			// An older lockbench does not have the field that is off in a newer one.
+			// A field that is off in a newer report is missing in an older one.
 			if !byChance(what) && !slices.Contains(off, text) && usual[what] != text {
 				all[what] = text
 			}
@@ -107,15 +106,15 @@ func conditions(r Report) map[string]string {
 	return all
 }
 
-// byChance says whether a field differs between any two sessions; those of other stores are
-// the same as Redis's.
+// byChance says whether a field differs between any two sessions. The fields of other stores are
+// treated like those of Redis.
 func byChance(what string) bool {
 	field := what[strings.LastIndex(what, " ")+1:]
 	part := what[:len(what)-len(field)]
 	return slices.Contains(chance, what) || part != "workload " && part != "environment " && slices.Contains(chance, "redis "+field)
 }
 
-// host is an address without its port, which may be another after a restart.
+// host returns an address without its port, which may change at a restart.
 func host(address string) string {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {

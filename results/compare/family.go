@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// outcome is what a test tells of one metric when every value is known.
+// outcome is the result of a test for one metric if every value is known.
 type outcome struct {
 	change    float64 // log of head ÷ base, which may be infinite
-	low, high float64 // what it lies between at 1 − alpha
-	bounded   bool    // that there are low and high
+	low, high float64 // interval of change at 1 − alpha
+	bounded   bool    // low and high are set
 	p         float64
 }
 
@@ -18,20 +18,20 @@ type outcome struct {
 type test struct {
 	Result
 	strategy string
-	// least and most are the outcomes when everything of which only a lower bound is
-	// known is such that the head comes out as small, or as large, against the base as it
-	// can. Whatever the values were, the truth lies between them, since both statistics
-	// only grow with a value of the head. Without bounds they are the same.
+	// least and most are the outcomes if each value with only a lower bound is chosen so that the
+	// head is as small, or as large, against the base as possible. The true outcome lies between
+	// them, since both statistics only grow with a value of the head. Without bounds they are
+	// equal.
 	least, most outcome
-	open        int     // sessions, or pairs, of which only a bound is known
-	possible    float64 // the smallest p that so many can give
+	open        int     // sessions or pairs with a bound only
+	possible    float64 // the smallest p with this number of sessions or pairs
 	needed      func(tests int, alpha float64) int
-	few         func(tests int) string   // what is said where there are not so many
+	few         func(tests int) string   // the warning if there are fewer than needed
 	findable    func(tests int) *float64 // see Result.Detectable; nil without pairs
 }
 
-// testAll tests the primary metric of all strategies as one family and everything else as
-// another, and fills the comparison with the outcomes.
+// testAll tests the primary metric of all strategies as one family and all other metrics as
+// another, and adds the results to the comparison.
 func (c *Comparison) testAll(strategies []string, tests []*test) {
 	var primary, others []*test
 	for _, t := range tests {
@@ -56,9 +56,9 @@ func (c *Comparison) testAll(strategies []string, tests []*test) {
 	c.conclude()
 }
 
-// adjust tests a family and gives its verdicts. What is significant is so with the larger
-// p of every test, what is not with the smaller one: Holm's adjustment only grows with the
-// p-values.
+// adjust tests a family and sets its verdicts. A result is surely significant if it is so with
+// the larger p of every test, and surely not if it is not with the smaller ones: Holm's
+// adjustment only grows with the p-values.
 func adjust(family []*test, alpha float64) {
 	var larger, smaller []float64
 	for _, t := range family {
@@ -71,8 +71,8 @@ func adjust(family []*test, alpha float64) {
 	}
 }
 
-// conclude says what the test tells, being one of so many. Perhaps is the smallest p that
-// the adjustment may come to.
+// conclude sets the verdict of a test in a family of this many tests. perhaps is the smallest
+// possible adjusted p.
 func (t *test) conclude(tests int, alpha, perhaps float64) {
 	if t.possible >= 1 {
 		t.P, t.Adjusted = nil, nil
@@ -97,7 +97,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 	t.show()
 }
 
-// judge is the verdict on an outcome that could have been found.
+// judge returns the verdict on an outcome.
 func (t *test) judge(o outcome, p, alpha float64) Verdict {
 	if p > alpha || math.Abs(math.Expm1(o.change)) <= t.Threshold {
 		return Same
@@ -108,13 +108,13 @@ func (t *test) judge(o outcome, p, alpha float64) Verdict {
 	return Worse
 }
 
-// leaveOpen is the verdict where it hangs on values of which only a bound is known.
+// leaveOpen sets the verdict if it depends on values that are only bounds.
 func (t *test) leaveOpen() {
 	t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
 	t.Warnings = append(t.Warnings, fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open", t.open, max(t.Base.N, t.Head.N)))
 }
 
-// show gives the change and its interval, as far as they are known.
+// show sets the change and its interval, as far as they are known.
 func (t *test) show() {
 	nearer := t.least.change
 	if math.Abs(t.most.change) < math.Abs(nearer) {

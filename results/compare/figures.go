@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// unknown is how a figure is written that could not be had.
+// unknown stands for an unknown figure.
 const unknown = "–"
 
 // figure writes a sample's median in its unit.
@@ -43,7 +43,7 @@ func percent(change *float64) string {
 	if change == nil {
 		return unknown
 	}
-	if math.Abs(*change) >= 10 { // 0 → 3 is no percentage
+	if math.Abs(*change) >= 10 { // no percentage for a change such as 0 → 3
 		return fmt.Sprintf("%+.0f×", *change+1)
 	}
 	if math.Abs(*change) < 0.0005 { // neither +0.0 nor -0.0
@@ -52,7 +52,7 @@ func percent(change *float64) string {
 	return fmt.Sprintf("%+.1f %%", *change*100)
 }
 
-// interval writes what the change lies between.
+// interval writes the interval of the change.
 func (r Result) interval() string {
 	if r.Low == nil || r.High == nil {
 		return unknown
@@ -71,7 +71,7 @@ func (r Result) p() string {
 	return fmt.Sprintf("%.3f", *r.Adjusted)
 }
 
-// number is how many sessions or pairs there were of the base and of the head.
+// number writes the number of pairs, or of the sessions of base and head.
 func (r Result) number(method string) string {
 	if method == MethodPaired {
 		return strconv.Itoa(r.Base.N)
@@ -79,10 +79,10 @@ func (r Result) number(method string) string {
 	return fmt.Sprintf("%d+%d", r.Base.N, r.Head.N)
 }
 
-// confidence is that of the intervals: "95 %".
+// confidence returns the confidence of the intervals: "95 %".
 func (c *Comparison) confidence() string { return results.Plain((1-c.Rules.Alpha)*100) + " %" }
 
-// Headline is the outcome in one sentence.
+// Headline returns the result in one sentence.
 func (c *Comparison) Headline() string {
 	switch c.Verdict {
 	case Worse:
@@ -95,7 +95,7 @@ func (c *Comparison) Headline() string {
 	return "undecided: " + c.undecided() + c.beside()
 }
 
-// beside names the changes that do not count, unless every metric does.
+// beside names the changes that do not count for the verdict.
 func (c *Comparison) beside() string {
 	text := ""
 	for _, v := range []Verdict{Worse, Better} {
@@ -106,7 +106,7 @@ func (c *Comparison) beside() string {
 	return text
 }
 
-// undecided says why the primary metric is, and what it takes.
+// undecided says why the primary metric is undecided, and how many sessions or pairs it needs.
 func (c *Comparison) undecided() string {
 	unit, side := "pair", ""
 	if c.Method == MethodUnpaired {
@@ -154,7 +154,7 @@ func (c *Comparison) changes(v Verdict, counting bool) string {
 	return strings.Join(found, ", ")
 }
 
-// conditions are the lines on what was compared, each with its label.
+// conditions returns lines on what was compared, each with its label.
 func (c *Comparison) conditions() [][2]string {
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
@@ -168,8 +168,7 @@ func (c *Comparison) conditions() [][2]string {
 	}
 }
 
-// remarks say how the verdicts came about, and everything that speaks against
-// them.
+// remarks says how the verdicts were obtained, and what casts doubt on them.
 func (c *Comparison) remarks() []string {
 	r := c.Rules
 	lines := []string{fmt.Sprintf("a change counts if p ≤ %s and it is beyond %s %%, of counts per acquisition %s %%",
@@ -199,8 +198,7 @@ func (c *Comparison) remarks() []string {
 	return lines
 }
 
-// warnings are those of the strategy's results, each once with the metrics that
-// have it.
+// warnings returns the warnings of the strategy's results, each once with its metrics.
 func (s Strategy) warnings() []string {
 	var texts []string
 	labels := map[string][]string{}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Glance is one pair in a line: the primary metric of each strategy under both
-// builds. It judges nothing.
+// Glance writes one pair in a line: the primary metric of each strategy under both builds, without
+// a verdict.
 func Glance(base, head Side, rules Rules) string {
 	primary := rules.ordered()[0]
 	var parts []string

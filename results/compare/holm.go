@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// holm adjusts the p-values of a family of tests so that rejecting those of at
-// most alpha is wrong about any of them with at most that probability (Holm,
-// Scandinavian Journal of Statistics 6, 1979). The order is kept.
+// holm adjusts the p-values of a family of tests. If those of at most alpha are rejected, the
+// probability of any wrong rejection is at most alpha (Holm, Scandinavian Journal of
+// Statistics 6, 1979). It keeps the order.
 func holm(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes the comparison as a comment on a pull request: the verdict
-// and what changed in sight, the rest folded away.
+// WriteMarkdown writes the comparison as a comment on a pull request: the verdict and the changes
+// are visible, the rest is folded.
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "### lockbench: %s\n\n", cell(c.Headline()))
@@ -33,7 +33,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	return nil
 }
 
-// table writes those results that are wanted.
+// table writes the wanted results.
 func (c *Comparison) table(b *bytes.Buffer, wanted func(Result) bool) {
 	header := append(append([]string{"strategy", "metric"}, c.header()...), "verdict")
 	rule := slices.Repeat([]string{"---:"}, len(header))
@@ -58,7 +58,7 @@ func (c *Comparison) table(b *bytes.Buffer, wanted func(Result) bool) {
 	b.WriteString("\n")
 }
 
-// cell keeps what Markdown would read as its own.
+// cell escapes Markdown.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`").Replace(text)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Metric is one that comparisons look at.
+// Metric is a metric in a comparison.
 type Metric = results.Metric
 
-// DefaultMetric is the primary metric unless another is named.
+// DefaultMetric is the default primary metric.
 const DefaultMetric = "acq_per_s"
 
-// Metrics are those that can be compared, in the order of tables.
+// Metrics returns the metrics that can be compared, in the order of tables.
 func Metrics() []Metric { return results.ComparedMetrics() }
 
 // ParseMetric finds a metric by its name.
@@ -28,5 +28,5 @@ func ParseMetric(name string) (Metric, error) {
 	return Metric{}, fmt.Errorf("unknown metric %q (metrics: %s)", name, strings.Join(names, ", "))
 }
 
-// Measurable is a value as ratios take it.
+// Measurable returns a value for use in ratios: at least the metric's resolution.
 func Measurable(m Metric, v float64) float64 { return max(v, m.Compared.Resolution) }

@@ -8,15 +8,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Paired compares runs taken in turns: the first report of the base with the first
-// of the head, and so on. The log ratios of the pairs are tested with Wilcoxon's
-// signed-rank test, the primary metric of all strategies as one family of tests and
-// everything else as another (Holm in each), so that two equal builds are told
-// apart, in either direction, with a probability of at most twice alpha, and the
-// head is called worse with at most alpha.
+// Paired compares runs taken in turns: the first report of the base with the first of the head,
+// and so on. It tests the log ratios of the pairs with Wilcoxon's signed-rank test, the
+// primary metric of all strategies as one family of tests and all other metrics as another
+// (Holm in each). So two equal builds are called different, in either direction, with a
+// probability of at most twice alpha, and the head is called worse with at most alpha.
 //
-// A pair of which one run cannot be compared is left out. One of which lower bounds are
-// all that is known stays, and is undecided: see test.
+// It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
+// may leave the verdict open: see test.
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	c, strategies := begin(MethodPaired, base, head, rules)
 	if len(strategies) == 0 {
@@ -35,7 +34,7 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	return c, nil
 }
 
-// newPaired collects the pairs; nil where the metric is in none.
+// newPaired collects the pairs; nil if no pair has the metric.
 func newPaired(m Metric, rules Rules, strategy string, base, head []Report) *test {
 	var before, after []results.Figure
 	var least, most []float64
@@ -80,8 +79,8 @@ func newPaired(m Metric, rules Rules, strategy string, base, head []Report) *tes
 	return t
 }
 
-// logRatio is what the log ratio of the head to the base lies between: one number where
-// both are known, else without an end on the side that a lower bound leaves open.
+// logRatio returns the limits of the log ratio of the head to the base. They are equal if both
+// values are known; a lower bound makes one of them infinite.
 func logRatio(m Metric, base, head results.Figure) (least, most float64) {
 	ratio := math.Log(Measurable(m, head.Value) / Measurable(m, base.Value))
 	least, most = ratio, ratio
@@ -94,14 +93,14 @@ func logRatio(m Metric, base, head results.Figure) (least, most float64) {
 	return least, most
 }
 
-// centered is what the signed-rank test tells of log ratios.
+// centered returns the result of the signed-rank test for log ratios.
 func centered(ratios []float64, alpha float64) outcome {
 	o := outcome{p: wilcoxon(ratios).P}
 	o.change, o.low, o.high, o.bounded = center(ratios, alpha)
 	return o
 }
 
-// leastPairs is the number from which one of so many tests can be significant.
+// leastPairs returns the number of pairs from which one of this many tests can be significant.
 func leastPairs(tests int, alpha float64) int {
 	pairs := 1
 	for leastP(pairs)*float64(tests) > alpha {

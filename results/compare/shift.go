@@ -7,11 +7,10 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// shift is the interval of how far the second of two samples lies from the first
-// that the Mann–Whitney test at this level does not reject: the ordered
-// differences, as many in from both ends as the quantile of U says (Hollander and
-// Wolfe, Nonparametric Statistical Methods, 4.3). ok is false where there are too
-// few values for it.
+// shift returns the interval of the shift between two samples that the Mann–Whitney test at this
+// level does not reject: differences in ascending order, counted in from both ends by the
+// quantile of U (Hollander and Wolfe, Nonparametric Statistical Methods, 4.3). ok is false if
+// there are too few values.
 func shift(first, second []float64, alpha float64) (low, high float64, ok bool) {
 	var differences []float64
 	for _, a := range first {
@@ -31,11 +30,11 @@ func shift(first, second []float64, alpha float64) (low, high float64, ok bool) 
 	return differences[in-1], differences[len(differences)-in], true
 }
 
-// exactU is the size up to which the distribution of U is computed; from there on
-// the normal approximation is as good.
+// exactU is the largest sample for which the distribution of U is computed; above it the normal
+// approximation is as good.
 const exactU = 50
 
-// quantileOfU returns the smallest u with P(U ≤ u) ≥ probability.
+// quantileOfU returns the smallest u with P(U ≤ u) ≥ probability; above exactU, approximately.
 func quantileOfU(u stats.UDist, probability float64) int {
 	pairs := float64(u.N1 * u.N2)
 	if u.N1 > exactU || u.N2 > exactU {

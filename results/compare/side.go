@@ -11,17 +11,17 @@ import (
 
 // Side is one build's reports.
 type Side struct {
-	Name    string // as the reader knows it: files, or the binary
+	Name    string // as the user knows it: files, or the binary
 	Reports []Report
 }
 
-// Report is a report and where it was read from.
+// Report is a report and the name of its file.
 type Report struct {
 	File string
 	*results.Report
 }
 
-// why a run is not compared; "" if it is.
+// why says why a run is not compared; "" if it is.
 func why(r results.Run) string {
 	switch {
 	case !r.Valid():
@@ -34,10 +34,10 @@ func why(r results.Run) string {
 	return ""
 }
 
-// title is what a run is compared under: its strategy, and in a sweep its point.
+// title is the name under which a run is compared: its strategy, and in a sweep its point.
 func title(r results.Run) string { return strings.TrimSpace(r.Strategy + " " + r.Point) }
 
-// runs are those of a title that can be compared, in the order of the reports.
+// runs returns the runs of a title that can be compared, in the order of the reports.
 func (s Side) runs(name string) []results.Run {
 	var runs []results.Run
 	for _, report := range s.Reports {
@@ -50,8 +50,8 @@ func (s Side) runs(name string) []results.Run {
 	return runs
 }
 
-// session is a metric's median over the runs of a title in a report that can be compared;
-// nil where none has it.
+// session returns the median of a metric over the comparable runs of a title in a report; nil if
+// none has it.
 func (r Report) session(m Metric, name string) *results.Figure {
 	var values []results.Figure
 	for _, run := range (Side{Reports: []Report{r}}).runs(name) {
@@ -62,7 +62,7 @@ func (r Report) session(m Metric, name string) *results.Figure {
 	return results.MedianFigure(values)
 }
 
-// sessions are those of every report that has the metric.
+// sessions returns the session values of every report that has the metric.
 func (s Side) sessions(m Metric, name string) []results.Figure {
 	var values []results.Figure
 	for _, report := range s.Reports {
@@ -73,8 +73,8 @@ func (s Side) sessions(m Metric, name string) []results.Figure {
 	return values
 }
 
-// distinct is the side with every session once, and which reports were of another's
-// session: copies are not independent. A session is known by the time of its start.
+// distinct returns the side with every session once, and the reports that repeat a session: copies
+// are not independent. The start time identifies a session.
 func (s Side) distinct() (Side, []string) {
 	once, again := Side{Name: s.Name}, []string(nil)
 	seen := map[int64]string{}
@@ -90,7 +90,7 @@ func (s Side) distinct() (Side, []string) {
 	return once, again
 }
 
-// oneAfterTheOther says whether one side was recorded as a whole before the other.
+// oneAfterTheOther says whether all of one side was recorded before the other.
 func oneAfterTheOther(a, b Side) bool {
 	before := func(a, b Side) bool {
 		if len(a.Reports) == 0 || len(b.Reports) == 0 {
@@ -102,7 +102,7 @@ func oneAfterTheOther(a, b Side) bool {
 	return before(a, b) || before(b, a)
 }
 
-// titles are those of all runs, in the order in which they were asked for.
+// titles returns the titles of all runs, in the order of the request.
 func (s Side) titles() []string {
 	var names []string
 	add := func(name string) {
@@ -126,7 +126,7 @@ func (s Side) titles() []string {
 	return names
 }
 
-// leftOut names the runs that are not compared.
+// leftOut names the runs that are not compared, with the reason.
 func (s Side) leftOut() []string {
 	var lines []string
 	for _, report := range s.Reports {
@@ -139,8 +139,8 @@ func (s Side) leftOut() []string {
 	return lines
 }
 
-// broken names the claimed guarantees that did not hold, of all runs: a broken
-// lock is not excused by a disturbed measurement.
+// broken names the claimed guarantees that did not hold in any run: an invalid run does not excuse
+// a broken lock.
 func (s Side) broken() []string {
 	var lines []string
 	for _, report := range s.Reports {
@@ -166,7 +166,7 @@ func (s Side) build() Build {
 	return Build{Name: s.Name, Version: strings.Join(slices.Compact(versions), ", "), Reports: len(s.Reports)}
 }
 
-// begin is a comparison without its results, and the strategies to compare.
+// begin returns a comparison without results, and the strategies to compare.
 func begin(method string, base, head Side, rules Rules) (*Comparison, []string) {
 	c := &Comparison{
 		Schema: Schema, Method: method, Base: base.build(), Head: head.build(), Rules: rules,
@@ -202,7 +202,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	return c, both
 }
 
-// bound says where the machine and not the lock set the pace.
+// bound says in how many runs the machine, not the lock, limited the speed.
 func (s Side) bound() []string {
 	limited, all := 0, 0
 	for _, report := range s.Reports {

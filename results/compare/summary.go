@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Medians are those of every metric, by name, over the runs of a strategy (in a
-// sweep, at one point) that can be compared, and the number of these runs.
+// Medians returns the median of every metric, by name, over the comparable runs of a strategy (in
+// a sweep, at one point), and the number of these runs.
 func (r Report) Medians(strategy string) (medians map[string]float64, runs int) {
 	usable := Side{Reports: []Report{r}}.runs(strategy)
 	medians = map[string]float64{}
@@ -21,12 +21,12 @@ func (r Report) Medians(strategy string) (medians map[string]float64, runs int) 
 	return medians, len(usable)
 }
 
-// Names are those of the strategies that ran, in a sweep at each point.
+// Names returns the strategies that ran; in a sweep, at each point.
 func (r Report) Names() []string { return Side{Reports: []Report{r}}.titles() }
 
-// Conditions is a short name of the workload, the machine and the Redis of a
-// report: reports of the same name belong to one history. A new Go or a new kernel
-// is something that happens in a history and does not end it.
+// Conditions returns a short hash of the workload, the machine and the Redis of a report. Reports
+// with the same hash belong to one history. A new Go or kernel version does not start a new
+// history.
 func (r Report) Conditions() string {
 	all := conditions(r)
 	delete(all, "environment go")

@@ -16,8 +16,7 @@ func WriteText(w io.Writer, c *Comparison, color bool) error {
 	}
 	for _, s := range c.Strategies {
 		fmt.Fprintf(&b, "\n%s: %s\n", s.Name, s.Verdict)
-		// Every row has the same cells; the verdict, which may be coloured, is
-		// behind the last of them.
+		// Every row has the same cells. The verdict, which may have colours, follows the last one.
 		columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(columns, "\t"+strings.Join(c.header(), "\t")+"\t")
 		for _, r := range s.Results {
@@ -41,13 +40,13 @@ func WriteText(w io.Writer, c *Comparison, color bool) error {
 	return nil
 }
 
-// labelWidth is that of the longest label.
+// labelWidth is the width of the longest label.
 const labelWidth = len("futile wake-ups per acq")
 
-// pad keeps labels on the left in a table whose cells stand on the right.
+// pad aligns labels to the left in a table whose cells are aligned to the right.
 func pad(label string) string { return fmt.Sprintf("%-*s", labelWidth, label) }
 
-// header names the columns after the metric.
+// header returns the columns after the metric.
 func (c *Comparison) header() []string {
 	if c.Method == MethodPaired {
 		return []string{"base", "head", "change", c.confidence() + " interval", "p", "finds", "pairs"}

@@ -13,22 +13,20 @@ import (
 )
 
 const (
-	// leastToDetect is the number of sessions a side from which the U test can find
-	// anything at 5 %.
+	// leastToDetect is the number of sessions per side from which the U test can be significant at
+	// 5 %.
 	leastToDetect = 4
-	// leastToBound is the number of sessions a side, or of pairs, from which an interval
-	// is given.
+	// leastToBound is the number of sessions per side, or of pairs, from which there is an interval.
 	leastToBound = 6
 )
 
-// ErrNothingInCommon is returned where the two sides have no strategy in common.
+// ErrNothingInCommon is returned if the two sides have no strategy in common.
 var ErrNothingInCommon = errors.New("base and head have no strategy in common")
 
 // Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
-// (golang.org/x/perf/benchmath). A session, which is a report, counts once, with the
-// median of its rounds, since what a session has in common (a server, an hour) makes its
-// rounds alike. The primary metric of all strategies is one family of tests and everything
-// else another (Holm in each), as in Paired.
+// (golang.org/x/perf/benchmath). A session, which is a report, counts once with the median of
+// its rounds, because its rounds are not independent: they share a server and an hour. The
+// families of tests are those of Paired.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	base, again := base.distinct()
 	head, andAgain := head.distinct()
@@ -53,7 +51,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	return c, nil
 }
 
-// ordered are the metrics, the primary one first.
+// ordered returns the metrics, the primary one first.
 func (r Rules) ordered() []Metric {
 	var first, others []Metric
 	for _, m := range Metrics() {
@@ -66,7 +64,7 @@ func (r Rules) ordered() []Metric {
 	return append(first, others...)
 }
 
-// newResult is a metric's two samples; nil where neither side knows it.
+// newResult returns a metric's two samples; nil if neither side has it.
 func newResult(m Metric, rules Rules, base, head []results.Figure) *Result {
 	if len(base)+len(head) == 0 {
 		return nil
@@ -104,8 +102,8 @@ func newUnpaired(m Metric, r Result, strategy string, base, head []results.Figur
 	return t
 }
 
-// values are the logarithms of those of a side; what is only bounded from below is as
-// large as it can be or as small.
+// values returns the logarithms of a side's figures. A lower bound counts as infinite if large,
+// else as its value.
 func values(m Metric, figures []results.Figure, large bool) []float64 {
 	var logs []float64
 	for _, f := range figures {
@@ -118,8 +116,8 @@ func values(m Metric, figures []results.Figure, large bool) []float64 {
 	return logs
 }
 
-// shifted is what the U test tells of two samples of logarithms; below leastToDetect a side
-// no more than how far their medians lie apart.
+// shifted returns the result of the U test for two samples of logarithms; below leastToDetect
+// sessions per side, only the difference of their medians.
 func shifted(base, head []float64, alpha float64) outcome {
 	o := outcome{change: results.Median(head) - results.Median(base), p: 1}
 	if len(base) < leastToDetect || len(head) < leastToDetect {
@@ -133,8 +131,8 @@ func shifted(base, head []float64, alpha float64) outcome {
 	return o
 }
 
-// leastU is the smallest p that the U test can give for so many: 2 of all ways to choose
-// the first among all.
+// leastU returns the smallest p that the U test can give for samples of these sizes: 2 ÷ the number
+// of ways to choose the first sample.
 func leastU(first, second int) float64 {
 	ways := 1.0
 	for i := 1; i <= first; i++ {
@@ -143,7 +141,7 @@ func leastU(first, second int) float64 {
 	return 2 / ways
 }
 
-// leastSessions is the number a side from which one of so many tests can be significant.
+// leastSessions returns the sessions per side from which one of this many tests can be significant.
 func leastSessions(tests int, alpha float64) int {
 	sessions := leastToDetect
 	for leastU(sessions, sessions)*float64(tests) > alpha {

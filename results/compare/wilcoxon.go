@@ -11,17 +11,16 @@ import (
 type signedRank struct {
 	N     int     // differences that are not zero
 	WPlus float64 // sum of the ranks of the positive ones
-	P     float64 // two-sided and exact
+	P     float64 // two-sided, exact
 }
 
-// wilcoxon tests whether differences are as likely up as down (Wilcoxon, Biometrics
-// Bulletin 1, 1945). Zeros are left out, equal sizes share the mean of their
-// ranks, and p is exact for the ranks at hand: what share of all ways to give
-// them signs is as far out. Without a difference p is 1. Infinite differences are
-// ranked as the largest.
+// wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon,
+// Biometrics Bulletin 1, 1945). Zeros are left out; equal sizes share the mean of their ranks.
+// p is exact for these ranks: the share of all assignments of signs that are at least as
+// extreme. Without differences p is 1. Infinite differences rank as the largest.
 func wilcoxon(differences []float64) signedRank {
 	var sizes []float64
-	signs := map[int]bool{} // of sizes, by index: positive
+	signs := map[int]bool{} // by index of sizes: whether positive
 	for _, d := range differences {
 		if d != 0 {
 			signs[len(sizes)] = d > 0
@@ -53,8 +52,7 @@ func wilcoxon(differences []float64) signedRank {
 	return result
 }
 
-// doubledRanks are the ranks from 1, twice over so that the mean of tied ranks is
-// a whole number.
+// doubledRanks returns twice the ranks from 1, so that the mean of tied ranks is a whole number.
 func doubledRanks(sizes []float64) []int {
 	order := make([]int, len(sizes))
 	for i := range order {
@@ -83,8 +81,8 @@ func doubledRanks(sizes []float64) []int {
 	return ranks
 }
 
-// signedRankDistribution is the probability of each sum of those ranks that are
-// positive when every sign is a fair coin's.
+// signedRankDistribution returns the probability of each sum of the positive ranks if each sign is
+// equally likely.
 func signedRankDistribution(ranks []int) []float64 {
 	total := 0
 	for _, rank := range ranks {
@@ -106,14 +104,13 @@ func signedRankDistribution(ranks []int) []float64 {
 	return probability
 }
 
-// leastP is the smallest p that so many pairs can give.
+// leastP returns the smallest p that this many pairs can give.
 func leastP(pairs int) float64 { return math.Pow(2, float64(1-pairs)) }
 
-// center is the Hodges–Lehmann estimate of what the differences are centred on,
-// the median of all means of two of them, with the interval that the signed-rank
-// test at this level does not reject (J. Am. Stat. Assoc. 58, 1963; Hollander and
-// Wolfe, Nonparametric Statistical Methods, 3.2–3.3). ok is false where there are
-// too few differences for an interval of that level: below 6 at 95 %.
+// center returns the Hodges–Lehmann estimate of the centre of the differences, the median of the
+// means of all pairs, with the interval that the signed-rank test at this level does not
+// reject (J. Am. Stat. Assoc. 58, 1963; Hollander and Wolfe, Nonparametric Statistical
+// Methods, 3.2–3.3). ok is false if there are too few differences: below 6 at 95 %.
 func center(differences []float64, alpha float64) (estimate, low, high float64, ok bool) {
 	n := len(differences)
 	var means []float64

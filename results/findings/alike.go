@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// inText are the figures in a text, and what some lie between.
+// inText matches the figures in a text, and ranges of figures.
 var inText = regexp.MustCompile(`\d+(\.\d+)?(–\d+(\.\d+)?)?`)
 
-// group are texts that say the same with other figures.
+// group is a set of texts that differ only in their figures.
 type group struct {
-	text    string // the first one, its figures as what all of them lie between
+	text    string // the first one, with each figure replaced by the range over all of them
 	members []int
 }
 
-// alike groups texts that differ in their figures only, and have the same key; nil is the
-// same for all.
+// alike groups the texts that differ only in their figures and have the same key; nil keys are
+// all the same.
 func alike(texts, keys []string) []group {
 	var groups []group
 	known := map[string]int{}
@@ -62,11 +62,11 @@ func (g group) spanned(texts []string) string {
 }
 
 func value(figure string) float64 {
-	x, _ := strconv.ParseFloat(figure, 64) // the pattern has seen that it can be
+	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches only numbers
 	return x
 }
 
-// once has each text once, but for its figures.
+// once returns each text once; texts that differ only in figures count as one.
 func once(texts []string) []string {
 	var all []string
 	for _, g := range alike(texts, nil) {

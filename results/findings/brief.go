@@ -8,12 +8,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// mostBrief is how many findings stand under the short table.
+// mostBrief is the largest number of findings under the short table.
 const mostBrief = 3
 
-// Brief are the findings to read first, at most three, in few words and with no more digits
-// than are known: what was not safe, whom a lock did not serve, which lock was the fastest
-// and whether that is known, and what it cost Redis.
+// Brief returns the findings to read first, at most three, in few words and with no more digits
+// than are known: what was not safe, which clients a lock did not serve, which lock was the
+// fastest and whether that is certain, and what it cost Redis.
 func Brief(all []results.Summary) []Finding {
 	var found []Finding
 	for _, r := range brief() {
@@ -25,7 +25,7 @@ func Brief(all []results.Summary) []Finding {
 	return found[:min(len(found), mostBrief)]
 }
 
-// brief are the rules of Brief, what matters most first.
+// brief returns the rules of Brief, the most important first.
 func brief() []rule {
 	rules := []rule{
 		{Kind{Sort: Waiting}, acrossStrategies(labels(overloaded))},
@@ -35,15 +35,14 @@ func brief() []rule {
 	}
 	var unsafe []rule
 	for _, r := range safety() {
-		if r.Sort == Unsafe && r.Note != byDesign { // the claims say that
+		if r.Sort == Unsafe && r.Note != byDesign { // the claims column has it
 			unsafe = append(unsafe, rule{r.Kind, strategiesTogether(r.find)})
 		}
 	}
 	return append(unsafe, rules...)
 }
 
-// strategiesTogether has one finding for all strategies of which the same is found but for
-// its figures.
+// strategiesTogether merges the findings that differ only in strategy and figures.
 func strategiesTogether(find func([]results.Summary) []Finding) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		found := find(all)
@@ -63,8 +62,8 @@ func strategiesTogether(find func([]results.Summary) []Finding) func([]results.S
 	}
 }
 
-// served are the locks that served every client, and how many the others did not. In an
-// open loop clients take what arrives, so none has a share to miss.
+// served names the locks that served every client, and for the others how many they did not
+// serve. It leaves out open loops: their clients have no share of their own.
 func served(all []results.Summary) []Finding {
 	var every, not []string
 	for _, s := range rivals(all, metric("starved")) {
@@ -94,21 +93,21 @@ func served(all []results.Summary) []Finding {
 	return say(strings.Join(parts, "; "))
 }
 
-// ahead is the lock with the highest throughput, where they held for different times with
-// the shortest gap, in an open loop with the shortest of the slow waits, and whether it is
-// known that the next one differs.
+// ahead names the lock with the highest throughput; if holds differed, the one with the
+// shortest gap; in an open loop, the one with the shortest slow waits. It says whether the
+// difference to the next one is certain.
 func ahead(all []results.Summary) []Finding {
 	m, best := metric("acq_per_s"), "highest throughput"
 	switch w := all[0].Workload; {
-	case w.Burst > 0: // the pace is that of the bursts
+	case w.Burst > 0: // the bursts set the pace
 		return nil
 	case w.Rate > 0:
 		m, best = metric("wait_p99"), "shortest wait p99"
-	case len(unequalHolds(rivals(all, m))) > 0: // a machine that made some longer made them slower
+	case len(unequalHolds(rivals(all, m))) > 0: // longer holds lower the throughput
 		m, best = metric("gap"), "shortest gap (mean holds differ)"
 	}
 	first, second, ok := bestTwo(all, m)
-	if !ok || first.Brief(m) == results.NotKnown { // a percentile of too few
+	if !ok || first.Brief(m) == results.NotKnown { // a percentile of too few waits
 		return nil
 	}
 	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(), first.Brief(m))
@@ -128,8 +127,8 @@ func ahead(all []results.Summary) []Finding {
 	return say(text)
 }
 
-// cheapest is what the locks in Redis ask of it: how that grows with the clients where
-// there were several numbers of them, else who asks the least and who the most.
+// cheapest says what the locks in Redis cost it: how the cost grows with the clients if there
+// were several numbers of them, else which lock costs the least and which the most.
 func cheapest(all []results.Summary) []Finding {
 	if found := herdsIn(all, results.Summary.Brief); len(found) > 0 {
 		return found[:1]
@@ -148,7 +147,7 @@ func cheapest(all []results.Summary) []Finding {
 	})(all)
 }
 
-// alikeIn are those whose figure is not told from one's in the digits that are known.
+// alikeIn names the strategies whose figure is the same as one's in the known digits.
 func alikeIn(all []results.Summary, m results.Metric, one results.Summary) string {
 	var names []string
 	for _, s := range all {
@@ -159,5 +158,5 @@ func alikeIn(all []results.Summary, m results.Metric, one results.Summary) strin
 	return words.And(names)
 }
 
-// overloaded says of a label that an open loop's arrivals found all clients waiting.
+// overloaded says whether a label means that an open loop's arrivals found all clients waiting.
 func overloaded(label string) bool { return strings.HasPrefix(label, results.Overloaded) }

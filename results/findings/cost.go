@@ -9,16 +9,16 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// What makes a difference in commands worth a sentence.
+// Limits for a finding about commands.
 const (
-	muchDearer  = 3.0  // times the commands of the cheapest
-	fewCommands = 5.0  // more than the cheapest, at the least
+	muchDearer  = 3.0  // times the commands of the cheapest lock
+	fewCommands = 5.0  // commands more than the cheapest lock, at least
 	grows       = 2.0  // times the commands with the fewest clients
-	flat        = 1.25 // times: no growth
-	manyMore    = 5.0  // times the clients, for either to mean something
+	flat        = 1.25 // times at most: no growth
+	manyMore    = 5.0  // times the clients, for a statement about growth
 )
 
-// cost are the rules on what a lock costs Redis, and its clients in time between holders.
+// cost returns the rules on what a lock costs Redis, and its clients between two holds.
 func cost() []rule {
 	return []rule{
 		{Kind{Sort: Cost}, busiest(besideCheapest)},
@@ -27,7 +27,7 @@ func cost() []rule {
 	}
 }
 
-// besideCheapest is what strategies ask of Redis beside the cheapest one.
+// besideCheapest compares the commands of strategies with those of the cheapest one.
 func besideCheapest(all []results.Summary) []Finding {
 	m := metric("commands_per_acq")
 	all = inRedis(all)
@@ -48,8 +48,8 @@ func besideCheapest(all []results.Summary) []Finding {
 	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s, and for one of %s", least.Text(results.Number), cheapest.Name, strings.Join(dear, ", ")))
 }
 
-// inRedis are the rivals that lock in Redis alone: what another store counts as a command is
-// something else.
+// inRedis returns the rivals that lock in Redis only: another store's commands are not
+// comparable.
 func inRedis(all []results.Summary) []results.Summary {
 	m := metric("commands_per_acq")
 	return slices.DeleteFunc(rivals(all, m), func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
@@ -63,7 +63,7 @@ func cheapestAndDearest(all []results.Summary) (cheapest, dearest results.Summar
 	return slices.MinFunc(all, byCommands), slices.MaxFunc(all, byCommands)
 }
 
-// handedOn are locks that are mostly lost between their holders.
+// handedOn reports locks that nobody holds for most of the time.
 func handedOn(s results.Summary) []Finding {
 	held := utilised(s)
 	if held == nil || held.Value >= lostInHandOn || s.Workload.Keys > 1 {
@@ -72,13 +72,13 @@ func handedOn(s results.Summary) []Finding {
 	return say(fmt.Sprintf("held %s of the time although clients always wanted it: for the rest it was being handed on", held.Text(results.Percent)))
 }
 
-// herds tell which strategies' cost grows with the number of clients, and which
-// ones' does not.
+// herds says for which strategies the cost grows with the number of clients, and for which it
+// does not.
 func herds(all []results.Summary) []Finding {
 	return herdsIn(all, func(s results.Summary, m results.Metric) string { return s.Figure(m).Text(m.Unit) })
 }
 
-// herdsIn writes the figures in its own way.
+// herdsIn is herds with a function that writes the figures.
 func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) string) []Finding {
 	if len(all) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// OfReport are the findings about a report beside its figures: what is missing from it, and
-// the thresholds.
+// OfReport returns the findings about a report apart from its figures: what is missing, and the
+// thresholds.
 func OfReport(r *results.Report) []Finding {
 	var found []Finding
 	add := func(kind Kind, text string, strategies ...string) {

@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// byDesign is the note of locks that are unsafe by their own words.
+// byDesign is the note of locks whose documentation says that they are unsafe.
 const byDesign = "unsafe"
 
-// safety are the rules on what a lock did that it should not do, in runs that cannot be
-// trusted too: what was seen once is true.
+// safety returns the rules on what a lock must not do. They also read invalid runs: one violation
+// is enough.
 func safety() []rule {
 	return []rule{
 		{Kind{Unsafe, "! BROKEN", ""}, perStrategy(broken)},
@@ -29,7 +29,7 @@ func safety() []rule {
 	}
 }
 
-// broken are guarantees that a strategy gives and did not keep.
+// broken reports the guarantees that a strategy claims and did not keep.
 func broken(s results.Summary) []Finding {
 	claims, n := collect(s, func(r results.Run) []string { return r.Safety.Broken })
 	if n == 0 {
@@ -42,7 +42,7 @@ func broken(s results.Summary) []Finding {
 	return say(fmt.Sprintf("broke what it claims%s: %s", in, strings.Join(once(claims), "; ")))
 }
 
-// unclaimedOverlaps happened to strategies that do not claim otherwise.
+// unclaimedOverlaps reports overlaps of strategies that broke no claim.
 func unclaimedOverlaps(s results.Summary) []Finding {
 	if broken(s) != nil {
 		return nil
@@ -50,7 +50,7 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 	return counted("overlaps", "time", "let too many hold the lock at once %s")(s)
 }
 
-// counted says something of every strategy that has any of what a metric counts.
+// counted reports every strategy for which a counting metric is above 0.
 func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(metric(name)); f != nil && f.Value > 0 {
@@ -60,7 +60,7 @@ func counted(name, noun, text string) about {
 	}
 }
 
-// unrecovered are faults after which nobody got the lock any more.
+// unrecovered reports faults after which no client got the lock again.
 func unrecovered(s results.Summary) []Finding {
 	injections := map[string][]results.Injection{}
 	for _, run := range s.Runs {
@@ -85,7 +85,7 @@ func unrecovered(s results.Summary) []Finding {
 	return found
 }
 
-// leftovers is what a strategy should have taken with it.
+// leftovers reports what a strategy left on the servers.
 func leftovers(s results.Summary) []Finding {
 	count := s.Figure(metric("leftovers"))
 	if count == nil || count.Value == 0 {
@@ -97,10 +97,10 @@ func leftovers(s results.Summary) []Finding {
 		n, words.Noun(n, "key"), words.Noun(n, "channel"), words.Noun(n, "connection"), named(names, n)))
 }
 
-// mostNamed are as many of several as are named.
+// mostNamed is the largest number of names in a list.
 const mostNamed = 3
 
-// named are the first few of so many.
+// named lists the first names of all.
 func named(names []string, all int) string {
 	if len(names) == 0 {
 		return ""
@@ -113,8 +113,8 @@ func named(names []string, all int) string {
 	return text
 }
 
-// withoutTokens names those whose late holders the counter would have refused if they had
-// had tokens: that it refused nobody must not be taken for nothing to refuse.
+// withoutTokens reports strategies with late holders and without tokens: the counter refused no
+// update only because it could not recognise stale ones.
 func withoutTokens(s results.Summary) []Finding {
 	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
 	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff || !slices.ContainsFunc(s.Runs, late) {

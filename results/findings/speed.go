@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	barges       = 5.0  // times longer waits by the client than by the acquisition
+	barges       = 5.0  // times longer waits per client than per acquisition
 	nearlyAll    = 95.0 // percent of the time that the lock could be held
-	lostInHandOn = 50.0 // of it, below which most is lost between holders
-	level        = 0.9  // of the best, in single runs: not told apart
+	lostInHandOn = 50.0 // percent of it, below which most of the time is lost between holders
+	level        = 0.9  // ratio to the best, in single runs, from which two are too close
 )
 
-// waiting are the rules on clients that wait for too long.
+// waiting returns the rules on clients that wait for too long.
 func waiting() []rule {
 	return []rule{
 		{Kind{Sort: Waiting}, busiest(perStrategy(starvation))},
@@ -28,7 +28,7 @@ func waiting() []rule {
 	}
 }
 
-// best are the rules on which lock is the best, and on when none can be better.
+// best returns the rules on which lock is the best, and on when no lock can be better.
 func best() []rule {
 	return []rule{
 		{Kind{Sort: Best, Advice: Before}, busiest(acrossStrategies(atTheCeiling))},
@@ -36,7 +36,7 @@ func best() []rule {
 	}
 }
 
-// starvation is clients without an acquisition.
+// starvation reports clients without an acquisition.
 func starvation(s results.Summary) []Finding {
 	low, high, _ := starved(s)
 	if s.Invalid || high == 0 || s.Workload.Rate > 0 {
@@ -57,8 +57,8 @@ func starvation(s results.Summary) []Finding {
 	return say(text)
 }
 
-// starved are the fewest and the most clients without an acquisition in the runs used; not known
-// where no run could tell.
+// starved returns the fewest and the most clients without an acquisition in the used runs; known
+// is false if no run could tell.
 func starved(s results.Summary) (low, high int, known bool) {
 	low = math.MaxInt
 	for _, run := range s.Used {
@@ -69,8 +69,8 @@ func starved(s results.Summary) (low, high int, known bool) {
 	return low, high, known
 }
 
-// barging is few clients taking the lock again and again: waits are short by the
-// acquisition and long by the client.
+// barging reports that few clients take the lock again and again: waits are then short per
+// acquisition and long per client.
 func barging(s results.Summary) []Finding {
 	for _, p := range []struct{ name, says string }{{"p50", "median"}, {"p99", "99th percentile"}} {
 		short, long := s.Figure(metric("wait_"+p.name)), s.Figure(metric("wait_per_client_"+p.name))
@@ -83,9 +83,8 @@ func barging(s results.Summary) []Finding {
 	return nil
 }
 
-// utilised is the share of the time that a lock was held. It only means something while
-// somebody waits all along, and nothing but the lock keeps him waiting: whoever meets an
-// error pauses.
+// utilised returns the share of the time that a lock was held. It is nil unless clients always
+// wait and only the lock delays them: for example, clients pause after an error.
 func utilised(s results.Summary) *results.Figure {
 	w, m := s.Workload, metric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() || w.Timeout != nil || len(w.Faults) > 0
@@ -95,7 +94,7 @@ func utilised(s results.Summary) *results.Figure {
 	return s.Figure(m)
 }
 
-// atTheCeiling are locks that are held all the time.
+// atTheCeiling reports locks that are held nearly all the time.
 func atTheCeiling(s results.Summary) []Finding {
 	held := utilised(s)
 	if held == nil || held.Value < nearlyAll {
@@ -105,9 +104,9 @@ func atTheCeiling(s results.Summary) []Finding {
 		held.Text(results.Percent), s.Workload.Hold, s.Workload.Keys), evidence(s, "utilisation"))
 }
 
-// fastest are the lock with the highest throughput and that whose slowest waits were the
-// shortest for all clients, and how sure that is. How fast arrivals or bursts follow each
-// other is not the lock's doing, and the most of a wait in a burst passes before the release.
+// fastest names the lock with the highest throughput, and the lock with the shortest slow waits
+// of all clients, and says how certain that is. The lock does not set the rate of arrivals or
+// bursts, and most of a wait in a burst passes before the release.
 func fastest(all []results.Summary) []Finding {
 	switch w := all[0].Workload; {
 	case w.Burst > 0:
@@ -119,8 +118,8 @@ func fastest(all []results.Summary) []Finding {
 		rank(all, "wait_per_client_p99", "Shortest 99th percentile of the waits, every client counting alike")...)
 }
 
-// rank compares the two that are best by a metric. A lower bound is never the better one of
-// two that are to be small.
+// rank compares the two best strategies by a metric. A lower bound cannot be the better one of
+// two that should be small.
 func rank(all []results.Summary, name, title string) []Finding {
 	m := metric(name)
 	first, second, ok := bestTwo(all, m)
@@ -144,8 +143,8 @@ func rank(all []results.Summary, name, title string) []Finding {
 	return say(text)
 }
 
-// bestTwo are the two that are best by a metric; false where there are not two, or the best
-// one is only known by a bound: the largest may be larger still, the smallest too.
+// bestTwo returns the two best strategies by a metric; false if there are not two, or the best
+// one is only a lower bound and may be larger.
 func bestTwo(all []results.Summary, m results.Metric) (first, second results.Summary, ok bool) {
 	all = rivals(all, m)
 	if len(all) < 2 {
@@ -160,7 +159,7 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 	return all[0], all[1], !all[0].Figure(m).AtLeast
 }
 
-// apart says whether the interval of the better one's ratio leaves 1 out.
+// apart says whether the interval of the better one's ratio excludes 1.
 func apart(ratio *results.Ratio, m results.Metric) bool {
 	return m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1
 }

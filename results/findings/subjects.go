@@ -6,14 +6,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// about finds something in one strategy's runs at one point.
+// about makes findings from one strategy's runs at one point.
 type about func(results.Summary) []Finding
 
-// perStrategy finds something in each strategy. Points of a sweep at which it differs in its
-// figures only are one finding.
+// perStrategy applies find to each strategy. It merges the points of a sweep whose findings differ
+// only in their figures.
 func perStrategy(find about) func([]results.Summary) []Finding { return subjects(find, true) }
 
-// acrossStrategies is each, where strategies too are one finding.
+// acrossStrategies is perStrategy, but it merges strategies too.
 func acrossStrategies(find about) func([]results.Summary) []Finding { return subjects(find, false) }
 
 func subjects(find about, apart bool) func([]results.Summary) []Finding {
@@ -42,7 +42,7 @@ func subjects(find about, apart bool) func([]results.Summary) []Finding {
 	}
 }
 
-// atAllPoints has each title once, and for those of all points of a strategy its name.
+// atAllPoints removes duplicates; a strategy whose points are all listed gets one entry.
 func atAllPoints(titles []string, all []results.Summary) []string {
 	var short []string
 	for _, s := range all {
@@ -62,8 +62,8 @@ func atAllPoints(titles []string, all []results.Summary) []string {
 	return short
 }
 
-// busiest has a rule look at the largest number of clients: with fewer there is less of the
-// same.
+// busiest limits a rule to the largest number of clients: fewer clients show the same effects
+// more weakly.
 func busiest(find func([]results.Summary) []Finding) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		if len(all) == 0 {
@@ -73,17 +73,17 @@ func busiest(find func([]results.Summary) []Finding) func([]results.Summary) []F
 	}
 }
 
-// byClients are summaries with the fewest clients first.
+// byClients sorts summaries by the number of clients.
 func byClients(all []results.Summary) []results.Summary {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b results.Summary) int { return a.Workload.Clients - b.Workload.Clients })
 }
 
-// with are those that met the workload of one of them.
+// with returns the summaries with the same workload as one.
 func with(all []results.Summary, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
 }
 
-// metric is one that the tests have seen to exist.
+// metric returns a metric; a test checks that each name used here exists.
 func metric(name string) results.Metric {
 	m, ok := results.FindMetric(name)
 	if !ok {
@@ -92,7 +92,8 @@ func metric(name string) results.Metric {
 	return m
 }
 
-// rivals are those that may be compared by a metric: measured, and locks that excluded.
+// rivals returns the strategies that can be compared by a metric: valid, known, and locks that
+// kept exclusion.
 func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
 		violations := s.Figure(metric("violations"))
@@ -101,7 +102,7 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	})
 }
 
-// say is one finding, or none.
+// say returns one finding; none for an empty text.
 func say(text string, evidence ...Evidence) []Finding {
 	if text == "" {
 		return nil
@@ -109,7 +110,7 @@ func say(text string, evidence ...Evidence) []Finding {
 	return []Finding{{Text: text, Evidence: evidence}}
 }
 
-// collect puts together what all runs have of something, and says of how many it is.
+// collect joins what all runs have, and returns the number of runs that have any.
 func collect(s results.Summary, of func(results.Run) []string) (all []string, n int) {
 	for _, run := range s.Runs {
 		if some := of(run); len(some) > 0 {
@@ -119,13 +120,13 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 	return all, n
 }
 
-// evidence is a strategy's figure.
+// evidence returns a strategy's figure.
 func evidence(s results.Summary, name string) Evidence {
 	m := metric(name)
 	return Evidence{Strategy: s.Title(), Metric: name, Unit: m.Unit, Value: s.Figure(m)}
 }
 
-// runs are so many of a strategy's.
+// runs returns a number of a strategy's runs.
 func runs(s results.Summary, n int) Evidence {
 	return Evidence{Strategy: s.Title(), Metric: "runs", Value: &results.Figure{Value: float64(n)}}
 }

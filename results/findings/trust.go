@@ -11,11 +11,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// equalHolds is by how much the mean holds of strategies may differ for their
-// speeds to be compared as they are.
+// equalHolds is the largest ratio of mean holds at which speeds can be compared directly.
 const equalHolds = 1.03
 
-// trust are the rules on runs whose figures are wrong or missing.
+// trust returns the rules on runs whose figures are wrong or missing.
 func trust() []rule {
 	return []rule{
 		{Kind{NotTrusted, "! INVALID", Cautions}, perStrategy(invalid)},
@@ -24,7 +23,7 @@ func trust() []rule {
 	}
 }
 
-// cautions are the rules on what figures must be read with.
+// cautions returns the rules on what a reader must know about the figures.
 func cautions() []rule {
 	return []rule{
 		{Kind{Caution, "errors", ""}, perStrategy(errorsMet)},
@@ -47,13 +46,13 @@ func invalid(s results.Summary) []Finding {
 		which = "its run cannot be trusted"
 	case n == len(s.Runs):
 		which = fmt.Sprintf("none of its %d runs can be trusted", n)
-	case !s.Invalid: // else the others failed
+	case !s.Invalid: // otherwise the other runs failed
 		which += " and are left out"
 	}
 	return say(which+": "+strings.Join(once(reasons), "; "), runs(s, n))
 }
 
-// failed are runs that ended early and were not said to be invalid.
+// failed reports runs that ended early and are not invalid.
 func failed(s results.Summary) []Finding {
 	why, n := collect(s, func(r results.Run) []string {
 		if r.Usable() || !r.Valid() {
@@ -67,7 +66,7 @@ func failed(s results.Summary) []Finding {
 	return say(fmt.Sprintf("%s failed: %s", words.Count(n, "run"), strings.Join(once(why), "; ")), runs(s, n))
 }
 
-// missed are faults that did not come about.
+// missed reports faults that were not injected.
 func missed(s results.Summary) []Finding {
 	why, _ := collect(s, func(r results.Run) (all []string) {
 		for _, fault := range r.Faults {
@@ -80,7 +79,7 @@ func missed(s results.Summary) []Finding {
 	return say(strings.Join(once(why), "; "))
 }
 
-// errorsMet are those of Acquire and Release, the most frequent first.
+// errorsMet reports errors of Acquire and Release, the most frequent first.
 func errorsMet(s results.Summary) []Finding {
 	counts, all := map[string]int64{}, int64(0)
 	for _, run := range s.Runs {
@@ -101,7 +100,7 @@ func errorsMet(s results.Summary) []Finding {
 	return say("met " + words.Count(int(all), "error") + named(names, len(names)))
 }
 
-// labels are those of the runs that are wanted, each with what it means.
+// labels reports the wanted labels of the runs, with their meaning.
 func labels(wanted func(string) bool) about {
 	return func(s results.Summary) []Finding {
 		texts, _ := collect(s, func(r results.Run) (all []string) {
@@ -120,7 +119,7 @@ func labels(wanted func(string) bool) about {
 	}
 }
 
-// meaning explains a label that is not plain.
+// meaning explains a label that is not clear by itself.
 func meaning(label string) string {
 	for _, m := range []struct{ begins, says string }{
 		{results.GeneratorBound, "the machine was busy with lockbench itself: the lock may be faster than shown"},
@@ -139,8 +138,7 @@ func meaning(label string) string {
 	return ""
 }
 
-// tooFew says of whose 99th percentiles tables have none for want of durations, and how
-// many there were.
+// tooFew reports for which durations tables have no 99th percentile, because there were too few.
 func tooFew(s results.Summary) []Finding {
 	few := s.TooFew()
 	if len(few) == 0 {
@@ -149,8 +147,8 @@ func tooFew(s results.Summary) []Finding {
 	return say(strings.Join(few, ", ")+" in a run, and a p99 of less than 100 is their maximum: a longer --duration has more", evidence(s, "acquisitions"))
 }
 
-// unequalHolds tells that strategies held for different times: what they
-// did in the same time is then no comparison of the locks.
+// unequalHolds reports that strategies held for different times: their throughputs then do not
+// compare the locks.
 func unequalHolds(all []results.Summary) []Finding {
 	m := metric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })

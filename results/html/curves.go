@@ -11,18 +11,18 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// curve is one strategy's line of a figure, and where it goes on as a lower bound
-// only.
+// curve is one strategy's line in a figure. bound is the part where only a lower bound is
+// known.
 type curve struct {
 	mark
 	line  plotter.XYs
 	bound plotter.XYs
-	marks plotter.XYs // where its mark stands
+	marks plotter.XYs // where its glyphs are drawn
 }
 
 func (c curve) points() plotter.XYs { return slices.Concat(c.line, c.bound) }
 
-// put draws curves into a plot whose axes are set.
+// put draws curves into a plot; its axes must be set before.
 func put(p *plot.Plot, curves []curve) error {
 	for _, c := range curves {
 		if len(c.line) > 0 {
@@ -54,8 +54,8 @@ func put(p *plot.Plot, curves []curve) error {
 	return nil
 }
 
-// extent is the smallest and the largest positive y of all curves; false without
-// any.
+// extent returns the smallest and the largest positive y of all curves; false if there is
+// none.
 func extent(curves []curve) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, c := range curves {
@@ -76,15 +76,14 @@ func marksOf(curves []curve) []mark {
 	return marks
 }
 
-// Percentiles are drawn from the one share of longer ones to the other, as x =
-// 1/(1−q): every power of ten is a nine more.
+// The x axis of percentiles is 1/(1−q): each power of ten adds a nine to the percentile.
 const (
 	mostNines  = 4.0  // decades
 	perDecade  = 14.0 // points of a curve
-	nanosecond = 1.0  // the least that a logarithmic axis shows
+	nanosecond = 1.0  // the smallest duration on a logarithmic axis
 )
 
-// percentiles draws durations by percentile.
+// percentiles draws durations against their percentiles.
 func percentiles(cells []cell, of func(results.Run) results.Distribution) ([]curve, error) {
 	var curves []curve
 	for _, c := range cells {
@@ -100,7 +99,7 @@ func percentiles(cells []cell, of func(results.Run) results.Distribution) ([]cur
 	return curves, nil
 }
 
-// pooled is the estimate over all runs' durations, and how many there are.
+// pooled returns the estimate over all runs' durations, and their number.
 func pooled(runs []results.Run, of func(results.Run) results.Distribution) (results.Survival, int64, error) {
 	var parts []results.Distribution
 	observed := int64(0)
@@ -117,7 +116,8 @@ func pooled(runs []results.Run, of func(results.Run) results.Distribution) (resu
 	return survival, observed, err
 }
 
-// percentiles is the cell's curve, as far as so many durations tell.
+// percentiles returns the cell's curve up to the last percentile that this number of
+// durations supports.
 func (c cell) percentiles(survival results.Survival, observed int64) curve {
 	drawn := curve{mark: c.mark}
 	most := min(mostNines, math.Log10(max(2, float64(observed))))
@@ -150,7 +150,7 @@ func (c cell) percentiles(survival results.Survival, observed int64) curve {
 	return drawn
 }
 
-// nines names the percentiles.
+// nines puts ticks at 50 %, 90 %, 99 % and so on.
 type nines struct{}
 
 // Ticks implements plot.Ticker.
@@ -164,7 +164,7 @@ func (nines) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// percentileFigure is the picture of percentile curves; nil without any.
+// percentileFigure draws percentile curves; it returns nil if there are none.
 func percentileFigure(f figure, cells []cell, share, duration string, of func(results.Run) results.Distribution) (*figure, error) {
 	curves, err := percentiles(cells, of)
 	if err != nil {

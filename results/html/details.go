@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// shares draws what each client got, from the poorest to the richest, in even
-// shares; nil where turns were not recorded.
+// shares draws each client's acquisitions, divided by their mean, in ascending order; nil if
+// they were not recorded.
 func (a arena) shares(fig figure) (*figure, error) {
 	var curves []curve
 	most := 2.0
@@ -58,7 +58,7 @@ func (a arena) shares(fig figure) (*figure, error) {
 	return &fig, nil
 }
 
-// thinned keeps about so many of a line's points, both ends among them.
+// thinned keeps about this many of a line's points, including both ends.
 func thinned(line plotter.XYs, most int) plotter.XYs {
 	if len(line) <= most {
 		return line
@@ -70,11 +70,10 @@ func thinned(line plotter.XYs, most int) plotter.XYs {
 	return kept
 }
 
-// mostSlices of a timeline are drawn.
+// mostSlices is the largest number of slices that a timeline shows.
 const mostSlices = 120
 
-// timeline draws something over the window, slice by slice; nil where there are
-// not two of them.
+// timeline draws a figure of the slices over the window; nil if no strategy has two slices.
 func (a arena) timeline(fig figure, axis string, unit results.Unit, logScale bool, of func(results.Slice) *float64) (*figure, error) {
 	var curves []curve
 	seconds := 0.0

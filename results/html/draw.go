@@ -15,16 +15,16 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// figure is one picture and what is said of it.
+// figure is one picture with its title and note.
 type figure struct {
 	name  string // of its file, without an extension
 	title string
 	note  string // how to read it
 	plot  chart
-	marks []mark // what is drawn in it
+	marks []mark // the strategies in it
 }
 
-// mark is a line's name and look.
+// mark is a strategy's name and style.
 type mark struct {
 	name  string
 	style style
@@ -35,14 +35,14 @@ const (
 	pictureHeight = 240
 )
 
-// svg is the figure for a page, in the colours of its style sheet.
+// svg returns the figure for a page, in the colours of its style sheet.
 func (f figure) svg() (template.HTML, error) {
 	canvas := vgsvg.New(pictureWidth, pictureHeight)
 	f.plot.draw(draw.Crop(draw.New(canvas), 4, -10, 3, -2)) // room for the ends of labels
 	return inline(canvas, f.title)
 }
 
-// swatch is a look as it stands in a legend.
+// swatch draws a style for a legend.
 func swatch(l style) (template.HTML, error) {
 	canvas := vgsvg.New(30, 12)
 	c := draw.New(canvas)
@@ -50,11 +50,11 @@ func swatch(l style) (template.HTML, error) {
 	return inline(canvas, "")
 }
 
-// typography is what every letter would have of its own, and the page says once.
+// typography is the style of every letter; the page's style sheet has it once for all.
 const typography = "font-family:Liberation Sans;font-variant:normal;font-weight:normal;font-style:normal;"
 
-// inline takes a picture out of its document. Colours become the style sheet's,
-// so that they follow the reader's light or dark.
+// inline removes a picture's document frame. It replaces colours by variables of the style
+// sheet, which follow the reader's light or dark mode.
 func inline(canvas *vgsvg.Canvas, label string) (template.HTML, error) {
 	var document bytes.Buffer
 	if _, err := canvas.WriteTo(&document); err != nil {
@@ -75,11 +75,11 @@ func inline(canvas *vgsvg.Canvas, label string) (template.HTML, error) {
 	for _, t := range tones() {
 		less = append(less, ":"+t.Light, ":var(--"+t.Name+")")
 	}
-	// What it is made of has been escaped by the one that drew it.
+	// The functions that drew the parts have escaped them.
 	return template.HTML(fmt.Sprintf(`<svg viewBox="%s" %s>`, box, role) + strings.NewReplacer(less...).Replace(body)), nil
 }
 
-// Slides have the form of a screen, 1600 pixels wide.
+// A slide has the proportions of a screen and is 1600 pixels wide.
 const (
 	slideWidth  = 8 * vg.Inch
 	slideHeight = 4.5 * vg.Inch
@@ -87,8 +87,7 @@ const (
 	legendWidth = 1.9 * vg.Inch
 )
 
-// png is the figure as a picture that stands for itself: title and legend are in
-// it, on white.
+// png draws the figure as a picture of its own: with title and legend, on white.
 func (f figure) png(w io.Writer) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(slideWidth, slideHeight), vgimg.UseDPI(slideDPI), vgimg.UseBackgroundColor(color.White))
 	whole := draw.New(canvas)
@@ -111,7 +110,7 @@ func (f figure) png(w io.Writer) error {
 	return nil
 }
 
-// shortened cuts a long name in its middle: variants may differ at their ends.
+// shortened cuts a long name in its middle, because variants often differ at the end.
 func shortened(name string, most int) string {
 	letters := []rune(name)
 	if len(letters) <= most {
@@ -121,7 +120,7 @@ func shortened(name string, most int) string {
 	return string(letters[:head]) + "…" + string(letters[len(letters)-(most-1-head):])
 }
 
-// slide is the figure as a file of its own.
+// slide returns the figure as a file of its own.
 func (f figure) slide() (Picture, error) {
 	var encoded bytes.Buffer
 	if err := f.png(&encoded); err != nil {

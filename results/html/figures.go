@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// collect leaves out the figures that there is nothing to draw in.
+// collect keeps the figures that are not nil, and the first error.
 type collect struct {
 	figures []figure
 	err     error
@@ -22,8 +22,8 @@ func (c *collect) add(f *figure, err error) {
 	}
 }
 
-// overview are the figures of a family: against the number of clients, where
-// there are several numbers, else a bar for each strategy.
+// overview returns the figures of a family: curves against the number of clients, or bars if
+// there is only one number.
 func (f family) overview() ([]figure, error) {
 	var c collect
 	for _, o := range []struct {
@@ -57,7 +57,7 @@ func (f family) overview() ([]figure, error) {
 	return c.figures, c.err
 }
 
-// details are the figures of one arena.
+// details returns the figures of one arena.
 func (a arena) details() ([]figure, error) {
 	var c collect
 	named := func(name, title, note string) figure {
@@ -76,7 +76,7 @@ func (a arena) details() ([]figure, error) {
 	return c.figures, c.err
 }
 
-// Picture is one figure by itself, for a slide.
+// Picture is one figure for a slide.
 type Picture struct {
 	Name string // of its file: 1-throughput.png
 	PNG  []byte
@@ -99,7 +99,7 @@ func Pictures(files []File) ([]Picture, error) {
 	return all, nil
 }
 
-// slides are the figures of all families, each by a name of its own.
+// slides returns the figures of all families, each with a unique name.
 func slides(files []File) ([]figure, error) {
 	var all []figure
 	for i, f := range families(files) {

@@ -8,14 +8,13 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// finding is one plain sentence that the figures bear out.
+// finding is one plain sentence that the figures support.
 type finding struct {
 	Sort findings.Sort
 	Text string
 }
 
-// found are the findings of all families and of the files that they come from, the worst
-// first.
+// found returns the findings of all families and of their files, the worst first.
 func found(all []family, files []File) []finding {
 	var list []finding
 	add := func(from string, more []findings.Finding) {

@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// farApart is a range that a linear axis cannot show.
+// farApart is the ratio of two values above which a linear axis is not readable.
 const farApart = 30
 
-// growth draws a metric against the number of clients, a line a strategy; nil
-// where there is nothing to draw.
+// growth draws a metric against the number of clients, with one line per strategy; nil if
+// there is nothing to draw.
 func (f family) growth(fig figure, m results.Metric, axis string, logScale bool) (*figure, error) {
 	var clients []float64
 	for _, a := range f.arenas {
@@ -51,8 +51,8 @@ func (f family) growth(fig figure, m results.Metric, axis string, logScale bool)
 	return &fig, nil
 }
 
-// lines are those of all strategies that have the metric, and what their runs
-// lay between.
+// lines returns the curves of all strategies that have the metric, and the ranges of their
+// runs.
 func (f family) lines(m results.Metric, logScale bool) ([]curve, []*plotter.YErrorBars, error) {
 	var curves []curve
 	var ranges []*plotter.YErrorBars
@@ -71,7 +71,7 @@ func (f family) lines(m results.Metric, logScale bool) ([]curve, []*plotter.YErr
 	return curves, ranges, nil
 }
 
-// line is one strategy's, with what its runs lay between.
+// line returns one strategy's curve, and the ranges of its runs.
 func (f family) line(name string, m results.Metric, logScale bool) (curve, *plotter.YErrorBars, error) {
 	var c curve
 	var bars errorBars
@@ -117,8 +117,7 @@ type errorBars struct {
 	plotter.YErrors
 }
 
-// counted are ticks at the numbers of clients there were, those labelled that
-// have room.
+// counted puts ticks at the measured numbers of clients, with labels where there is room.
 type counted []float64
 
 // Ticks implements plot.Ticker.
@@ -136,8 +135,8 @@ func (c counted) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// bars draws a metric of one arena, a bar a strategy, the first on top; nil where
-// it is not known of any.
+// bars draws a metric of one arena, with one bar per strategy, the first on top; nil if no
+// strategy has it.
 func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) (*figure, error) {
 	p := newChart(axis, "")
 	var names []string
@@ -196,7 +195,7 @@ func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) 
 	return &fig, nil
 }
 
-// whisker shows what the runs lay between.
+// whisker draws the range of the runs.
 func whisker(p *plot.Plot, low, high, y float64) error {
 	line, err := plotter.NewLine(plotter.XYs{{X: low, Y: y}, {X: high, Y: y}})
 	if err != nil {

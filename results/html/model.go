@@ -13,14 +13,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// File is a report and where it was read from.
+// File is a report and the name of its file.
 type File struct {
 	Name string
 	*results.Report
 }
 
-// arena is one workload with the strategies that met it under the same
-// conditions.
+// arena is one workload with the strategies that ran it under the same conditions.
 type arena struct {
 	workload workloads.Spec
 	cells    []cell
@@ -32,13 +31,13 @@ type cell struct {
 	mark
 }
 
-// family are arenas that differ in the number of clients only, fewest first.
+// family is a list of arenas that differ only in the number of clients, in ascending order.
 type family struct {
 	files  []File // made under the same conditions
 	arenas []arena
 }
 
-// families sorts the files' runs: conditions, workload, clients.
+// families groups the files' runs by conditions, workload and clients.
 func families(files []File) []family {
 	var all []family
 	for _, alike := range setups(files) {
@@ -75,7 +74,7 @@ func (f *family) add(s results.Summary) {
 	f.arenas = append(f.arenas, arena{s.Workload, []cell{{Summary: s}}})
 }
 
-// paint gives every strategy one look for all of the page.
+// paint gives every strategy the same style on the whole page.
 func paint(all []family) {
 	names := strategyNames(all)
 	for _, f := range all {
@@ -88,8 +87,8 @@ func paint(all []family) {
 	}
 }
 
-// kind is the same for workloads that differ in their clients only, and in the
-// instances that follow from those.
+// kind returns the same text for workloads that differ only in clients, and in the instances
+// that follow from the clients.
 func kind(w workloads.Spec) string {
 	if w.Instances == min(workloads.DefaultInstances, w.Clients) {
 		w.Instances = 0
@@ -101,13 +100,12 @@ func kind(w workloads.Spec) string {
 func encoded(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprint(v) // it came out of such a document
+		return fmt.Sprint(v) // cannot happen: it was read from JSON
 	}
 	return string(text)
 }
 
-// setups groups the files that were made by the same build on the same machine
-// and Redis, so that their runs can be put together.
+// setups groups the files of the same build, machine and Redis: their runs can be combined.
 func setups(files []File) [][]File {
 	var groups [][]File
 	index := map[string]int{}
@@ -124,25 +122,25 @@ func setups(files []File) [][]File {
 	return groups
 }
 
-// setup leaves out what differs between any two sessions.
+// setup encodes the conditions without what differs between any two sessions.
 func setup(r *results.Report) string {
 	e, s := r.Environment, r.Redis
 	e.TimerOvershoot, e.ClockResolution = 0, 0
 	s.Why = ""
-	if s.Source != "address" { // else a free port, found at the time
+	if s.Source != "address" { // otherwise a free port, chosen at the start
 		s.Address, s.Nodes = "", nil
 	}
-	return encoded([]any{r.Tool, e, s, r.Shared}) // what generators saw is put together by merge only
+	return encoded([]any{r.Tool, e, s, r.Shared}) // only merge combines reports of several generators
 }
 
-// top is the arena with the most clients.
+// top returns the arena with the most clients.
 func (f family) top() arena { return f.arenas[len(f.arenas)-1] }
 
-// beyond is how many times as fast as every lock something must be that is none
-// to be left out of the pictures: beside it they would lie at the bottom.
+// beyond is how many times as fast as the fastest lock a strategy without exclusion must be
+// to be left out of the pictures: it would squeeze the locks together at the bottom.
 const beyond = 10
 
-// drawn is the family without such strategies.
+// drawn returns the family without such strategies.
 func (f family) drawn() family {
 	m := metric("acq_per_s")
 	excludes := func(c cell) bool { return slices.Contains(c.Claims, "exclusion") }
@@ -164,15 +162,14 @@ func (f family) drawn() family {
 	for _, a := range f.arenas {
 		kept := slices.DeleteFunc(slices.Clone(a.cells), func(c cell) bool { return slices.Contains(left, c.Name) })
 		if len(kept) == 0 {
-			return f // a number of clients that only those were measured at
+			return f // only such strategies ran with this number of clients
 		}
 		locks.arenas = append(locks.arenas, arena{a.workload, kept})
 	}
 	return locks
 }
 
-// title says what all of the family's arenas have in common, and how many
-// clients there were.
+// title describes what all arenas of the family have in common, and the numbers of clients.
 func (f family) title() string {
 	text := f.top().workload.Describe()
 	for _, fault := range f.top().workload.Faults {
@@ -189,7 +186,7 @@ func (f family) title() string {
 	return words.And(clients) + " clients on " + rest
 }
 
-// strategyNames are those of all cells, each once, in order.
+// strategyNames returns the strategies of all cells, each once, in order.
 func strategyNames(all []family) []string {
 	var names []string
 	for _, f := range all {
@@ -204,7 +201,7 @@ func strategyNames(all []family) []string {
 	return names
 }
 
-// metric is one of results.Metrics, each of which some test of the page draws.
+// metric returns a metric of results.Metrics. The tests draw every name that is used here.
 func metric(name string) results.Metric {
 	m, ok := results.FindMetric(name)
 	if !ok {
@@ -213,8 +210,8 @@ func metric(name string) results.Metric {
 	return m
 }
 
-// typical is the run with the median throughput of those used: what cannot be
-// put together from several runs is shown of it.
+// typical returns the used run with the median throughput. It stands for all runs where
+// runs cannot be combined.
 func (c cell) typical() results.Run {
 	runs := slices.Clone(c.Used)
 	slices.SortStableFunc(runs, func(a, b results.Run) int { return cmp.Compare(a.Speed.PerSecond, b.Speed.PerSecond) })

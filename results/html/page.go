@@ -1,6 +1,6 @@
-// Package html shows reports as one page for a browser: findings in plain words,
-// the figures as pictures, and all it takes to measure them again. The page needs
-// no network and no script.
+// Package html shows reports as one page for a browser: findings in plain words, figures as
+// pictures, and the commands to repeat the measurement. The page needs no network and no
+// script.
 package html
 
 import (
@@ -25,7 +25,7 @@ var (
 	pageTemplate = template.Must(template.New("page").Parse(pageSource))
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Title    string
 	Tones    []tone
@@ -36,7 +36,7 @@ type page struct {
 	Files    []source
 }
 
-// section is a family.
+// section is the part of the page about a family.
 type section struct {
 	Title, Note string
 	Legend      []legend
@@ -44,7 +44,7 @@ type section struct {
 	Arenas      []details
 }
 
-// details are an arena's.
+// details is the part of the page about an arena.
 type details struct {
 	Title    string
 	Open     bool
@@ -68,13 +68,13 @@ type table struct {
 	Rows [][]string
 }
 
-// extra is a table of what only some workloads have.
+// extra is a table that only some workloads have.
 type extra struct {
 	Title string
 	Table table
 }
 
-// source is a file, and how it was made.
+// source is a file, and how it was measured.
 type source struct {
 	Name      string
 	Extras    []extra
@@ -113,7 +113,7 @@ func Write(w io.Writer, files []File) error {
 	return nil
 }
 
-// numbered tells which of several sections something is about.
+// numbered puts the section's number before a text.
 func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
 
 func (f family) section(open bool) (section, error) {
@@ -163,7 +163,7 @@ func pictures(figures []figure) ([]picture, error) {
 	return all, nil
 }
 
-// legend names all strategies of the family.
+// legend returns an entry for each strategy of the family.
 func (f family) legend() ([]legend, error) {
 	var all []legend
 	for _, a := range f.arenas {
@@ -202,7 +202,7 @@ func sourceOf(f File) source {
 	return s
 }
 
-// tableOf has a row for each strategy.
+// tableOf returns a table with one row per strategy.
 func tableOf(columns []results.Shown, all []results.Summary) table {
 	t := table{Head: []string{"strategy"}}
 	for _, c := range columns {
@@ -218,17 +218,17 @@ func tableOf(columns []results.Shown, all []results.Summary) table {
 	return t
 }
 
-// table are an arena's figures.
+// table returns the table of an arena.
 func (a arena) table() table {
 	var all []results.Summary
 	for _, c := range a.cells {
-		c.Point = "" // is the same for all
+		c.Point = "" // the same for all
 		all = append(all, c.Summary)
 	}
 	return tableOf(results.Columns(results.PageGroup, nil), all)
 }
 
-// safetyTable adds up the audits of all runs.
+// safetyTable sums the audits of all runs.
 func safetyTable(all []family) table {
 	var sums []results.Summary
 	for _, f := range all {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// reproduce are the commands that measure the same again: one, or of a merged
-// report one for each generator.
+// reproduce returns the commands that repeat the measurement: one, or one per generator of a
+// merged report.
 func reproduce(f File) string {
 	points := slices.Clone(f.Points)
 	if len(points) == 0 {
@@ -34,7 +34,7 @@ func reproduce(f File) string {
 	return strings.Join(append(lines, "lockbench merge "+strings.Join(files, " ")+" -o merged.json"), "\n")
 }
 
-// share is what one of so many generators did of a merged report's workload.
+// share returns one generator's part of a merged report's workload.
 func share(w workloads.Spec, generators int) workloads.Spec {
 	w.Clients /= generators
 	w.Instances /= generators
@@ -68,7 +68,7 @@ func command(f File, points []workloads.Point, more ...string) string {
 	return strings.Join(line, " ")
 }
 
-// where are the flags that say which Redis.
+// where returns the flags that select the Redis.
 func where(f File) []string {
 	var words []string
 	switch r := f.Redis; r.Source {
@@ -96,7 +96,7 @@ func where(f File) []string {
 	if t := f.Redis.Topology; t != "" && t != "single" && f.Redis.Source != "address" {
 		words = append(words, "--topology", t)
 	}
-	// An image that was built on the machine is not to be had anywhere else.
+	// An image that was built on this machine is not available elsewhere.
 	if image := f.Redis.Image; image != "" && !strings.HasPrefix(image, "lockbench-redis:") {
 		words = append(words, "--image", image)
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// tone is a colour by the name that the style sheet knows it by, as it is on a
-// light and on a dark background. Pictures are drawn with the light ones.
+// tone is a named colour of the style sheet, for a light and for a dark background. Pictures
+// are drawn with the light one.
 type tone struct{ Name, Light, Dark string }
 
-// The hues are Okabe and Ito's, which the colour-blind tell apart (Color
-// Universal Design, 2008), without yellow and black, and with the two brightest
-// darker for white paper. Lines differ by their marks too.
+// The hues are those of Okabe and Ito, which colour-blind people can distinguish (Color
+// Universal Design, 2008), without yellow and black; the two brightest are darker for white
+// paper. Lines also differ in their glyphs.
 var (
 	ink   = tone{"ink", "#1C2128", "#E6E9EE"}
 	quiet = tone{"quiet", "#5B6471", "#9AA4B2"}
@@ -41,14 +41,14 @@ var (
 func tones() []tone { return append([]tone{ink, quiet, grid}, hues...) }
 
 func (t tone) RGBA() (r, g, b, a uint32) {
-	c, err := strconv.ParseUint(t.Light[1:], 16, 24) // of every pixel
+	c, err := strconv.ParseUint(t.Light[1:], 16, 24) // called for every pixel
 	if err != nil {
 		panic("html: colour " + t.Light)
 	}
 	return color.RGBA{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 255}.RGBA()
 }
 
-// style is how a strategy is drawn, wherever it is.
+// style is a strategy's line and glyph in all figures.
 type style struct {
 	draw.LineStyle
 	draw.GlyphStyle
@@ -62,7 +62,7 @@ var (
 	dotted = []vg.Length{1.5, 2.5}
 )
 
-// styleOf is that of the strategy number i.
+// styleOf returns the style of strategy number i.
 func styleOf(i int) style {
 	hue := hues[i%len(hues)]
 	l := style{
@@ -86,14 +86,14 @@ func sans(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-// chart is a plot whose axes are named outside of it: the plot's own names take
-// room at the far end of a logarithmic axis.
+// chart is a plot with the axis names outside: inside, they take room at the end of a
+// logarithmic axis.
 type chart struct {
 	*plot.Plot
 	x, y string
 }
 
-// draw draws the chart: what y is on top, what x is at the bottom.
+// draw draws the chart: the name of y above it, the name of x below it.
 func (c chart) draw(on draw.Canvas) {
 	style := text.Style{Font: sans(10.5), Color: quiet, Handler: c.TextHandler, YAlign: draw.YTop}
 	height := style.FontExtents().Height
@@ -109,7 +109,7 @@ func (c chart) draw(on draw.Canvas) {
 	c.Draw(on)
 }
 
-// newChart is an empty one in our style.
+// newChart returns an empty chart in the page's style.
 func newChart(x, y string) chart {
 	p := plot.New()
 	p.BackgroundColor = nil // the page's
@@ -128,11 +128,11 @@ func newChart(x, y string) chart {
 	return chart{p, x, y}
 }
 
-// short writes a tick in a metric's unit without idle zeros: 1 ms, not 1.00 ms.
+// short writes a tick in a metric's unit without zeros at the end: 1 ms, not 1.00 ms.
 func short(v float64, u results.Unit) string {
 	written := (&results.Figure{Value: v}).Text(u)
 	if u == results.PerSecond {
-		written = strings.TrimSuffix(written, "/s") // stands at the axis
+		written = strings.TrimSuffix(written, "/s") // the axis has it
 	}
 	if u == results.Number && v >= 1e5 {
 		written = strings.TrimSuffix((&results.Figure{Value: v}).Text(results.PerSecond), "/s")
@@ -147,7 +147,7 @@ func short(v float64, u results.Unit) string {
 	return number + " " + unit
 }
 
-// linear are ticks from 0 on.
+// linear puts ticks on a linear axis.
 type linear struct{ unit results.Unit }
 
 // Ticks implements plot.Ticker.
@@ -161,7 +161,7 @@ func (l linear) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks of a logarithmic axis: 1, 2 and 5 where there are few.
+// decades puts ticks on a logarithmic axis; it labels 2 and 5 too if there are few.
 type decades struct{ unit results.Unit }
 
 // Ticks implements plot.Ticker.
@@ -185,18 +185,18 @@ func (d decades) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// logarithmic makes an axis one that covers these values, all positive, with
-// 1, 2 or 5 times a power of ten at its ends.
+// logarithmic sets a logarithmic scale for these positive values. Its ends are 1, 2 or 5
+// times a power of ten.
 func logarithmic(a *plot.Axis, low, high float64, unit results.Unit) {
 	a.Scale = plot.LogScale{}
 	a.Min, a.Max = below(low), above(high)
-	if a.Max/a.Min < 4 { // a flat line is in the middle
+	if a.Max/a.Min < 4 { // put a flat line in the middle
 		a.Min, a.Max = below(a.Min/2), above(a.Max*2)
 	}
 	a.Tick.Marker = decades{unit}
 }
 
-// above is the next 1, 2 or 5 times a power of ten that is not less.
+// above returns the smallest value of 1, 2 or 5 times a power of ten that is not below v.
 func above(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, step := range []float64{1, 2, 5} {
@@ -207,6 +207,6 @@ func above(v float64) float64 {
 	return 10 * power
 }
 
-// below is the next that is not more: 1, 2 and 5 are reciprocals of each other, but
-// for powers of ten.
+// below returns the largest such value that is not above v: the reciprocals of 1, 2 and 5 are
+// again 1, 5 and 2 times a power of ten.
 func below(v float64) float64 { return 1 / above(1/v) }

@@ -9,8 +9,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// differences are all reasons for which the files are not of generators that
-// measured together.
+// differences returns the reasons why the files are not of generators that measured together.
 func differences(files []File) []error {
 	if len(files) < 2 {
 		return []error{fmt.Errorf("at least two reports are needed, %d given", len(files))}
@@ -50,7 +49,7 @@ func differences(files []File) []error {
 		}
 	}
 	problems = append(problems, twice(files)...)
-	if len(problems) == 0 { // else they have other runs as well
+	if len(problems) == 0 { // otherwise their runs differ too
 		problems = missing(files)
 	}
 	return problems
@@ -66,8 +65,8 @@ func strategies(f File) string {
 	return strings.Join(names, ",")
 }
 
-// redis is what tells one server from another: its processes' own names, or where
-// it does not tell them what is known of it.
+// redis identifies a server: by its processes' run IDs, or if these are unknown by its version,
+// mode and topology.
 func redis(f File) string {
 	ids := slices.Sorted(slices.Values(f.Shared.RedisRuns))
 	if len(ids) == 0 || slices.Contains(ids, "") {
@@ -76,7 +75,7 @@ func redis(f File) string {
 	return strings.Join(ids, ",")
 }
 
-// twice names files of the same generator.
+// twice reports files of the same generator.
 func twice(files []File) []error {
 	var problems []error
 	seen := map[string]string{}
@@ -89,7 +88,7 @@ func twice(files []File) []error {
 	return problems
 }
 
-// missing names the runs that not all generators have.
+// missing reports the runs that not all generators have.
 func missing(files []File) []error {
 	var problems []error
 	for _, having := range files {

@@ -1,5 +1,5 @@
-// Package merge puts the reports of generators that measured together, on the
-// same keys of the same Redis at the same time, into one.
+// Package merge combines the reports of generators that measured together, on the same keys of the
+// same Redis at the same time.
 package merge
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// File is a generator's report and where it was read from.
+// File is a generator's report and the name of its file.
 type File struct {
 	Name string
 	*results.Report
 }
 
-// Merge is the report of all generators' clients together. What each of them
-// recorded of its own adds up without a loss; what all of them saw of the same
-// server is averaged; what takes one process to see both sides of is not known.
-// The error names everything in which the reports do not belong together.
+// Merge returns the report of all generators' clients together. Counts of a generator's own
+// clients are added; what all generators saw of the same server is averaged; what only one
+// process could observe on both sides is unknown. The error names every reason why the
+// reports do not belong together.
 func Merge(files []File) (*results.Report, error) {
 	if problems := differences(files); len(problems) > 0 {
 		return nil, errors.Join(problems...)
@@ -51,7 +51,7 @@ func Merge(files []File) (*results.Report, error) {
 	return merged, nil
 }
 
-// frame is the merged report without its runs.
+// frame returns the merged report without its runs.
 func frame(files []File) *results.Report {
 	first, n := files[0], len(files)
 	merged := &results.Report{
@@ -114,7 +114,7 @@ func alike(files []File) []string {
 	return warnings
 }
 
-// random says whether anything in the workload is drawn.
+// random says whether the workload draws any random numbers.
 func random(w workloads.Spec) bool {
 	fixed := func(d workloads.Dist) bool { return d.String() == workloads.Fixed(d.Mean()).String() }
 	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == workloads.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
@@ -127,7 +127,7 @@ func points(f File) []workloads.Point {
 	return []workloads.Point{{Workload: f.Workload}}
 }
 
-// scaled is a workload that so many generators carried out at once.
+// scaled returns the workload that this many generators carried out together.
 func scaled(w workloads.Spec, generators int) workloads.Spec {
 	w.Clients *= generators
 	w.Instances *= generators
@@ -140,7 +140,7 @@ func scaled(w workloads.Spec, generators int) workloads.Spec {
 	return w
 }
 
-// relabelled is a sweep's label with what is scaled in it.
+// relabelled returns a sweep's label with the scaled values.
 func relabelled(label string, w workloads.Spec) string {
 	words := strings.Fields(label)
 	for i, word := range words {
@@ -156,7 +156,7 @@ func relabelled(label string, w workloads.Spec) string {
 	return strings.Join(words, " ")
 }
 
-// find is a file's run of the same strategy, point and round; nil without one.
+// find returns a file's run of the same strategy, point and round; nil if there is none.
 func find(f File, like results.Run) *results.Run {
 	i := slices.IndexFunc(f.Runs, func(run results.Run) bool {
 		return run.Strategy == like.Strategy && run.Point == like.Point && run.Round == like.Round

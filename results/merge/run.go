@@ -16,12 +16,12 @@ type part struct {
 	results.Run
 }
 
-// enough of every window has to be common to all, or the figures are of
-// different loads.
+// enough is the least share of a window that all windows must have in common: otherwise the figures
+// are of different loads.
 const enough = 0.9
 
-// common is from when on all windows were open, and for how many nanoseconds; 0 when
-// they were not.
+// common returns the instant from which all windows were open together, and for how many
+// nanoseconds; 0 if they never were.
 func common(parts []part) (time.Time, int64) {
 	opened, closed := parts[0].Started, end(parts[0])
 	for _, p := range parts[1:] {
@@ -37,14 +37,14 @@ func common(parts []part) (time.Time, int64) {
 
 func end(p part) time.Time { return p.Started.Add(time.Duration(p.WindowNS)) }
 
-// join is the run of all generators' clients: what results.Combine makes of theirs, and
-// what that leaves empty. These stay so:
+// join returns the run of all generators' clients: results.Combine of their runs, and some of
+// the fields that Combine leaves empty. These remain empty:
 //
-//   - handoffs, working set, return, overtaken and lost updates, for it takes
-//     one process to see both sides;
-//   - Redis over the whole run, of which each generator saw another interval;
-//   - other clients' traffic, which would be the other generators';
-//   - herd and faults, which are for one process alone.
+//   - handoffs, working set, reacquire distance, overtaken and lost updates: only one process
+//     could observe both sides;
+//   - Redis over the whole run: each generator saw another interval;
+//   - other clients' traffic: it would be the other generators';
+//   - herd and faults: they need a single process.
 func join(parts []part) (results.Run, error) {
 	var runs []results.Run
 	for _, p := range parts {
@@ -69,10 +69,9 @@ func join(parts []part) (results.Run, error) {
 	return run, acquisitions(&run.Fairness, parts)
 }
 
-// gap is the time for which nobody held the lock, for each time that somebody did. No
-// generator sees who waits in another: it is only known where somebody always does, as
-// several clients do for one lock if none of them pauses, gives up, shares or ends early.
-// nil otherwise.
+// gap is the time per acquisition in which no client held the lock. No generator sees the waiters
+// of another, so it is only known if clients always wait: several clients for one key, and none
+// of them pauses, times out, shares or ends early. nil otherwise.
 func gap(of *results.Report, each workloads.Spec, run results.Run) *float64 {
 	hold, speed := run.Speed.Hold.MeanNS, run.Speed.PerSecond
 	one := slices.ContainsFunc(of.Strategies, func(s results.Strategy) bool { return s.Name == run.Strategy && s.Capacity == 1 })
@@ -83,9 +82,9 @@ func gap(of *results.Report, each workloads.Spec, run results.Run) *float64 {
 	return new(1e9/speed - *hold)
 }
 
-// readings takes away what Redis counted where a generator could not read it. One that
-// was never served has none to divide, nor has it any share in the acquisitions: the
-// others' readings do, but for its sockets.
+// readings removes Redis's counts if a generator could not read them. A generator without any
+// acquisition has no counts per acquisition and no share in the total: then only the counts of
+// the sockets are removed.
 func readings(s *results.Server, parts []part) {
 	for _, p := range parts {
 		switch {
@@ -98,7 +97,7 @@ func readings(s *results.Server, parts []part) {
 	}
 }
 
-// remarks are what was said of the parts, by whom where they differ.
+// remarks adds what was said of the parts, with the generator's name where they differ.
 func remarks(run *results.Run, parts []part) {
 	for _, p := range parts {
 		for _, claim := range p.Safety.Broken {
@@ -118,7 +117,7 @@ func remarks(run *results.Run, parts []part) {
 	}
 }
 
-// invalidTogether are those that only all parts together give rise to.
+// invalidTogether adds the reasons that only all parts together show.
 func invalidTogether(run *results.Run, parts []part) {
 	longest := slices.MaxFunc(parts, func(a, b part) int { return cmp.Compare(a.WindowNS, b.WindowNS) }).WindowNS
 	if float64(run.WindowNS) < enough*float64(longest) {
@@ -130,9 +129,9 @@ func invalidTogether(run *results.Run, parts []part) {
 	}
 }
 
-// acquisitions puts together how many acquisitions each client had, and makes Jain's index of them:
-// exact up to 2047 acquisitions a client, beyond that within 0.1 %. Both stay empty in an open
-// loop, whose clients are slots.
+// acquisitions combines the acquisitions per client, and computes Jain's index from them: exact up
+// to 2047 acquisitions per client, within 0.1 % above. Both stay empty in an open loop, whose
+// clients are slots.
 func acquisitions(f *results.Fairness, parts []part) error {
 	all := results.NewPerClientHistogram()
 	for _, p := range parts {

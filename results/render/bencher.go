@@ -14,8 +14,8 @@ type bencherValue struct {
 	Upper *float64 `json:"upper_value,omitempty"`
 }
 
-// WriteBencher writes Bencher's metric format (bencher.dev, "BMF"): a benchmark
-// for each strategy and workload, a measure for each metric, in its own unit.
+// WriteBencher writes Bencher's metric format (bencher.dev, "BMF"): a benchmark for each
+// strategy and workload, and a measure for each metric in its own unit.
 func WriteBencher(w io.Writer, r *results.Report) error {
 	benchmarks := map[string]map[string]bencherValue{}
 	for _, s := range r.Summaries() {

@@ -13,11 +13,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// WriteBenchfmt writes the report in the format of Go's benchmarks, one line a
-// run, for benchstat and what else reads it (golang.org/design/14313-benchmark-format).
-// The header holds nothing that differs between runs that are to be compared,
-// because benchstat would split its table there. Runs that cannot be trusted are
-// named in comments.
+// WriteBenchfmt writes the report in the format of Go's benchmarks, one line per run, for
+// benchstat and similar tools (golang.org/design/14313-benchmark-format). The header holds
+// nothing that differs between comparable runs, because benchstat would split its table
+// there. Comments name the runs that cannot be trusted.
 func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	metrics := results.BenchMetrics()
@@ -62,7 +61,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	return nil
 }
 
-// why is what is wrong with a run that is not usable, on one line.
+// why says on one line why a run is not usable.
 func why(r results.Run) string {
 	reasons := slices.Clone(r.Invalid)
 	if r.Failure != "" {
@@ -71,11 +70,11 @@ func why(r results.Run) string {
 	return strings.Join(strings.Fields(strings.Join(reasons, "; ")), " ")
 }
 
-// endsInNumber is what benchstat takes for GOMAXPROCS at the end of a name.
+// endsInNumber matches what benchstat would read as GOMAXPROCS at the end of a name.
 var endsInNumber = regexp.MustCompile(`-(\d+)$`)
 
-// release is that of Redis where all runs were on the same server, else "": benchstat would
-// take it for every run's.
+// release returns Redis's version if all runs used that server, else "": benchstat would apply
+// it to every run.
 func release(r *results.Report) string {
 	if len(r.Stores) > 0 {
 		return ""
@@ -83,8 +82,8 @@ func release(r *results.Report) string {
 	return r.Redis.Release()
 }
 
-// benchName is the benchmark's: clients, keys and hold always, what else the
-// workload has of its own if it is not the usual.
+// benchName names the benchmark: always with clients, keys and hold, and with other options
+// that are not at their default.
 func benchName(strategy, point string, w workloads.Spec) string {
 	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
 	for _, o := range differing(w) {
@@ -102,7 +101,7 @@ func benchName(strategy, point string, w workloads.Spec) string {
 	return endsInNumber.ReplaceAllString(name, "_$1")
 }
 
-// benchWord keeps a value from being taken for several.
+// benchWord replaces the characters that would split a value.
 var benchWord = strings.NewReplacer("/", "|", " ", "_", "\t", "_", "\n", "_")
 
 func benchNumber(x float64) string {

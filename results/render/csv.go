@@ -18,9 +18,9 @@ type csvColumn struct {
 	cell  func(*results.Report, results.Run) string
 }
 
-// WriteCSV writes one row a run, with the metrics' units in the header. What is
-// not known is empty; a lower bound has true in the column beside it. New columns
-// only ever come at the end. Lines end as RFC 4180 has it.
+// WriteCSV writes one row per run, with the metrics' units in the header. An unknown figure is
+// empty; a lower bound has true in the next column. New columns are added at the end. Lines
+// end as in RFC 4180.
 func WriteCSV(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	rows := csv.NewWriter(&b)
@@ -34,7 +34,7 @@ func WriteCSV(w io.Writer, r *results.Report) error {
 	return nil
 }
 
-// csvRows are the header and a row for each run.
+// csvRows returns the header and a row for each run.
 func csvRows(r *results.Report) [][]string {
 	columns := csvColumns()
 	table := make([][]string, 1+len(r.Runs))
@@ -67,7 +67,7 @@ func csvColumns() []csvColumn {
 	}
 	for _, m := range results.Metrics() {
 		title := m.Name
-		if m.Unit != results.Number && m.Unit != results.PerSecond { // acq_per_s says it
+		if m.Unit != results.Number && m.Unit != results.PerSecond { // the name acq_per_s has the unit
 			title += "_" + string(m.Unit)
 		}
 		columns = append(columns, csvColumn{title, func(_ *results.Report, run results.Run) string {

@@ -18,9 +18,8 @@ type githubPoint struct {
 	Extra string  `json:"extra"`
 }
 
-// WriteGitHub writes the metrics that improve in one direction, Lower for
-// customSmallerIsBetter and Higher for customBiggerIsBetter: the tool takes a
-// file for each.
+// WriteGitHub writes the metrics that improve in one direction: Lower for
+// customSmallerIsBetter, Higher for customBiggerIsBetter. The tool needs a file for each.
 func WriteGitHub(w io.Writer, r *results.Report, better results.Better) error {
 	values := []githubPoint{}
 	for _, s := range r.Summaries() {
@@ -44,7 +43,7 @@ func WriteGitHub(w io.Writer, r *results.Report, better results.Better) error {
 	return jsonio.Write(w, "benchmarks", values)
 }
 
-// githubUnit is what charts show, and by what a value is multiplied for it.
+// githubUnit returns a chart's unit and the factor for its values.
 func githubUnit(u results.Unit) (string, float64) {
 	switch u {
 	case results.Nanoseconds:

@@ -7,10 +7,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// heading says what was measured, on what, and what that could do at best.
+// heading writes what was measured, on what, and the baselines.
 func (p *page) heading(r *results.Report) {
 	parts := []string{r.Tool.Version, words.Count(r.Rounds, "run") + " of each strategy"}
-	if len(r.Generators) == 0 && r.Workload.Seed != 0 { // generators have one each
+	if len(r.Generators) == 0 && r.Workload.Seed != 0 { // each generator has its own seed
 		parts = append(parts, fmt.Sprintf("seed %d", r.Workload.Seed))
 	}
 	if !r.Started.IsZero() {

@@ -9,10 +9,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// hgrmLadder are the percentiles of every .hgrm file, as shares: five steps to
-// each halving of what is left, as HdrHistogram's own writers have them, down to
-// one in ten million. The plotter pairs files by row, so the rows must not depend
-// on the data.
+// hgrmLadder returns the percentiles of every .hgrm file, as shares. As in HdrHistogram's own
+// writers, each halving of the rest takes five steps, down to one in ten million. The plotter
+// pairs files by row, so the rows must not depend on the data.
 func hgrmLadder() []float64 {
 	const steps, finest = 5, 1e-7
 	var ladder []float64
@@ -24,8 +23,8 @@ func hgrmLadder() []float64 {
 	return append(ladder, 1)
 }
 
-// HgrmNames are the strategies, of a sweep with their points, for each of which
-// WriteHgrm writes a file of its own.
+// HgrmNames returns the strategies, in a sweep with their points, for which WriteHgrm can write
+// a file.
 func HgrmNames(r *results.Report) []string {
 	var names []string
 	for _, s := range r.Summaries() {
@@ -34,9 +33,9 @@ func HgrmNames(r *results.Report) []string {
 	return names
 }
 
-// WriteHgrm writes the percentiles of a strategy's waits over all its valid runs
-// for HdrHistogram's plotter, in milliseconds. They are Kaplan and Meier's; from
-// where they are only lower bounds on, which a comment says, the curve is flat.
+// WriteHgrm writes the percentiles of a strategy's waits over all its valid runs, in
+// milliseconds, for HdrHistogram's plotter. They are the product-limit estimate. Where they
+// are only lower bounds the curve is flat, and a comment says so.
 func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 	for _, s := range r.Summaries() {
 		if s.Title() == name {

@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteHlog writes an HdrHistogram log, version 1.3: a line for each run and kind
-// of duration, over the run's window. Its tag is STRATEGY.wait, .wait-open (what
-// was seen of the waits that had not ended), .service, .handoff, .hold or
-// .release; of a sweep STRATEGY.POINT.wait. Values are nanoseconds, the column
-// Interval_Max is milliseconds, as by convention.
+// WriteHlog writes an HdrHistogram log, version 1.3: a line for each run and kind of duration,
+// over the run's window. Its tag is STRATEGY.wait, .service, .handoff, .hold or .release; in
+// a sweep STRATEGY.POINT.wait. The suffix -open marks what was seen of durations that had
+// not ended, and -entered the ages at the opening of the window. Values are nanoseconds; by
+// convention Interval_Max is milliseconds.
 func WriteHlog(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	log := hdrhistogram.NewHistogramLogWriter(&b)
@@ -66,7 +66,7 @@ func WriteHlog(w io.Writer, r *results.Report) error {
 	return nil
 }
 
-// hlogTag is a run's in the log, where commas and spaces separate.
+// hlogTag returns a run's tag; it replaces the separators of the log.
 func hlogTag(r results.Run) string {
 	tag := r.Strategy
 	if r.Point != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// notes are what a reader must know before believing the tables.
+// notes writes what a reader must know about the tables.
 func (p *page) notes(r *results.Report, all []results.Summary) {
 	figures := p.String()
 	p.WriteByte('\n')
@@ -27,7 +27,7 @@ func (p *page) found(all []findings.Finding) {
 	}
 }
 
-// method says how the figures came about, those of all tables or of the short one.
+// method says how the figures were obtained, for all tables or for the short one.
 func method(r *results.Report, whole bool) string {
 	again := "as soon as it has released"
 	if !r.Workload.Think.IsZero() {
@@ -57,7 +57,7 @@ func method(r *results.Report, whole bool) string {
 	return how
 }
 
-// signs explains those that occur.
+// signs explains the signs that occur in the figures.
 func signs(figures string) string {
 	var explained []string
 	if strings.Contains(figures, "≥") {

@@ -16,14 +16,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// otavaHead are the columns before the metrics.
+// otavaHead holds the columns before the metrics.
 var otavaHead = []string{"time", "commit", "branch"}
 
-// otavaUnknown is a figure that could not be had: Otava takes what Python's
-// float() takes, and refuses an empty cell.
+// otavaUnknown stands for an unknown figure: Otava reads cells with Python's float(), and
+// refuses an empty one.
 const otavaUnknown = "nan"
 
-// CheckOtava says what is wrong with a CSV that WriteOtava is to continue.
+// CheckOtava returns an error if WriteOtava cannot continue this CSV.
 func CheckOtava(existing []byte) error {
 	_, err := readOtava(existing)
 	return err
@@ -33,7 +33,7 @@ func readOtava(existing []byte) ([][]string, error) {
 	if len(bytes.TrimSpace(existing)) == 0 {
 		return [][]string{otavaHead}, nil
 	}
-	rows, err := csv.NewReader(bytes.NewReader(existing)).ReadAll() // it wants all rows of one length
+	rows, err := csv.NewReader(bytes.NewReader(existing)).ReadAll() // it requires rows of equal length
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func readOtava(existing []byte) ([][]string, error) {
 	return rows, nil
 }
 
-// WriteOtava writes the CSV in which Apache Otava looks for change points: the
-// one there is so far, and a row for this report with a column for each tracked
-// metric of each series. A column that is new gets nan in the earlier rows.
+// WriteOtava writes the CSV in which Apache Otava looks for change points: the existing rows,
+// and a row for this report with a column for each tracked metric of each series. In a new
+// column the earlier rows get nan.
 func WriteOtava(w io.Writer, r *results.Report, existing []byte) error {
 	rows, err := readOtava(existing)
 	if err != nil {
@@ -120,8 +120,8 @@ type otavaMetric struct {
 	Scale     int    `yaml:"scale"`
 }
 
-// WriteOtavaConfig writes Otava's configuration for the CSV in a file: a test for
-// each of the report's series.
+// WriteOtavaConfig writes Otava's configuration for the CSV in file: a test for each of the
+// report's series.
 func WriteOtavaConfig(w io.Writer, r *results.Report, file string) error {
 	tests := map[string]*otavaTest{}
 	for _, column := range otavaColumns(r) {

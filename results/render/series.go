@@ -10,21 +10,21 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// option is one of the workload's, for a name that must tell workloads apart.
+// option is a workload option in a name that must distinguish workloads.
 type option struct{ name, value string }
 
-// unnamed are the options that tell no workloads apart: how much is measured, over how
-// many connections, and the clients, whom every name has anyway.
+// unnamed are the options that names leave out: how much is measured, the number of
+// connections, and clients, which every name has in another place.
 var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "pool"}
 
-// named is the order in which names have the others, new ones last: a history is
-// found again by its name.
+// named is the order of the other options in names. New ones come last: a history is found by
+// its names.
 var named = []string{
 	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "gather", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
 }
 
-// differing are the options in which a workload is not the usual one, beside its
-// clients.
+// differing returns the options, other than clients, in which a workload differs from the
+// default.
 func differing(w workloads.Spec) []option {
 	usual := workloads.Default()
 	usual.Instances = max(1, min(usual.Instances, w.Clients))
@@ -56,8 +56,8 @@ func namedFields() []workloads.Field {
 	return fields
 }
 
-// series is the name under which a strategy under a workload is followed from
-// report to report: pubsub/c500/hold=1ms.
+// series is the name by which histories follow a strategy under a workload:
+// pubsub/c500/hold=1ms.
 func series(s results.Summary) string {
 	name := []string{s.Name, "c" + strconv.Itoa(s.Workload.Clients)}
 	for _, o := range differing(s.Workload) {
@@ -69,16 +69,15 @@ func series(s results.Summary) string {
 	return strings.Join(name, "/")
 }
 
-// point is a metric of a series: the median of the runs, or their sum, and what
-// it lies between.
+// point is a metric of a series: the median of the runs, or their sum, with its interval.
 type point struct {
 	results.Metric
 	value, low, high float64
 	runs             int
 }
 
-// points are those of the tracked metrics that are known exactly. What is only
-// known to be larger than something would draw a false line.
+// points returns the tracked metrics that are known exactly. A chart would show a lower bound
+// as a value.
 func points(s results.Summary) []point {
 	var all []point
 	for _, m := range results.TrackedMetrics() {
@@ -90,8 +89,7 @@ func points(s results.Summary) []point {
 	return all
 }
 
-// rounded6 keeps six significant digits: more would only be noise in a file that
-// is kept.
+// rounded6 keeps six significant digits: more would only be noise in a stored file.
 func rounded6(x float64) float64 {
 	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
 	return x

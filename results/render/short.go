@@ -14,17 +14,17 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// The short table's columns of a terminal.
+// Widths in the short table, in columns of a terminal.
 const (
 	shortWidth = 80
-	leastName  = 8  // that names have at the least, under the heading "strategy"
-	shortWords = 10 // that a text in a cell takes at the most
-	between    = 2  // of blanks
+	leastName  = 8  // least width of names, which the heading "strategy" needs
+	shortWords = 10 // most width of a text in a cell
+	between    = 2  // blanks between columns
 )
 
-// WriteTable writes the report's answer for people: one table with a row for each strategy
-// and the figures that most decide by, what stands beside it with several runs, faults or
-// bursts, and at most three findings. No line is longer than 80 columns.
+// WriteTable writes a short report for people: one table with a row per strategy and the figures
+// on which most decisions depend, further tables for several runs, faults or bursts, and at
+// most three findings. No line is longer than 80 columns.
 func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
 	p := &page{Page: layout.Page{Paint: layout.Paint(opts.Color), Wide: shortWidth}}
 	for _, line := range r.Gist() {
@@ -49,7 +49,7 @@ func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
 	return nil
 }
 
-// answer is what the figures say in words, and what must be known to believe them.
+// answer writes findings in words, and what a reader must know to trust the figures.
 func (p *page) answer(r *results.Report, all []results.Summary) {
 	figures := p.String()
 	p.WriteByte('\n')
@@ -59,7 +59,7 @@ func (p *page) answer(r *results.Report, all []results.Summary) {
 		case findings.NotTrusted:
 			p.Entry(f.Note, f.String())
 		case findings.Caution:
-			f.Text, _, _ = strings.Cut(f.Text, " (") // what explains it
+			f.Text, _, _ = strings.Cut(f.Text, " (") // without the explanation
 			if len(all) > 1 && len(f.Strategies) == len(all) {
 				f.Strategies = []string{"all"}
 			}
@@ -78,8 +78,8 @@ func (p *page) answer(r *results.Report, all []results.Summary) {
 	}
 }
 
-// short draws a table in the width of the page, its columns in several tables below each
-// other where they take more. A name that is longer than its column has a line of its own.
+// short draws a table in the width of the page. If its columns need more, it draws several
+// tables, one below the other. A name that is longer than its column has its own line.
 func (p *page) short(t results.Table, all []results.Summary) error {
 	for columns := t.Columns; len(columns) > 0; {
 		room, n := shortWidth-leastName, 0
@@ -102,7 +102,7 @@ func (p *page) short(t results.Table, all []results.Summary) error {
 	return nil
 }
 
-// block draws columns behind names that take at most so much room.
+// block draws columns behind names that are at most room wide.
 func (p *page) block(columns []results.Shown, all []results.Summary, room int) error {
 	rows, align := [][]string{{p.Bold("\nstrategy")}}, []tw.Align{tw.AlignLeft}
 	for _, c := range columns {
@@ -113,7 +113,7 @@ func (p *page) block(columns []results.Shown, all []results.Summary, room int) e
 		}
 		align = append(align, side)
 	}
-	above := map[int][]string{} // lines by the row that they stand above
+	above := map[int][]string{} // lines to put above a row, by row
 	for i, s := range all {
 		name := p.shortName(s)
 		if twwidth.Width(p.plainName(s)) > room {
@@ -143,7 +143,7 @@ func (p *page) block(columns []results.Shown, all []results.Summary, room int) e
 	return nil
 }
 
-// height is how many lines a row takes.
+// height returns the number of lines of a row.
 func height(row []string) int {
 	lines := 1
 	for _, cell := range row {
@@ -152,7 +152,7 @@ func height(row []string) int {
 	return lines
 }
 
-// columnWidth is that of the heading and of all cells.
+// columnWidth returns the width of the heading and the cells.
 func columnWidth(c results.Shown, all []results.Summary) int {
 	texts := []string{c.Heading}
 	for _, s := range all {
@@ -165,18 +165,18 @@ func columnWidth(c results.Shown, all []results.Summary) int {
 	return wide
 }
 
-// shortCell has no mark where no run can be trusted: the name and the claims have it.
+// shortCell has no mark for invalid runs: the name and the claims have one.
 func shortCell(c results.Shown, s results.Summary) string {
 	switch {
 	case c.Cell == nil:
-		return strings.TrimSuffix(s.Brief(c.Metric), "/s") // as the heading says
+		return strings.TrimSuffix(s.Brief(c.Metric), "/s") // the heading has the unit
 	case !c.Words:
 		return c.Text(s)
 	}
 	return strings.Join(layout.Wrap(c.Text(s), shortWords, ""), "\n")
 }
 
-// shortName is a strategy's, marked when a run of it cannot be trusted.
+// shortName returns a strategy's name, with a mark if a run of it cannot be trusted.
 func (p *page) shortName(s results.Summary) string {
 	if s.AnyInvalid() {
 		return s.Title() + p.Red(" !")

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Of a terminal's columns a strategy's name takes at most nameWidth.
+// Most widths of a strategy's name and of a text, in columns of a terminal.
 const (
 	nameWidth  = 28
 	wordsWidth = 20 // leaves room for the figures beside them
@@ -21,7 +21,7 @@ const (
 // page is a layout.Page of tables.
 type page struct {
 	layout.Page
-	names int // columns of the strategies' names, the same in every table
+	names int // width of the strategies' names, the same in every table
 }
 
 // TableOptions say how WriteTable and WriteTables write.
@@ -29,16 +29,15 @@ type TableOptions struct {
 	Color bool // with ANSI colours, for a terminal
 }
 
-// WriteTables writes the report in full for people: what was measured on what, then
-// speed, waiting, fairness, cost and safety with a row for each strategy, then
-// what a reader must know about the figures. No line is longer than 120
-// columns.
+// WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
+// cost and safety with a row per strategy, then what a reader must know about the figures. No
+// line is longer than 120 columns.
 func WriteTables(w io.Writer, r *results.Report, opts TableOptions) error {
 	return (&page{Page: layout.Page{Paint: layout.Paint(opts.Color)}}).report(w, r)
 }
 
-// WriteMarkdown writes the tables of WriteTables for a pull request: the same
-// groups and columns, the heading and the notes as lists.
+// WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and
+// columns, with the heading and the notes as lists.
 func WriteMarkdown(w io.Writer, r *results.Report) error {
 	p := &page{Page: layout.Page{Markdown: true}}
 	p.WriteString("### lockbench\n\n")
@@ -93,7 +92,7 @@ func (p *page) table(t results.Table, all []results.Summary) error {
 	return p.Grid(align, rows)
 }
 
-// title is a table's, above the strategies' names.
+// title returns a table's title, above the strategies' names.
 func (p *page) title(title string) string {
 	if p.Markdown {
 		return "**" + layout.Escape(title) + "**"
@@ -101,8 +100,8 @@ func (p *page) title(title string) string {
 	return p.Bold("\n" + title + strings.Repeat(" ", p.names-twwidth.Width(title)))
 }
 
-// column is what stands above figures; in a terminal in two lines, units and percentiles
-// right above them.
+// column returns a column's heading. In a terminal it has two lines, with units and percentiles
+// in the second.
 func (p *page) column(c results.Shown) string {
 	switch {
 	case p.Markdown:
@@ -127,8 +126,8 @@ func (p *page) cell(c results.Shown, text string) string {
 	return p.verdict(text)
 }
 
-// name is a strategy's name within its column, marked when a run of it cannot
-// be trusted. It is wrapped, not cut: two variants may differ at their ends only.
+// name returns a strategy's name, with a mark if a run of it cannot be trusted. It wraps a long
+// name and does not cut it: variants may differ only at the end.
 func (p *page) name(s results.Summary) string {
 	name := s.Title()
 	if !p.Markdown {
@@ -140,7 +139,7 @@ func (p *page) name(s results.Summary) string {
 	return p.Text(name)
 }
 
-// verdict paints a cell that says how the audit went.
+// verdict colours a cell with the result of the audit.
 func (p *page) verdict(cell string) string {
 	switch {
 	case strings.HasPrefix(cell, "BROKEN"), strings.HasPrefix(cell, "INVALID"):

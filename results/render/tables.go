@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// tables are those that the report has something to show in.
+// tables returns the tables for which the report has figures.
 func tables(r *results.Report, all []results.Summary) []results.Table {
 	var tables []results.Table
 	for _, g := range []results.Group{
@@ -27,10 +27,10 @@ func tables(r *results.Report, all []results.Summary) []results.Table {
 	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t results.Table) bool { return len(t.Columns) == 0 })
 }
 
-// ratios compare each strategy with the first at the same point, or with itself on the
-// first of several servers, round by round; nil where there is nothing to compare.
+// ratios compares each strategy, round by round, with the first one at the same point, or with
+// itself on the first of several servers; nil if there is nothing to compare.
 func ratios(columns []results.Shown, r *results.Report, all []results.Summary) []results.Shown {
-	bases := map[string]results.Summary{} // by what they are the base of
+	bases := map[string]results.Summary{} // by what they have in common with the strategies compared to them
 	of := func(s results.Summary) string { return s.Point }
 	if r.Redis.Label != "" {
 		of = func(s results.Summary) string {
@@ -62,8 +62,8 @@ func ratios(columns []results.Shown, r *results.Report, all []results.Summary) [
 	return columns
 }
 
-// spreads show between what the figures of several runs lie of which the other
-// tables show the median alone; nil for one run.
+// spreads shows the smallest and the largest figure of several runs where the other tables show
+// only the median; nil for one run.
 func spreads(columns []results.Shown, r *results.Report, all []results.Summary) []results.Shown {
 	if r.Rounds < 2 {
 		return nil
@@ -76,18 +76,18 @@ func spreads(columns []results.Shown, r *results.Report, all []results.Summary) 
 	})
 }
 
-// spread is the smallest and the largest of a metric's exactly known values.
+// spread writes the smallest and the largest of a metric's exactly known values.
 func spread(s results.Summary, m results.Metric) string {
 	known := s.Exactly(m)
 	if len(known) < 2 {
 		return results.NotKnown
 	}
 	low, high := known[0].Text(m.Unit), known[len(known)-1].Text(m.Unit)
-	if m.Unit == results.PerSecond { // as the title says
+	if m.Unit == results.PerSecond { // the title has the unit
 		low, high = strings.TrimSuffix(low, "/s"), strings.TrimSuffix(high, "/s")
 	}
 	if number, unit, found := strings.Cut(low, " "); found && strings.HasSuffix(high, " "+unit) {
-		low = number // the unit is said once
+		low = number // write the unit once
 	}
 	return fmt.Sprint(low, "–", high, s.Mark())
 }

@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	// leastSegment is the number of values on either side of a change: fewer cannot
-	// be told from outliers.
+	// leastSegment is the least number of values on either side of a change: fewer could be
+	// outliers.
 	leastSegment = 3
-	// permutations is how many times a segment is shuffled to see what chance does.
+	// permutations is how often a segment is shuffled to estimate the effect of chance.
 	permutations = 399
 )
 
-// changePoints are the indices at which a series begins to be another, ascending:
-// E-divisive with means (Matteson and James, J. Am. Stat. Assoc. 109, 2014), as
-// MongoDB and Apache Otava use it on benchmarks, with blocks of neighbours in the
-// place of single values, since the values of a history are not independent. The same
-// values give the same points.
+// changePoints returns the indices at which a series changes, in ascending order. It is
+// E-divisive with means (Matteson and James, J. Am. Stat. Assoc. 109, 2014), which MongoDB
+// and Apache Otava use for benchmarks. It shuffles blocks of neighbours instead of single
+// values, because the values of a history are not independent. The same values give the same
+// points.
 func changePoints(values []float64, alpha float64) []int {
-	// What looks like a change when values are shuffled one by one is taken out before
-	// their correlation is estimated: a step correlates whatever lies on its sides.
+	// Remove the changes that a shuffle of single values finds before the correlation is
+	// estimated: a step would count as correlation.
 	steps := divide(values, 0, 1.0/(permutations+1))
 	return divide(values, autocorrelation(values, steps), alpha)
 }
 
-// divide takes the split with the largest energy distance between its two sides, if
-// shuffling blocks of values within the segments so far gives as large a one in a share
-// of at most alpha; then it splits the segments further.
+// divide splits at the largest energy distance between two sides, if at most a share alpha of
+// the shuffled series, with blocks shuffled within the present segments, has one as large.
+// Then it splits the segments further.
 func divide(values []float64, correlation, alpha float64) []int {
 	random := rand.New(rand.NewPCG(uint64(len(values)), 0))
 	var found []int
@@ -54,8 +54,8 @@ func cut(values []float64, at []int) [][]float64 {
 	return segments
 }
 
-// bestSplit is the index in all values at which some segment splits best, −1 where
-// all are too short.
+// bestSplit returns the index in all values at which a segment splits best; −1 if all segments
+// are too short.
 func bestSplit(segments [][]float64) (at int, distance float64) {
 	at, from := -1, 0
 	for _, segment := range segments {
@@ -67,8 +67,8 @@ func bestSplit(segments [][]float64) (at int, distance float64) {
 	return at, distance
 }
 
-// likely says whether the best split of more than a share of alpha of the shuffled series
-// is as good. It stops shuffling when that is certain.
+// likely says whether the best split of more than a share alpha of the shuffled series is as
+// good. It stops as soon as the answer is certain.
 func likely(segments [][]float64, distance, correlation, alpha float64, random *rand.Rand) bool {
 	shuffled := make([][]float64, len(segments))
 	as := 1
@@ -86,10 +86,10 @@ func likely(segments [][]float64, distance, correlation, alpha float64, random *
 	return float64(as)/(permutations+1) > alpha
 }
 
-// split is where a segment changes most: the place with the largest energy distance
-// mn÷(m+n) · (2·mean|x−y| − mean|x−x'| − mean|y−y'|) between the m values before it
-// and the n behind it, up to wherever that is largest, so that a change that was
-// taken back later is seen too. at is 0 where the segment is too short.
+// split returns where a segment changes most: the index with the largest energy distance
+// mn÷(m+n) · (2·mean|x−y| − mean|x−x'| − mean|y−y'|) between the m values before it and the
+// n values after it. n ends where the distance is largest, so that it also finds a change
+// that was reverted later. at is 0 if the segment is too short.
 func split(values []float64) (at int, distance float64) {
 	n := len(values)
 	if n < 2*leastSegment {
@@ -111,7 +111,7 @@ func split(values []float64) (at int, distance float64) {
 	return at, distance
 }
 
-// sums are those of the distances |values[a] − values[b]| over all a < i, b < j.
+// sums[i][j] is the sum of the distances |values[a] − values[b]| over all a < i, b < j.
 type sums [][]float64
 
 func distances(values []float64) sums {
@@ -129,7 +129,7 @@ func distances(values []float64) sums {
 	return s
 }
 
-// within is the sum over all pairs of the values from one index to another.
+// within returns the sum over all pairs of values in [from, to).
 func (s sums) within(from, to int) float64 {
 	return (s[to][to] - s[from][to] - s[to][from] + s[from][from]) / 2
 }

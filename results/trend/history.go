@@ -1,5 +1,5 @@
-// Package trend keeps the history of a project's figures as JSON lines, and finds
-// where they began to be others.
+// Package trend keeps the history of a project's figures as JSON lines, and finds where they
+// changed.
 package trend
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// Schema names the version of a line.
+// Schema is the version of a line.
 const Schema = "lockbench/history/1"
 
 // Entry is a line of a history: one strategy in one report.
@@ -23,16 +23,16 @@ type Entry struct {
 	Time       time.Time          `json:"time"` // of the report's start
 	Commit     string             `json:"commit"`
 	Strategy   string             `json:"strategy"`
-	Conditions string             `json:"conditions"` // of workload, machine and Redis; equal ones can be compared
-	About      string             `json:"about"`      // the same for a reader
+	Conditions string             `json:"conditions"` // hash of workload, machine and Redis; entries with the same one can be compared
+	About      string             `json:"about"`      // the conditions for a reader
 	Runs       int                `json:"runs"`
 	Metrics    map[string]float64 `json:"metrics"` // medians, by the name of the metric
 
-	Place string `json:"-"` // where it was read: file:line
+	Place string `json:"-"` // where it was read from: file:line
 }
 
-// Entries are the lines that a report adds to a history. Strategies without a run
-// that can be trusted add none.
+// Entries returns the lines that a report adds to a history. A strategy without a valid run
+// adds none.
 func Entries(r compare.Report, commit string) []Entry {
 	var entries []Entry
 	w := r.Workload
@@ -50,7 +50,7 @@ func Entries(r compare.Report, commit string) []Entry {
 	return entries
 }
 
-// Write writes entries, one a line.
+// Write writes one entry per line.
 func Write(w io.Writer, entries []Entry) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -62,8 +62,8 @@ func Write(w io.Writer, entries []Entry) error {
 	return nil
 }
 
-// Read reads what Write wrote. Every line that is no entry is an error that names
-// the file and the line; the others are returned all the same.
+// Read reads what Write wrote. For every line that is no entry the error names the file and the
+// line; the other entries are returned nevertheless.
 func Read(r io.Reader, file string) ([]Entry, error) {
 	var entries []Entry
 	var problems []error
@@ -88,9 +88,8 @@ func Read(r io.Reader, file string) ([]Entry, error) {
 	}
 }
 
-// Twice names the entries that are of the same report as an earlier one: counted twice
-// they would make a change look surer than it is. A report is known by the time of its
-// start.
+// Twice returns an error that names the entries of a report that occurs earlier: a report that
+// counts twice makes a change look more certain. The start time identifies a report.
 func Twice(entries []Entry) error {
 	type identity struct {
 		at                   int64

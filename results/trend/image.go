@@ -21,13 +21,13 @@ const (
 	imageHeight = 2.5 * vg.Inch // of each series
 )
 
-// WriteSVG draws every series under one another.
+// WriteSVG draws every series, one below the other.
 func WriteSVG(w io.Writer, all []Series) error {
 	canvas := vgsvg.New(imageWidth, height(all))
 	return drawn(w, all, canvas, canvas)
 }
 
-// WritePNG is WriteSVG as a picture of pixels.
+// WritePNG is WriteSVG for a PNG.
 func WritePNG(w io.Writer, all []Series) error {
 	canvas := vgimg.PngCanvas{Canvas: vgimg.New(imageWidth, height(all))}
 	return drawn(w, all, canvas, canvas)
@@ -51,7 +51,7 @@ func drawn(w io.Writer, all []Series, canvas vg.CanvasSizer, out io.WriterTo) er
 	return nil
 }
 
-// figure is one series: points over time, and the level of each of its segments.
+// figure draws one series: points over time, and the level of each segment.
 func (s Series) figure() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = s.Strategy + " " + s.Metric.Compared.Label
@@ -90,7 +90,7 @@ func (s Series) figure() (*plot.Plot, error) {
 	return p, nil
 }
 
-// ticks are written in the metric's unit.
+// ticks writes ticks in the metric's unit.
 type ticks struct{ of Series }
 
 // Ticks implements plot.Ticker.

@@ -20,34 +20,34 @@ type Series struct {
 	Changes    []Change       `json:"changes"`
 }
 
-// Point is what one report had.
+// Point is the figure of one report.
 type Point struct {
 	Time   time.Time `json:"time"`
 	Commit string    `json:"commit"`
 	Value  float64   `json:"value"`
 }
 
-// Change is where a series began to be another.
+// Change is a point at which a series changes.
 type Change struct {
 	At      int             `json:"at"`     // the index of the first point after it
 	Commit  string          `json:"commit"` // of that point
-	Before  float64         `json:"before"` // medians up to the neighbouring changes
+	Before  float64         `json:"before"` // Before and After are medians up to the neighbouring changes
 	After   float64         `json:"after"`
 	Delta   float64         `json:"delta"`   // after ÷ before − 1
 	Verdict compare.Verdict `json:"verdict"` // better or worse
 }
 
-// DefaultRules are those of a history, which is looked at again with every report.
+// DefaultRules returns the rules for a history, which every new report tests again.
 func DefaultRules() compare.Rules {
 	rules := compare.DefaultRules()
 	rules.Alpha = 0.01
 	return rules
 }
 
-// Build sorts a history into series of these metrics, in the order in which they
-// first occur, and finds their changes: those that blocks of neighbours, shuffled, show in
-// a share of at most the rules' alpha, and that are beyond the rules' threshold. Each
-// series is of its latest points only, as many as last says.
+// Build sorts a history into series of these metrics, in the order of their first occurrence,
+// and finds their changes. A change counts if at most a share alpha of the shuffled series
+// has one as large, and it is beyond the rules' threshold. Each series keeps only its last
+// points.
 func Build(history []Entry, metrics []compare.Metric, last int, rules compare.Rules) []Series {
 	type key struct{ strategy, conditions, metric string }
 	index := map[key]int{}
@@ -78,7 +78,7 @@ func Build(history []Entry, metrics []compare.Metric, last int, rules compare.Ru
 	return all
 }
 
-// findChanges looks at logarithms, in which equal ratios are equally far.
+// findChanges uses logarithms, so that equal ratios are equal distances.
 func (s *Series) findChanges(rules compare.Rules) {
 	var logs []float64
 	for _, p := range s.Points {
@@ -96,12 +96,12 @@ func (s *Series) findChanges(rules compare.Rules) {
 		if least < 0 {
 			return
 		}
-		// Without the smallest change its neighbours have other medians.
+		// Without the smallest change the medians of its neighbours are different.
 		at = slices.Delete(at, least, least+1)
 	}
 }
 
-// changes are those at these indices, with the medians up to their neighbours.
+// changes returns the changes at these indices, with the medians up to their neighbours.
 func (s *Series) changes(at []int) []Change {
 	var values []float64
 	for _, p := range s.Points {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// advise makes advice of what was measured.
+// advise makes advice from what was measured.
 func (q Question) advise(m measured) *Document {
 	candidates, out := q.candidates()
 	a := &Document{
@@ -62,7 +62,7 @@ func (q Question) advise(m measured) *Document {
 	return a
 }
 
-// chosen is the lock to take by the matrix; false if none may be.
+// chosen returns the lock that the matrix recommends; false if there is none.
 func (q Question) chosen(locks []*results.Report) (strategies.Variant, bool) {
 	candidates, _ := q.candidates()
 	fit := q.eligible(contenders(locks, candidates))
@@ -73,7 +73,7 @@ func (q Question) chosen(locks []*results.Report) (strategies.Variant, bool) {
 	return candidates[chosen.order], true
 }
 
-// contenders are the candidates that were measured.
+// contenders returns the candidates that were measured.
 func contenders(reports []*results.Report, candidates []strategies.Variant) []contender {
 	var field []contender
 	for _, s := range results.Summarise(reports) {
@@ -85,13 +85,12 @@ func contenders(reports []*results.Report, candidates []strategies.Variant) []co
 	return field
 }
 
-// eligible are those that may be recommended.
+// eligible returns those that may be recommended.
 func (q Question) eligible(field []contender) []contender {
 	return slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return q.unfit(c) != "" })
 }
 
-// unfit is why a contender must not be recommended, by what it says or did; "" if it
-// may.
+// unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
 func (q Question) unfit(c contender) string {
 	served, _ := c.figure("served_per_s")
 	violations, number := c.figure("violations")
@@ -113,12 +112,12 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// lock recommends one.
+// lock recommends a contender.
 func (q Question) lock(c contender, field []contender) *Choice {
 	return &Choice{Name: c.Name, Summary: c.info.Summary, Reasons: q.reasons(c, field)}
 }
 
-// instead is what to take rather than a lock; nil where a lock it is.
+// instead returns what to use rather than a lock; nil if a lock is right.
 func (q Question) instead(m measured, chosen contender, field []contender) *Choice {
 	if chosen.Name != "" && q.Workload.Work == workloads.WorkCounter {
 		if s, better := oneCommand(m.Update); better {
@@ -137,7 +136,7 @@ func (q Question) instead(m measured, chosen contender, field []contender) *Choi
 	return nil
 }
 
-// overloaded says that no lock kept up with an open loop's arrivals, if so.
+// overloaded says whether no lock kept up with an open loop's arrivals.
 func overloaded(field []contender) (Sentence, bool) {
 	var s Sentence
 	var parts []string
@@ -159,7 +158,7 @@ func overloaded(field []contender) (Sentence, bool) {
 	return s, len(parts) > 0
 }
 
-// row is a contender in the table.
+// row returns a contender's row of the table.
 func (q Question) row(c, chosen, second contender) Row {
 	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
 	var names []string
@@ -179,7 +178,7 @@ func (q Question) row(c, chosen, second contender) Row {
 	return row
 }
 
-// cautions are what to know about the figures, those of an experiment after its name.
+// cautions returns what to know about the figures. Those of an experiment begin with its name.
 func (m measured) cautions() []Sentence {
 	var all []Sentence
 	for _, r := range []struct {
@@ -200,7 +199,7 @@ func (m measured) cautions() []Sentence {
 	return all
 }
 
-// sentences are a part of the advice that findings make.
+// sentences returns the findings of a part of the advice.
 func sentences(all []results.Summary, part findings.Advice) []Sentence {
 	var said []Sentence
 	for _, f := range findings.Of(all) {

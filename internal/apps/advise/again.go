@@ -11,9 +11,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// again returns a plan that repeats rounds whose measurements cannot be trusted. It repeats at
-// most that many, and only those there is time for; it returns false if it repeats none. Every
-// round measures all locks, so that they are compared within one round.
+// again returns a plan that repeats rounds whose measurements cannot be trusted: at most this many, and
+// only as many as there is time for; false if none. Every round measures all locks, so that they
+// are compared within one round.
 func (q Question) again(reports []*results.Report, most int, begun time.Time) (lockbench.Plan, bool) {
 	plan := q.locks()
 	plan.Rounds = min(most, q.missing(reports))
@@ -28,11 +28,11 @@ func (q Question) again(reports []*results.Report, most int, begun time.Time) (l
 	return plan, plan.Rounds > 0
 }
 
-// later is about how long the experiments take that follow the matrix.
+// later is the approximate time of the experiments after the matrix.
 func (q Question) later() time.Duration { return q.Expected() - q.locks().Expected() }
 
-// missing is how many rounds there are too few in which every lock's run can be trusted. A
-// lock that failed, or of which no run can be trusted, is not waited for.
+// missing returns how many more rounds are needed in which every lock's run can be trusted. It ignores
+// locks that failed, or without any run that can be trusted.
 func (q Question) missing(reports []*results.Report) int {
 	out := leftOut(reports)
 	count := map[int]int{}
@@ -59,7 +59,7 @@ func (q Question) missing(reports []*results.Report) int {
 	return q.Rounds - have
 }
 
-// leftOut are the locks that the runs went on without.
+// leftOut returns the locks that were left out during the runs.
 func leftOut(reports []*results.Report) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range reports {
@@ -70,7 +70,7 @@ func leftOut(reports []*results.Report) map[string]bool {
 	return out
 }
 
-// repeated says how many rounds were repeated, and how many are missing all the same.
+// repeated says how many rounds were repeated, and how many are still missing.
 func (q Question) repeated(m measured) []Sentence {
 	var all []Sentence
 	say := func(n int, text string) {

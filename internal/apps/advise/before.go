@@ -9,12 +9,11 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// rarely is the percentage of the leases that somebody waited for, below which a lock is
-// hardly contended.
+// rarely is the percentage of leases with a waiter below which a lock is hardly contended.
 const rarely = 5.0
 
-// before are the sentences on what comes before a lock: doing without, sharing, and a
-// mutex in front.
+// before returns the sentences on alternatives to a lock and on what to put before it: no lock, a shared
+// acquisition, a mutex.
 func (q Question) before(m measured, chosen contender, field []contender) []Sentence {
 	var all []Sentence
 	add := func(s Sentence, ok bool) {
@@ -40,15 +39,15 @@ func (q Question) before(m measured, chosen contender, field []contender) []Sent
 	return all
 }
 
-// saturated says that the question itself keeps the lock wanted all the time, so that a wait
-// is what it is whatever the lock.
+// saturated says that under this question a client always wants the lock, so that the mean wait does not
+// depend on the lock.
 func (q Question) saturated(chosen contender) (Sentence, bool) {
 	w := q.Workload
 	crowd := float64(w.Clients) * w.KeyDist.Hottest(w.Keys)
 	if w.Rate > 0 || !w.Think.IsZero() || w.Timeout != nil || crowd < 2 {
 		return Sentence{}, false
 	}
-	_ = w.Load() // its errors have been named
+	_ = w.Load() // Validate has reported its errors
 	held, share := chosen.figure("utilisation")
 	s := Sentence{Evidence: []findings.Evidence{held}}
 	long := "clients × what the lock itself takes"
@@ -64,7 +63,7 @@ func (q Question) saturated(chosen contender) (Sentence, bool) {
 	return s, held.Value != nil
 }
 
-// find finds a strategy in a report.
+// find returns a strategy in a report.
 func find(r *results.Report, name, point string) (contender, bool) {
 	if r == nil {
 		return contender{}, false
@@ -77,7 +76,7 @@ func find(r *results.Report, name, point string) (contender, bool) {
 	return contender{}, false
 }
 
-// lockOf is the lock that a report has beside another strategy.
+// lockOf returns the lock in a report, apart from another strategy.
 func lockOf(r *results.Report, beside string) string {
 	if r == nil {
 		return ""
@@ -90,8 +89,8 @@ func lockOf(r *results.Report, beside string) string {
 	return ""
 }
 
-// oneCommand says what one command does that a lock is taken for, and whether it is
-// clearly better at the same safety.
+// oneCommand compares one command with a lock that does the same, and says whether the command is clearly
+// better and equally safe.
 func oneCommand(r *results.Report) (Sentence, bool) {
 	atomic, known := find(r, "atomic", "")
 	lock, also := find(r, lockOf(r, "atomic"), "")
@@ -115,8 +114,7 @@ func oneCommand(r *results.Report) (Sentence, bool) {
 	return s, apart == better && safe
 }
 
-// sharing says what it brings that waiters of an instance share an acquisition, if it
-// brings anything.
+// sharing says how much it helps if waiters of an instance share an acquisition; false if it does not.
 func sharing(r *results.Report) (Sentence, bool) {
 	name := lockOf(r, "")
 	apiece, known := find(r, name, alone)
@@ -139,7 +137,7 @@ func sharing(r *results.Report) (Sentence, bool) {
 	}, true
 }
 
-// mutex says what a mutex in each instance does for a lock.
+// mutex says what a mutex in each instance changes for a lock.
 func (q Question) mutex(gated, plain contender) Sentence {
 	s := Sentence{Text: fmt.Sprintf("A mutex in each instance in front of %s, for %d clients an instance:", plain.Name, q.Workload.ClientsPerInstance())}
 	var parts []string
@@ -166,7 +164,7 @@ func (q Question) mutex(gated, plain contender) Sentence {
 	return s
 }
 
-// uncontended says that hardly anybody waits.
+// uncontended says that clients hardly ever wait.
 func uncontended(chosen contender) (Sentence, bool) {
 	var handed int64
 	for _, run := range chosen.Used {
@@ -184,7 +182,7 @@ func uncontended(chosen contender) (Sentence, bool) {
 	}, true
 }
 
-// consensus says what no lock here claims, where correctness is asked for.
+// consensus says what no lock here claims, if correctness is required.
 func (q Question) consensus(field []contender) (Sentence, bool) {
 	if q.For != Correctness || len(field) == 0 {
 		return Sentence{}, false
@@ -202,7 +200,7 @@ func (q Question) consensus(field []contender) (Sentence, bool) {
 	return s, true
 }
 
-// paused says what became of updates when holders paused for longer than the TTL.
+// paused says how many updates were lost when holders paused for longer than the TTL.
 func paused(r *results.Report) (Sentence, bool) {
 	plain, known := find(r, "spin", "")
 	fenced, also := find(r, lockOf(r, "spin"), "")

@@ -10,18 +10,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Bench carries the plans out.
+// Bench carries out the plans.
 type Bench struct {
-	// Run measures a plan; lockbench.Run.
+	// Run measures a plan; usually lockbench.Run.
 	Run      func(context.Context, lockbench.Plan) (*results.Report, error)
 	Progress func(lockbench.Progress) // may be nil
-	// Say tells what is being done; may be nil.
+	// Say reports progress; may be nil.
 	Say func(format string, args ...any)
 }
 
-// Answer measures what the question needs: the matrix, then what is asked about the
-// lock that comes out of it. When ctx ends the advice says Interrupted, and has no
-// choice. The error is of having no Redis.
+// Answer measures what the question needs: the matrix, then the experiments with the chosen lock. When
+// ctx ends, the advice is Interrupted and has no choice. The error means that there is no Redis.
 func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	begun := time.Now()
 	m, commands, err := b.measure(ctx, q)
@@ -49,7 +48,7 @@ func (b *Bench) measure(ctx context.Context, q Question) (m measured, commands [
 		var report *results.Report
 		report, err = b.Run(ctx, plan)
 		if report != nil && !errors.Is(err, lockbench.ErrUnreachable) {
-			err = nil // of a strategy that the report has left out
+			err = nil // of a strategy in the report's LeftOut
 		}
 		return report
 	}

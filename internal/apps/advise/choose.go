@@ -9,31 +9,31 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// matters is how many times better a median has to be, beside an interval of the
-// paired ratio that does not hold 1, for a difference to count.
+// matters is the least ratio of medians at which a difference counts; the interval of the paired ratio
+// must also exclude 1.
 const matters = 1.1
 
-// contender is a strategy that was measured.
+// contender is a measured strategy.
 type contender struct {
 	results.Summary
 	info  strategies.Info
-	order int // in which it was named
+	order int // in which the strategies were named
 }
 
-// criterion is a figure by which locks are told apart.
+// criterion is a figure that compares locks.
 type criterion struct {
 	name  string // of the metric
 	what  string
 	lower bool // is better
-	// rounds are as many pairs as there are to be, where they are too few for an
-	// interval: a difference counts in all of them or not at all.
+	// rounds is the planned number of pairs. If it is too small for an interval, a difference must
+	// occur in all of them to count.
 	rounds int
 }
 
-// criteria are what counts, the most important first: what is served, what the
-// unlucky wait, and what Redis pays.
+// criteria returns what counts, the most important first: clients served, long waits, and the cost for
+// Redis.
 func (q Question) criteria() []criterion {
-	// The 90th percentile, for in windows as short as these the 99th has often not ended.
+	// Not the 99th percentile: in such short windows it is often only a lower bound.
 	waits := criterion{"wait_per_client_p90", "90th percentile of the waits, every client counting alike", true, q.Rounds}
 	if q.Workload.Rate > 0 { // clients are slots there
 		waits = criterion{"wait_p90", "90th percentile of the waits", true, q.Rounds}
@@ -50,12 +50,12 @@ func (c criterion) metric() results.Metric {
 	return m
 }
 
-// relation is how one contender's figure compares with another's.
+// relation says how one contender's figure compares with another's.
 type relation int
 
-// Unknown is what cannot be compared; notApart is a ratio whose interval holds 1, or of
-// too few rounds. What is slightly better or worse is so for certain, and by too little to
-// count. None of them keeps anybody from being chosen.
+// unknown means that the figures cannot be compared. notApart means that the ratio's interval contains 1,
+// or that there are too few rounds. Slightly better or worse is certain, but too little to count.
+// None of these prevents a choice.
 const (
 	unknown relation = iota
 	notApart
@@ -65,7 +65,7 @@ const (
 	worse
 )
 
-// relations are all of them as a sentence about a contender says them, the others after.
+// relations are all relations with the words for a sentence, in its order.
 var relations = []struct {
 	relation relation
 	title    string
@@ -74,8 +74,8 @@ var relations = []struct {
 	{slightlyWorse, "slightly worse than"}, {worse, "worse than"}, {unknown, "not to be compared with"},
 }
 
-// compare says how a stands to b. The ratio is how many times better it is: of what a
-// has, where more is better, and of what b has where less is.
+// compare compares a with b. The ratio says how many times better a is: a ÷ b if more is better, else
+// b ÷ a.
 func (c criterion) compare(a, b contender) (relation, *results.Ratio) {
 	r := c.advantage(a, b)
 	if r == nil {
@@ -84,8 +84,8 @@ func (c criterion) compare(a, b contender) (relation, *results.Ratio) {
 	return c.relate(r), r
 }
 
-// relate says what a ratio tells, by its own interval: the one of the ratio the other way
-// round need not be its inverse, for it takes the narrowest of those that hold the median.
+// relate interprets a ratio by its own interval. The interval of the inverse ratio may be different,
+// because each is the narrowest one that contains the median.
 func (c criterion) relate(r *results.Ratio) relation {
 	switch enough := r.Interval || r.Rounds >= c.rounds; {
 	case enough && r.Low > 1 && !r.AtMost && r.Median >= matters:
@@ -107,9 +107,8 @@ func (c criterion) advantage(a, b contender) *results.Ratio {
 	return a.Against(b.Summary, c.metric())
 }
 
-// choose is the one contender to take: criterion by criterion those stay that no other is
-// better than, and of those left the one that asks for least. It also tells who was left at
-// the end; the field is not empty.
+// choose returns the contender to take. For each criterion it removes those that another one beats; of the
+// rest it takes the one that needs the least. It also returns that rest. field must not be empty.
 func choose(criteria []criterion, field []contender) (contender, []contender) {
 	for _, c := range criteria {
 		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
@@ -118,16 +117,15 @@ func choose(criteria []criterion, field []contender) (contender, []contender) {
 				return r == better
 			})
 		})
-		if len(stay) > 0 { // else each has another before it
+		if len(stay) > 0 { // otherwise each is beaten by another
 			field = stay
 		}
 	}
 	return slices.MinFunc(field, simpler), field
 }
 
-// simpler orders by what a lock asks for, fewer nodes and connections first, then as the
-// short list has them. The locks of this module that no other library has stand last: who
-// writes the advice does not win a tie.
+// simpler orders by what a lock needs, fewer nodes and connections first, and then by the short list. The
+// locks that only this module has come last, so that the author of the advice does not win a tie.
 func simpler(a, b contender) int {
 	return cmp.Or(
 		cmp.Compare(a.info.Nodes, b.info.Nodes),
@@ -139,12 +137,12 @@ func simpler(a, b contender) int {
 	)
 }
 
-// own says whether a lock is one that only this module has, by its strategy's name.
+// own says whether only this module has the lock with this strategy's name.
 func own(name string) bool {
 	return slices.Contains([]string{"handoff", "cohort"}, name[strings.LastIndex(name, ":")+1:])
 }
 
-// compareBool puts false first.
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -155,7 +153,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// without is the field but for one of it.
+// without returns the field without one contender.
 func without(field []contender, name string) []contender {
 	return slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return c.Name == name })
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Commands are the command lines that carry a plan out again, one for each of its
-// points, as a shell reads them. None has a secret: where the address of Redis has one, a
-// comment says where it belongs.
+// Commands returns the shell commands that repeat a plan, one for each of its points. They contain no
+// secret: if the address of Redis has one, a comment says where to put the address.
 func Commands(p lockbench.Plan) []string {
 	points := p.Sweep
 	if len(points) == 0 {
@@ -31,8 +30,8 @@ func Commands(p lockbench.Plan) []string {
 	return all
 }
 
-// where are the options that say which Redis, without a secret, and a comment on what is
-// missing then.
+// where returns the options that select the Redis, without a secret, and a comment on what is then
+// missing.
 func where(r lockbench.StoreOptions) (options []string, remark string) {
 	switch secret := strings.Contains(r.Address, "@") || strings.Contains(r.Address, "password"); {
 	case secret:

@@ -10,72 +10,72 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// schema names the version of the document.
+// schema is the version of the document.
 const schema = "lockbench/advice/1"
 
-// Document is advice: which lock to take under somebody's contention, and what made it that
-// one. What it says it has measured itself, or a strategy claims it.
+// Document is advice: which lock to use for a given contention, and why. Everything in it was measured,
+// or is claimed by a strategy.
 type Document struct {
 	document.Head
 	Workload workloads.Spec `json:"workload"`
 	Rounds   int            `json:"rounds"`
-	Repeated int            `json:"repeated,omitempty"` // rounds beside these, because others could not be trusted
+	Repeated int            `json:"repeated,omitempty"` // additional rounds, because others could not be trusted
 	For      Purpose        `json:"for"`
 
 	Headline *Headline `json:"headline,omitempty"` // the answer in short; nil without a choice
 
-	Choice   *Choice `json:"choice"` // nil if nothing that was measured may be recommended
+	Choice   *Choice `json:"choice"` // nil if nothing measured may be recommended
 	RunnerUp *Choice `json:"runner_up,omitempty"`
-	// Assumes is what the choice takes for granted, where correctness is asked for.
+	// Assumes is what must hold for the choice, if correctness is required.
 	Assumes []Sentence `json:"assumes,omitempty"`
-	// Before is what to think of before a lock, or to put before it.
+	// Before holds alternatives to a lock, and what to put before it.
 	Before   []Sentence        `json:"before,omitempty"`
 	Cautions []Sentence        `json:"cautions,omitempty"`
 	Measured []Row             `json:"measured"`
-	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // what was not measured, or not to the end
-	Broken   []string          `json:"broken,omitempty"`   // strategies that did not keep what they claim
-	Commands []string          `json:"commands"`           // that measure it again
+	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // what was not measured, or not completely
+	Broken   []string          `json:"broken,omitempty"`   // strategies that broke a claim
+	Commands []string          `json:"commands"`           // to measure it again
 
 	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
 }
 
-// Purpose is what a lock is for.
+// Purpose is the purpose of a lock.
 type Purpose string
 
 const (
-	// Efficiency is a lock that saves work: two holders at once are a nuisance.
+	// Efficiency means that a lock saves work: two holders at once are only a nuisance.
 	Efficiency Purpose = "efficiency"
-	// Correctness is a lock without which data breaks.
+	// Correctness means that without the lock data breaks.
 	Correctness Purpose = "correctness"
 )
 
-// What can be chosen beside a strategy, by the name it then has.
+// Choices that are not a strategy.
 const (
 	NoLock         = "no lock"
 	ConsensusStore = "consensus store"
 )
 
-// Choice is what is recommended, or would be without the first choice.
+// Choice is a recommendation, or the next best one.
 type Choice struct {
 	Name    string     `json:"name"` // a strategy's, NoLock or ConsensusStore
 	Summary string     `json:"summary"`
 	Reasons []Sentence `json:"reasons"`
 }
 
-// Sentence is advice with what it rests on: a figure or a claim, at least one.
+// Sentence is advice with its evidence: at least one figure or claim.
 type Sentence struct {
 	Text     string              `json:"text"`
 	Evidence []findings.Evidence `json:"evidence"`
 }
 
-// Row is a strategy that was measured.
+// Row is a measured strategy.
 type Row struct {
 	Name    string            `json:"name"`
 	Claims  []string          `json:"claims"`
 	Verdict string            `json:"verdict"` // whether they held, in a word or two
 	Figures []document.Figure `json:"figures"`
-	Out     string            `json:"out,omitempty"` // why it is neither choice nor runner-up
+	Out     string            `json:"out,omitempty"` // why it is neither the choice nor the runner-up
 }
 
-// WriteJSON writes it as an indented JSON document.
+// WriteJSON writes the document as indented JSON.
 func WriteJSON(w io.Writer, a *Document) error { return jsonio.Write(w, "advice", a) }

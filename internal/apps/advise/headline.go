@@ -12,35 +12,35 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Headline is the answer in short.
+// Headline is the short answer.
 type Headline struct {
-	Name string `json:"name"` // that of the choice
-	// Language and Packages are what to import: a mutex that belongs in front comes first.
-	// There is none where no lock is to be taken.
+	Name string `json:"name"` // of the choice
+	// Language and Packages say what to import; a mutex in front comes first. They are empty if no
+	// lock is recommended.
 	Language string   `json:"language,omitempty"`
 	Packages []string `json:"packages,omitempty"`
-	Call     string   `json:"call,omitempty"` // of somebody else's library
+	Call     string   `json:"call,omitempty"` // of another project's library
 	RightIf  string   `json:"right_if"`
-	// Alternative is the best of the locks measured that is somebody else's library.
+	// Alternative is the best measured lock that is another project's library.
 	Alternative *Alternative `json:"alternative,omitempty"`
 }
 
-// Alternative is a lock that is somebody else's library.
+// Alternative is a lock that is another project's library.
 type Alternative struct {
-	Name string `json:"name"` // of the strategy that was measured, or stands for it
+	Name string `json:"name"` // of the strategy that was measured, or that represents it
 	strategies.Library
 	Measured bool `json:"measured"`
 	// Mutex says that it was measured behind a mutex for each process and key.
 	Mutex bool `json:"mutex,omitempty"`
 }
 
-// gate is before the name of a lock that is behind a mutex of each process.
+// gate is the prefix of a lock behind a mutex in each process.
 const (
 	gate        = "gated:"
 	gatePackage = "github.com/lockbench/lockbench/strategies/gated"
 )
 
-// headline is that of a lock.
+// headline returns the headline of a lock.
 func (q Question) headline(chosen contender, alternative *Alternative) *Headline {
 	h := &Headline{Name: chosen.Name, Language: "Go", Packages: []string{chosen.info.Package}, RightIf: q.rightIf(chosen), Alternative: alternative}
 	if libraries := chosen.info.Libraries; chosen.info.Library != "" && len(libraries) > 0 {
@@ -52,7 +52,7 @@ func (q Question) headline(chosen contender, alternative *Alternative) *Headline
 	return h
 }
 
-// rightIf is the condition under which a lock is right.
+// rightIf returns the condition under which a lock is right.
 func (q Question) rightIf(chosen contender) string {
 	what := "two holders at once are only a nuisance, and the contention is like the one asked about"
 	if q.For == Correctness {
@@ -64,7 +64,7 @@ func (q Question) rightIf(chosen contender) string {
 	return what
 }
 
-// without is the headline of what to take rather than a lock.
+// without returns the headline of what to use rather than a lock.
 func (q Question) without(name string, alternative *Alternative) *Headline {
 	switch {
 	case name == ConsensusStore:
@@ -88,8 +88,8 @@ func (q Question) without(name string, alternative *Alternative) *Headline {
 	return &Headline{Name: name, RightIf: "there are as many arrivals as asked about", Alternative: alternative}
 }
 
-// somebodyElses is the best lock that is somebody else's library, beside the choice if that
-// is one itself; nil if there is none.
+// somebodyElses returns the best lock that is another project's library, other than the choice if that is
+// one too; nil if there is none.
 func (q Question) somebodyElses(field []contender, chosen contender) *Alternative {
 	theirs := slices.DeleteFunc(slices.Clone(field), func(c contender) bool {
 		return len(c.info.Libraries) == 0 || c.Name == chosen.Name && c.info.Library != ""
@@ -101,7 +101,7 @@ func (q Question) somebodyElses(field []contender, chosen contender) *Alternativ
 	return &Alternative{Name: best.Name, Library: best.info.Libraries[0], Measured: true, Mutex: strings.HasPrefix(best.Name, gate)}
 }
 
-// lines are a headline's, each with a word before it.
+// lines returns a headline's lines, each with a label.
 func (h *Headline) lines() [][2]string {
 	var all [][2]string
 	if len(h.Packages) > 0 {
@@ -133,7 +133,7 @@ func (h *Headline) lines() [][2]string {
 	return all
 }
 
-// assumes is what a lock takes for granted where correctness is asked for.
+// assumes returns what must hold for a lock if correctness is required.
 func (q Question) assumes(chosen contender) []Sentence {
 	if q.For != Correctness {
 		return nil
@@ -155,7 +155,7 @@ func (q Question) assumes(chosen contender) []Sentence {
 	}
 }
 
-// tooShort says that windows are shorter than they should be, and how long they should be.
+// tooShort says that windows are too short, and how long they should be.
 func (q Question) tooShort() []Sentence {
 	if q.needed == 0 {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteTable writes it for people.
+// WriteTable writes the document for people.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
 	return d.write(w, p)
 }
 
-// WriteMarkdown writes it as a page.
+// WriteMarkdown writes the document as a page.
 func WriteMarkdown(w io.Writer, d *Document) error {
 	p := &layout.Page{Markdown: true}
 	p.WriteString("# Which lock\n\n")
@@ -85,7 +85,7 @@ func points(p *layout.Page, all []Sentence) {
 	}
 }
 
-// measured draws the strategies' figures, and says how to read ratios.
+// measured draws the strategies' figures, and explains the ratios.
 func (d *Document) measured(p *layout.Page) error {
 	if len(d.Measured) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (d *Document) measured(p *layout.Page) error {
 	return nil
 }
 
-// notChosen are what was not chosen and why, measured or not.
+// notChosen returns what was not chosen, measured or not, with the reason.
 func (d *Document) notChosen() []results.LeftOut {
 	var all []results.LeftOut
 	for _, c := range d.Measured {

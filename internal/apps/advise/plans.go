@@ -10,35 +10,35 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measured are the reports that advice is made of; nil is what was not measured.
+// measured holds the reports for the advice; nil means not measured.
 type measured struct {
-	Locks  []*results.Report // the candidates under the contention asked about, and what was repeated of it
-	Update *results.Report   // a value in Redis raised by one command, and under the chosen lock
-	Shared *results.Report   // the chosen lock, alone and with waiters of an instance sharing it
+	Locks  []*results.Report // the candidates under the given contention, and repeated rounds
+	Update *results.Report   // a value in Redis, incremented by one command and under the chosen lock
+	Shared *results.Report   // the chosen lock, with a lease for each waiter and with shared ones
 	Paused *results.Report   // holders that pause for longer than the TTL
 
-	Repeated int // rounds of Locks, because others could not be trusted
+	Repeated int // repeated rounds of Locks, because others could not be trusted
 }
 
-// reports are those there are.
+// reports returns those that are not nil.
 func (m measured) reports() []*results.Report {
 	return slices.DeleteFunc(append(slices.Clone(m.Locks), m.Update, m.Shared, m.Paused), func(r *results.Report) bool { return r == nil })
 }
 
-// The points of the experiment with sharing.
+// Points of the experiment with sharing.
 const (
 	alone  = "alone"
 	shared = "shared"
 )
 
-// locks is the plan of the matrix.
+// locks returns the plan of the matrix.
 func (q Question) locks() lockbench.Plan {
 	candidates, _ := q.candidates()
 	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
 }
 
-// update puts the lock around a read and a write of a value in Redis, as fast as
-// clients can, beside the one command that does the same: false without that.
+// update returns a plan that compares one command with a lock around a read and a write of the same value,
+// as fast as clients can; false without that command.
 func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 	atomic, err := strategies.NewVariant("atomic", nil)
 	if err != nil {
@@ -51,11 +51,11 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: min(q.Rounds, fewRounds), Redis: q.Redis}, true
 }
 
-// fewRounds are enough for what differs by far.
+// fewRounds is enough for large differences.
 const fewRounds = 3
 
-// share has waiters of an instance share an acquisition, where they want the same result,
-// there can be several, and it is about work to be saved.
+// share returns a plan in which waiters of an instance share an acquisition. It returns false unless they
+// want the same result, there can be several, and the purpose is efficiency.
 func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
 	if !q.Coalesce || q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
 		return lockbench.Plan{}, false
@@ -71,7 +71,7 @@ func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
 	}, true
 }
 
-// What the experiment with paused holders is made of.
+// Settings of the experiment with paused holders.
 const (
 	pauseTTL     = 300 * time.Millisecond
 	pauseHold    = 5 * time.Millisecond
@@ -80,8 +80,8 @@ const (
 	pauseRounds  = 2
 )
 
-// pause has holders pause for twice their TTL, with a counter that checks the tokens
-// of those that have some, where correctness is asked for.
+// pause returns a plan in which holders pause for twice their TTL, with a counter that checks the tokens of
+// locks that have them; false unless correctness is required.
 func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
 	plain, err := strategies.NewVariant("spin", nil)
 	if err != nil || q.For != Correctness {
@@ -101,8 +101,8 @@ func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
 	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds), Redis: q.Redis}, true
 }
 
-// Plans are those that will be carried out, as far as it is known before any figure
-// is: the candidates stand for the one of them that will be chosen.
+// Plans returns the plans as far as they are known beforehand: the first candidate stands for the lock that
+// will be chosen.
 func (q Question) Plans() []lockbench.Plan {
 	plans := []lockbench.Plan{q.locks()}
 	if len(plans[0].Strategies) == 0 {
@@ -111,7 +111,7 @@ func (q Question) Plans() []lockbench.Plan {
 	return append(plans, q.after(plans[0].Strategies[0])...)
 }
 
-// after are the plans about the chosen lock.
+// after returns the plans for the chosen lock.
 func (q Question) after(lock strategies.Variant) []lockbench.Plan {
 	var plans []lockbench.Plan
 	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.pause, q.update, q.share} {
@@ -122,7 +122,7 @@ func (q Question) after(lock strategies.Variant) []lockbench.Plan {
 	return plans
 }
 
-// Expected is about how long it all takes.
+// Expected is the approximate time of all plans.
 func (q Question) Expected() time.Duration {
 	var total time.Duration
 	for _, plan := range q.Plans() {

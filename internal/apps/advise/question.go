@@ -1,6 +1,5 @@
-// Package advise turns what somebody says of his contention into a short matrix of
-// runs, and their figures into advice: one lock, or none, with what speaks for it.
-// Figures go in and advice comes out; only bench.go has anything carried out.
+// Package advise turns a description of a contention into a short matrix of runs, and their figures
+// into advice: one lock, or none, with the reasons. Only bench.go runs anything.
 package advise
 
 import (
@@ -19,24 +18,24 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Question is what somebody wants a lock for.
+// Question says what a lock is needed for.
 type Question struct {
 	For Purpose
-	// Workload is the contention. With a counter as its work the resource is a value
-	// in Redis; what is not workloads.FenceAll of its Fence cannot check tokens.
+	// Workload is the contention. If its work is a counter, the resource is a value in Redis; unless
+	// Fence is workloads.FenceAll, the resource cannot check tokens.
 	Workload workloads.Spec
 	Rounds   int                  // of each run
-	Named    []strategies.Variant // to compare; nil is the short list
+	Named    []strategies.Variant // to compare; nil means the short list
 	Redis    lockbench.StoreOptions
-	// Coalesce says that waiters of an instance want the same result, so that one
-	// acquisition for all of them is tried too. The locks are measured without.
+	// Coalesce says that waiters of an instance want the same result. Then one acquisition for all of
+	// them is tried too; the matrix is measured without.
 	Coalesce bool
 
-	sized  bool          // the windows are as long as time allows, see Sized
-	needed time.Duration // the window that time does not allow; 0 if it does
+	sized  bool          // Sized has chosen the windows
+	needed time.Duration // the window for which there is no time; else 0
 }
 
-// Validate returns every error at once, joined.
+// Validate returns all errors, joined.
 func (q Question) Validate() error {
 	var problems []error
 	if q.For != Efficiency && q.For != Correctness {
@@ -60,7 +59,7 @@ func (q Question) Validate() error {
 // crowded says whether clients of one instance wait for each other.
 func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
 
-// entry is a strategy of the short list.
+// entry is a strategy on the short list.
 type entry struct {
 	name     string
 	purposes []Purpose
@@ -76,9 +75,9 @@ var (
 	oneInstance = func(q Question) bool { return q.Workload.Instances == 1 }
 )
 
-// shortlist is what is measured unless something else is named: one strategy of each
-// kind, the simplest first, and for each purpose one at least that is somebody else's
-// library, set up as well as it can be. Those without tokens show what tokens cost.
+// shortlist is what is measured by default: one strategy of each kind, the simplest first, and for each
+// purpose at least one that is another project's library, with its best settings. Those without
+// tokens show what tokens cost.
 var shortlist = []entry{
 	{"local", efficient, oneInstance},
 	{"spin", either, always},
@@ -92,7 +91,7 @@ var shortlist = []entry{
 	{"cohort", either, Question.crowded},
 }
 
-// listed is the place of a lock on the short list; those that are not on it come after.
+// listed returns the place of a lock on the short list; the others come after it.
 func listed(name string) int {
 	at := slices.IndexFunc(shortlist, func(e entry) bool { return e.name == name })
 	if at < 0 {
@@ -101,15 +100,15 @@ func listed(name string) int {
 	return at
 }
 
-// quorum says whether a majority of independent nodes can be asked.
+// quorum says whether there is a majority of independent nodes to ask.
 func (q Question) quorum() bool {
 	count, nodes := strings.CutPrefix(q.Redis.Topology, "nodes:")
 	n, err := strconv.Atoi(count)
 	return nodes && err == nil && n >= 3
 }
 
-// misplaced is why a strategy cannot run on the servers that are asked for, as far as it is
-// known without a look at them; "" if it can.
+// misplaced says why a strategy cannot run on the requested servers, as far as that is known without
+// them; "" if it can.
 func (q Question) misplaced(info strategies.Info) string {
 	kind, err := store.Lookup(store.Redis)
 	if err != nil {
@@ -118,7 +117,7 @@ func (q Question) misplaced(info strategies.Info) string {
 	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
-// candidates are the strategies to measure, and why the others are not.
+// candidates returns the strategies to measure, and why the others are left out.
 func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 	var chosen []strategies.Variant
 	var out []results.LeftOut
@@ -150,7 +149,7 @@ func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 	return chosen, out
 }
 
-// wanted are the strategies named, or as many of the short list as this program has.
+// wanted returns the named strategies, or those of the short list that this program has.
 func (q Question) wanted() []strategies.Variant {
 	if q.Named != nil {
 		return q.Named
@@ -167,8 +166,7 @@ func (q Question) wanted() []strategies.Variant {
 	return all
 }
 
-// unsafe is why a strategy must not be recommended by what it says of itself; "" if
-// it may.
+// unsafe says why a strategy must not be recommended, by its own description; "" if it may be.
 func (q Question) unsafe(info strategies.Info) string {
 	switch {
 	case info.Caveat != "":
@@ -190,7 +188,7 @@ func admitted(capacity int) string {
 	return fmt.Sprintf("%d at a time", capacity)
 }
 
-// covered is why a lock is not on the short list: by its claims.
+// covered says, by its claims, why a lock is not on the short list.
 func covered(info strategies.Info, measured []strategies.Variant) string {
 	needs := ""
 	if info.Nodes > 1 {
@@ -205,7 +203,7 @@ func covered(info strategies.Info, measured []strategies.Variant) string {
 	return fmt.Sprintf("%sclaims %s; --strategy %s measures it", needs, info.Claims, info.Name)
 }
 
-// names lists strategies as --strategy takes them.
+// names lists strategies in the form of --strategy.
 func names(all []strategies.Variant) string {
 	var parts []string
 	for _, v := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/results/findings"
 )
 
-// figure is a contender's metric as evidence, with its text.
+// figure returns a contender's metric as evidence and as text.
 func (c contender) figure(name string) (findings.Evidence, string) {
 	m, _ := results.FindMetric(name)
 	f := c.Figure(m)
@@ -22,7 +22,7 @@ func (c contender) figure(name string) (findings.Evidence, string) {
 	return findings.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: f}, text
 }
 
-// reasons are what speaks for a lock, beside the others of the field.
+// reasons returns the reasons for a lock, compared with the others of the field.
 func (q Question) reasons(of contender, field []contender) []Sentence {
 	var all []Sentence
 	for _, c := range q.criteria() {
@@ -71,7 +71,7 @@ func (c criterion) sentence(of contender, field []contender) (Sentence, bool) {
 	return s, true
 }
 
-// tie says what decided between locks that figures did not tell apart.
+// tie says what decided between locks that the figures do not distinguish.
 func tie(of contender, left []contender) Sentence {
 	var s Sentence
 	var parts []string
@@ -84,7 +84,7 @@ func tie(of contender, left []contender) Sentence {
 	return s
 }
 
-// demands says what a lock needs beside the command connections of an instance.
+// demands says what a lock needs in addition to an instance's command connections.
 func demands(c contender) string {
 	n := c.info.Connections
 	switch {
@@ -100,7 +100,7 @@ func demands(c contender) string {
 	return "no connection beside its commands'"
 }
 
-// cost is what a lock asks of Redis.
+// cost says what a lock costs Redis.
 func cost(of contender) Sentence {
 	if of.info.Nodes == 0 {
 		return Sentence{
@@ -116,7 +116,7 @@ func cost(of contender) Sentence {
 	}
 }
 
-// guarantees are what it claims, and what became of that.
+// guarantees says what a lock claims, and whether that held.
 func guarantees(of contender) Sentence {
 	violations, number := of.figure("violations")
 	violations.Claims = of.info.Claims.List()
@@ -126,7 +126,7 @@ func guarantees(of contender) Sentence {
 	}
 }
 
-// beaten says why a contender is neither choice nor runner-up.
+// beaten says why a contender is neither the choice nor the runner-up.
 func (q Question) beaten(c, by contender) string {
 	for _, criterion := range q.criteria() {
 		if r, ratio := criterion.compare(by, c); r == better {
@@ -134,13 +134,13 @@ func (q Question) beaten(c, by contender) string {
 			return fmt.Sprintf("%s: %s; %s is %s times as good", criterion.what, value, by.Name, ratio)
 		}
 	}
-	if simpler(by, c) > 0 { // another than the choice was better than it
+	if simpler(by, c) > 0 { // a third contender beats this one
 		return fmt.Sprintf("by no figure clearly worse than %s; another that was measured is clearly better", by.Name)
 	}
 	return fmt.Sprintf("no figure tells it clearly from %s, which asks for less or is simpler: %s", by.Name, demands(by))
 }
 
-// leases are those granted in all the runs' windows.
+// leases returns the number of leases in the windows of all runs.
 func leases(runs []results.Run) int64 {
 	var sum int64
 	for _, run := range runs {

@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// turns are how often each client can be served in a window: one that is served once
-	// less than the others is not told from one that starves.
+	// turns is how often each client can be served in a window: with one turn, a client that is served
+	// once less than the others looks like one that starves.
 	turns = 2
-	// leastWindow and leastWarmup are those of the shortest runs.
+	// leastWindow and leastWarmup belong to the shortest runs.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
-	// passing is about what a lock needs to get from one holder to the next.
+	// passing is the approximate time of a lock from one holder to the next.
 	passing = time.Millisecond
-	// arrivals are as many of an open loop as a 90th percentile takes, for one turn.
+	// arrivals is the number of arrivals in an open loop that a 90th percentile needs, for one turn.
 	arrivals = 50
 
-	// most is how long an answer may take, and allowed what runs may take of it, the rest
-	// being for starting and cleaning up.
+	// most is the time limit of an answer, and allowed the part of it for runs; the rest is for start
+	// and clean-up.
 	most, allowed = 3 * time.Minute, most - 15*time.Second
 )
 
-// round is about how long every client needs for one turn, as long as somebody wants the
-// lock: clients × mean hold ÷ keys, where one key is wanted most clients × its share; but
-// no less than a client alone needs.
+// round is about how long it takes to serve every client once under constant contention: clients × mean
+// hold ÷ keys, or with a most wanted key, clients × its share × mean hold; but at least what one
+// client alone needs.
 func round(w workloads.Spec) time.Duration {
-	_ = w.Load() // its errors have been named
+	_ = w.Load() // Validate has reported its errors
 	hold := w.Hold.Mean() + passing
 	if w.Rate > 0 {
 		return max(hold, time.Duration(arrivals/float64(w.Rate)*float64(time.Second)))
@@ -35,15 +35,15 @@ func round(w workloads.Spec) time.Duration {
 	return max(hold+w.Think.Mean(), time.Duration(crowd*float64(hold)))
 }
 
-// fair are a window in which every client can be served as often as it must, and the
-// warm-up after which waits are as long as they get.
+// fair returns a window in which every client can be served often enough, and the warm-up after which the
+// waits do not grow any more.
 func fair(w workloads.Spec) (window, warmup time.Duration) {
 	one := round(w)
 	return max(leastWindow, (turns * one).Round(10*time.Millisecond)), max(leastWarmup, (one / 2).Round(10*time.Millisecond))
 }
 
-// Sized is the question with windows and warm-ups, as far as they are not given, that are
-// long enough to see who starves, and short enough for an answer within three minutes.
+// Sized returns the question with windows and warm-ups, unless given, that are long enough to see which
+// clients starve, and short enough for an answer within three minutes.
 func (q Question) Sized(givenWindow, givenWarmup bool) Question {
 	window, warmup := fair(q.Workload)
 	set := func(part float64) {
@@ -68,11 +68,10 @@ func (q Question) Sized(givenWindow, givenWarmup bool) Question {
 	return q
 }
 
-// scaled is a part of a time, to 10 ms.
+// scaled returns a part of a time, rounded to 10 ms.
 func scaled(t time.Duration, part float64) time.Duration {
 	return time.Duration(float64(t) * part).Round(10 * time.Millisecond)
 }
 
-// Needed is the window that it would take to serve every client twice, where time does not
-// allow it; else 0.
+// Needed returns the window that would serve every client twice if there is no time for it; else 0.
 func (q Question) Needed() time.Duration { return q.needed }

@@ -8,13 +8,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// best says whether it is the best of several.
+// best says whether the operand is the best of several.
 func (o operand) best() bool { return len(o.titles) > 1 }
 
-// bestOf is the best figure of a round, by the metric's direction, and whose it is; nil
-// where that of one is not known, who may be the best. Of equals it is the first. A lower bound of what is better
-// low counts as it stands: who is measured against the best is measured against the
-// best that it may have been.
+// bestOf returns the best figure of a round, by the metric's direction, and whose it is; of equal ones the
+// first. It returns nil if one figure is not known, because that one may be the best. If lower is
+// better, a lower bound counts as its value: that is the best that it may have been.
 func (o operand) bestOf(look func(title string) *results.Figure) (best *results.Figure, whose string) {
 	for _, title := range o.titles {
 		f := look(title)
@@ -29,7 +28,7 @@ func (o operand) bestOf(look func(title string) *results.Figure) (best *results.
 	return best, whose
 }
 
-// look is the operand's figure in a round, and of the best of several whose it is.
+// look returns the operand's figure in a round, and for the best of several, whose it is.
 func (o operand) look(m *measured, round int) (*results.Figure, string) {
 	of := func(title string) *results.Figure { return o.of(m, title, round) }
 	if o.best() {
@@ -38,13 +37,13 @@ func (o operand) look(m *measured, round int) (*results.Figure, string) {
 	return of(o.titles[0]), ""
 }
 
-// winner is who was the best in so many rounds.
+// winner is a strategy with the number of rounds in which it was the best.
 type winner struct {
 	name   string
 	rounds int
 }
 
-// winners are those who were the best in some round, the most frequent first.
+// winners returns those that were the best in some round, the most frequent first.
 func (f FigureResult) winners() []winner {
 	count := map[string]int{}
 	for _, name := range f.Best {

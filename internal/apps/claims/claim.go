@@ -1,7 +1,6 @@
-// Package claims puts what is said of Redis locks to the test. A claim is data: a
-// YAML file with the sentence, the command lines that are its experiment, and
-// what their figures must be for it to be true. See docs/CONTRIBUTING.md for
-// the form.
+// Package claims tests statements about Redis locks. A claim is data: a YAML file with the sentence, the
+// command lines of its experiment, and what their figures must be for it to be true. See
+// docs/CONTRIBUTING.md for the form.
 package claims
 
 import (
@@ -16,47 +15,46 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Claim is something that is said of locks, and the experiment that tells.
+// Claim is a statement about locks, with the experiment that tests it.
 type Claim struct {
-	File   string // where it stands
-	Number int    // in the list of claims; 0 for one that is not in it
+	File   string // its file
+	Number int    // in the list of claims; 0 if it is not in it
 	Says   string
 	Runs   []Run
-	Rounds int // of each run; values of one round are compared with each other
+	Rounds int // of each run; the values of one round are compared
 	expect []expectation
-	// CounterRuns are carried out for the counter-cases alone, see Counter.
+	// CounterRuns are only used by the counter-cases, see Counter.
 	CounterRuns []Run
-	// Qualified says how the claim is to be understood if some of it holds and some
-	// does not.
+	// Qualified says how to read the claim if only a part of it holds.
 	Qualified string
-	Tests     []string         // that show it too, package and name
-	About     string           // what is to be known of the experiment
-	Shows     []results.Metric // of all strategies of all runs, beside what is expected
+	Tests     []string         // tests that show it too, with package and name
+	About     string           // what to know about the experiment
+	Shows     []results.Metric // of all strategies of all runs, in addition to the expected figures
 }
 
-// Run is a command line of lockbench by a name of the claim's own.
+// Run is a command line of lockbench with a name in the claim.
 type Run struct {
 	Name string
 	Line string // without the program's name, rounds and outputs
-	// Generators is how many processes carry it out together, each the whole line, with
-	// their reports merged; 0 is this one alone.
+	// Generators is the number of processes that run the line together, each the whole line; their
+	// reports are merged. 0 means only this process.
 	Generators int
 	line       int
 }
 
 // expectation is what a figure must be.
 type expectation struct {
-	What     string // the figure is, in words
+	What     string // what the figure is, in words
 	Figure   expression
-	Is       results.Limit  // the claim holds; with By its text may be "", then it is only reported
-	Opposite *results.Limit // it is contradicted; nil is wherever it does not hold
-	Total    bool           // the sum of all rounds counts, not each of them
+	Is       results.Limit  // the claim holds; with By its text may be "", and then the figure is only reported
+	Opposite *results.Limit // the claim is contradicted; nil means wherever it does not hold
+	Total    bool           // the sum of all rounds counts, not each round
 	counter  *counterCase   // nil for none
-	By       string         // "interval" or "median" of the rounds; "" is each of them
+	By       string         // "interval" or "median" of the rounds; "" means each round
 	line     int
 }
 
-// Name is the claim's number, or else its file's name.
+// Name returns the claim's number, or if it has none, its file's name.
 func (c Claim) Name() string {
 	if c.Number > 0 {
 		return strconv.Itoa(c.Number)
@@ -64,12 +62,12 @@ func (c Claim) Name() string {
 	return strings.TrimSuffix(path.Base(c.File), path.Ext(c.File))
 }
 
-// Words are a run's arguments: the line, with what the experiment adds.
+// Words returns a run's arguments: the line, and what the experiment adds.
 func (c Claim) Words(r Run) []string {
 	return append(strings.Fields(r.Line), "--runs", strconv.Itoa(c.Rounds), "--no-baselines")
 }
 
-// Command is a run as somebody would carry it out in a shell.
+// Command returns a run as a shell command.
 func (c Claim) Command(r Run) string {
 	command := "lockbench " + strings.Join(c.Words(r), " ")
 	if r.Generators > 0 {
@@ -81,7 +79,7 @@ func (c Claim) Command(r Run) string {
 //go:embed data/*.yaml
 var data embed.FS
 
-// All are the claims that come with lockbench, by number.
+// All returns the claims that come with lockbench, by number.
 func All() ([]Claim, error) {
 	entries, err := data.ReadDir("data")
 	if err != nil {

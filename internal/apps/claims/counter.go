@@ -8,12 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// counterCase is an arm with which a figure is to come out on the other side of its
-// limit: a lock that is broken on purpose, another option, or another scenario.
-// A figure that comes out the same with it would say the same of everything.
+// counterCase is an arm in which a figure must be on the other side of its limit: a lock that is broken on
+// purpose, another option, or another scenario. A figure on the same side shows nothing about the
+// claim.
 type counterCase struct {
 	With   string     // the arm, in words
-	Figure expression // the same figure of that arm
+	Figure expression // the same figure for that arm
 	line   int
 }
 
@@ -39,7 +39,7 @@ func (p *parser) counter(e *expectation) func(*yaml.Node) {
 	}
 }
 
-// wrongCounter says in what the counter-case is not the same figure of another arm.
+// wrongCounter returns an error if the counter-case is not the same figure for another arm.
 func (e expectation) wrongCounter() error {
 	if e.counter == nil {
 		return nil
@@ -54,7 +54,7 @@ func (e expectation) wrongCounter() error {
 	return nil
 }
 
-// CountersMissing names every figure without a counter-case, with file and line.
+// CountersMissing returns an error for every figure without a counter-case, with file and line.
 func CountersMissing(all []Claim) error {
 	var problems []error
 	for _, c := range all {
@@ -67,8 +67,8 @@ func CountersMissing(all []Claim) error {
 	return errors.Join(problems...)
 }
 
-// Countered are the claims with the figures of their counter-cases behind their own, to
-// be tested together; CounterCases makes pairs of them again.
+// Countered returns the claims with the figures of their counter-cases after their own, to test them
+// together; CounterCases pairs them again.
 func Countered(all []Claim) []Claim {
 	with := slices.Clone(all)
 	for i, c := range all {

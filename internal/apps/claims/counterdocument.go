@@ -7,26 +7,26 @@ import (
 	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
-// counterSchema names the version of the document.
+// counterSchema is the version of the document.
 const counterSchema = "lockbench/countercases/1"
 
-// CounterDocument is what became of the claims' counter-cases on one machine.
+// CounterDocument is the result of the claims' counter-cases on one machine.
 type CounterDocument struct {
-	document.Head               // Environment and Redis are of the first run
+	document.Head               // Environment and Redis are those of the first run
 	Cases         []CounterCase `json:"cases"`
 	Interrupted   bool          `json:"interrupted,omitempty"` // stopped by the user: cases are missing
 }
 
-// CounterCase is a figure of a claim, and the same figure with its counter-case.
+// CounterCase is a figure of a claim, and the same figure in its counter-case.
 type CounterCase struct {
 	Claim    string       `json:"claim"` // its number, or its file's name
 	Without  FigureResult `json:"without"`
-	With     FigureResult `json:"with"` // its What says what the counter-case is
+	With     FigureResult `json:"with"` // its What describes the counter-case
 	AsItMust bool         `json:"as_it_must"`
-	Why      []string     `json:"why,omitempty"` // nothing can be concluded from a run of the claim
+	Why      []string     `json:"why,omitempty"` // reasons why a run of the claim is inconclusive
 }
 
-// CounterCases makes pairs of what testing Countered claims came to.
+// CounterCases pairs the results of Countered claims.
 func CounterCases(d *Document) *CounterDocument {
 	c := &CounterDocument{Head: d.Head, Cases: []CounterCase{}, Interrupted: d.Interrupted}
 	c.Schema = counterSchema
@@ -42,8 +42,8 @@ func CounterCases(d *Document) *CounterDocument {
 	return c
 }
 
-// opposite says whether a figure and its counter-case came out on different sides of the
-// limit. Of a figure that is between them, the counter-case has to be on either.
+// opposite says whether a figure and its counter-case are on different sides of the limit. If the figure is
+// between the limits, the counter-case must be on either side.
 func opposite(without, with Outcome) bool {
 	against := func(o Outcome) bool { return o == Contradicted || o == Missed }
 	switch {
@@ -57,7 +57,7 @@ func opposite(without, with Outcome) bool {
 	return false
 }
 
-// Failed are the cases that did not come out as they must.
+// Failed returns the cases that are not as they must be.
 func (d *CounterDocument) Failed() []CounterCase {
 	var all []CounterCase
 	for _, c := range d.Cases {
@@ -68,7 +68,7 @@ func (d *CounterDocument) Failed() []CounterCase {
 	return all
 }
 
-// WriteCounterJSON writes it as an indented JSON document.
+// WriteCounterJSON writes the document as indented JSON.
 func WriteCounterJSON(w io.Writer, d *CounterDocument) error {
 	return jsonio.Write(w, "counter-cases", d)
 }

@@ -15,10 +15,10 @@ import (
 const howToRead = "Each figure of a claim is measured twice: as the claim has it, and with a counter-case, with which it is to come out on the other side of its limit. " +
 	"A figure that comes out on the same side would say the same of every lock, and nothing of the claim."
 
-// counterColumns are the heads of the table.
+// counterColumns is the table's header.
 var counterColumns = []string{"claim", "figure", "limit", "without", "counter-case", "with", "came out"}
 
-// cells are a case as a row of the table.
+// cells returns a case as a row of the table.
 func (c CounterCase) cells() []string {
 	out := "as it must"
 	if !c.AsItMust {
@@ -39,7 +39,7 @@ func (d *CounterDocument) tally() string {
 	return text
 }
 
-// notes are why nothing can be concluded of some claim, each once.
+// notes returns why claims are inconclusive, each reason once.
 func (d *CounterDocument) notes() []string {
 	var all []string
 	for _, c := range d.Cases {
@@ -52,7 +52,7 @@ func (d *CounterDocument) notes() []string {
 	return all
 }
 
-// WriteCounterTable writes it for people, a block for each figure.
+// WriteCounterTable writes the document for people, a block for each figure.
 func WriteCounterTable(w io.Writer, d *CounterDocument, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	fmt.Fprintln(p, d.Setup())
@@ -77,7 +77,7 @@ func WriteCounterTable(w io.Writer, d *CounterDocument, color bool) error {
 	return nil
 }
 
-// WriteCounterMarkdown writes it as a page with one table.
+// WriteCounterMarkdown writes the document as a page with one table.
 func WriteCounterMarkdown(w io.Writer, d *CounterDocument) error {
 	p := &layout.Page{Markdown: true}
 	fmt.Fprintf(p, "# The counter-cases of the claims\n\nWritten by `lockbench claims --counter`.\n\n")

@@ -8,33 +8,33 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema names the version of the document.
+// schema is the version of the document.
 const schema = "lockbench/claims/1"
 
-// Document is what became of what is said of Redis locks on one machine.
+// Document is the result of the claims on one machine.
 type Document struct {
-	document.Head          // Environment and Redis are of the first run
+	document.Head          // Environment and Redis are those of the first run
 	Title         string   `json:"title,omitempty"`
-	Libraries     []string `json:"libraries,omitempty"` // that were measured: module and version
+	Libraries     []string `json:"libraries,omitempty"` // measured ones, with module and version
 	Claims        []Result `json:"claims"`
 	Interrupted   bool     `json:"interrupted,omitempty"` // stopped by the user: claims are missing
 }
 
-// Result is what became of a claim.
+// Result is the result of a claim.
 type Result struct {
 	Name    string  `json:"name"` // its number, or its file's name
 	Says    string  `json:"says"`
 	Verdict Verdict `json:"verdict"`
-	// Qualified says how it is to be understood, of a qualified one that says so.
+	// Qualified says how to read a qualified claim, if the claim says so.
 	Qualified string         `json:"qualified,omitempty"`
-	Why       []string       `json:"why,omitempty"` // nothing can be concluded
+	Why       []string       `json:"why,omitempty"` // reasons why it is inconclusive
 	Runs      []RunResult    `json:"runs"`
 	Figures   []FigureResult `json:"figures"`
-	Tests     []string       `json:"tests,omitempty"` // that show it too
-	About     string         `json:"about,omitempty"` // what is to be known of the experiment
+	Tests     []string       `json:"tests,omitempty"` // tests that show it too
+	About     string         `json:"about,omitempty"` // what to know about the experiment
 }
 
-// RunResult is what became of one of a claim's runs.
+// RunResult is the result of one of a claim's runs.
 type RunResult struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
@@ -42,56 +42,56 @@ type RunResult struct {
 	Shown   *Shown `json:"shown,omitempty"`   // nil unless the claim says what to show
 }
 
-// Shown is what a run came to beside what was expected of it.
+// Shown is a run's figures in addition to the expected ones.
 type Shown struct {
 	Runs         int `json:"runs"`     // of its strategies
-	LeftOut      int `json:"left_out"` // of these: they cannot be trusted, and no figure is from them
-	MachineBound int `json:"hurried"`  // in which the machine and not the lock set the pace, as their labels tell
-	// Strategies are the medians of their rounds.
+	LeftOut      int `json:"left_out"` // those of them that cannot be trusted; no figure uses them
+	MachineBound int `json:"hurried"`  // those in which the machine, not the lock, limited the speed, by their labels
+	// Strategies holds the medians of their rounds.
 	Strategies []ShownStrategy `json:"strategies"`
 }
 
-// ShownStrategy is a strategy of a run, of a sweep with its point.
+// ShownStrategy is a strategy of a run; in a sweep, with its point.
 type ShownStrategy struct {
 	Name    string            `json:"name"`
 	Figures []document.Figure `json:"figures"`
 }
 
-// FigureResult is what was expected of a figure and what it came to.
+// FigureResult is an expected figure and its result.
 type FigureResult struct {
 	What     string            `json:"what"`
-	Figure   string            `json:"figure"` // how it is made
+	Figure   string            `json:"figure"` // the expression
 	Unit     results.Unit      `json:"unit"`
-	Values   []*results.Figure `json:"values"` // of each round; nil where it could not be had
+	Values   []*results.Figure `json:"values"` // of each round; nil if not known
 	Is       string            `json:"is"`
 	Opposite string            `json:"opposite,omitempty"`
-	Total    bool              `json:"total,omitempty"` // it is about the sum of the rounds
+	Total    bool              `json:"total,omitempty"` // the sum of the rounds counts
 	Outcome  Outcome           `json:"outcome"`
 
-	// Judged is "interval" if that is to keep the limit, by its worse end, or "median";
-	// "" is each round, or their sum.
+	// Judged is "interval" if the interval's worse end must keep the limit, or "median"; "" means each
+	// round, or their sum.
 	Judged   string    `json:"judged,omitempty"`
 	Interval *Interval `json:"interval,omitempty"` // if Judged, and any round is known
-	Best     []string  `json:"best,omitempty"`     // who was the best of each round, where one was looked for; "" where it is not known
+	Best     []string  `json:"best,omitempty"`     // the best strategy of each round, if the figure has a best; "" if not known
 }
 
-// Interval is the median of a figure's rounds and between what the true one lies.
+// Interval is the median of a figure's rounds with its interval.
 type Interval struct {
 	Median results.Figure `json:"median"`
 	Low    results.Figure `json:"low"`
 	High   results.Figure `json:"high"`
-	Rounds int            `json:"rounds"` // that are known
-	// Confidence is 0 if there are too few rounds for any: then Low and High are the
-	// smallest and the largest.
+	Rounds int            `json:"rounds"` // with a known value
+	// Confidence is 0 if there are too few rounds: then Low and High are the smallest and the largest
+	// value.
 	Confidence float64 `json:"confidence"`
 }
 
-// Outcome is what the values of a figure say of what was expected.
+// Outcome says whether the values of a figure are as expected.
 type Outcome string
 
-// The outcomes. Partly is between what was expected and its opposite; Unclear are
-// rounds that disagree, and figures that could not be had. Missed is what an interval or a
-// median does not show to keep its limit; Reported is what has none.
+// The outcomes. Partly is between the expectation and its opposite. Unclear means rounds that disagree, or
+// unknown figures. Missed means that an interval or a median does not show that it keeps its limit.
+// Reported means that there is no limit.
 const (
 	Held         Outcome = "held"
 	Contradicted Outcome = "contradicted"
@@ -101,7 +101,7 @@ const (
 	Reported     Outcome = "reported"
 )
 
-// Verdict is what became of a claim.
+// Verdict is the result of a claim in one word.
 type Verdict string
 
 // The verdicts.
@@ -112,7 +112,7 @@ const (
 	Inconclusive Verdict = "inconclusive"
 )
 
-// Invalid names the claims with runs whose figures cannot be trusted.
+// Invalid returns the claims with runs that cannot be trusted.
 func (d *Document) Invalid() []string {
 	var names []string
 	for _, claim := range d.Claims {
@@ -126,5 +126,5 @@ func (d *Document) Invalid() []string {
 	return names
 }
 
-// WriteJSON writes it as an indented JSON document.
+// WriteJSON writes the document as indented JSON.
 func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "claims", d) }

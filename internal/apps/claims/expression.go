@@ -15,23 +15,22 @@ import (
 //	both[spin].handoff_p50 - both[pubsub].handoff_p50
 //	all[mine].acq_per_s / best(all[redislock, redsync, spin].acq_per_s)
 //
-// What stands in brackets is which one of a run's strategies and points is meant,
-// by the name it has in the report, where there are several. best is the best of
-// several in the same round, see bestOf.
+// The brackets name the strategy and point of a run, as in the report, if there are several. best is the
+// best of several in the same round, see bestOf.
 type expression struct {
 	Text     string
 	operands []operand
-	divided  bool // else the second is subtracted
+	divided  bool // otherwise the second is subtracted
 	unit     results.Unit
 }
 
 type operand struct {
 	run    string
-	titles []string // one, or those of which the best is meant
+	titles []string // one, or several: then the best counts
 	metric results.Metric
 }
 
-// parseExpression reads one and names every error.
+// parseExpression parses an expression and returns all errors.
 func parseExpression(text string) (expression, error) {
 	e := expression{Text: strings.TrimSpace(text)}
 	parts := []string{e.Text}
@@ -119,15 +118,14 @@ func parseFigure(text string) (operand, error) {
 	return o, nil
 }
 
-// in is its value in one round, of which look tells the figures; nil where it cannot
-// be had.
+// in returns the value in one round, for which look returns the figures; nil if not known.
 func (e expression) in(look func(operand) *results.Figure) *results.Figure {
 	first := look(e.operands[0])
 	if first == nil || len(e.operands) == 1 {
 		return first
 	}
 	second := look(e.operands[1])
-	// With only a lower bound of what is divided by or subtracted nothing is known.
+	// A lower bound as divisor or subtrahend gives no bound of the result.
 	if second == nil || second.AtLeast || e.divided && second.Value == 0 {
 		return nil
 	}

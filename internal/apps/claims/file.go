@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Parse reads a claim's file and names every error in it, each with file and
-// line. Whether its command lines can be carried out is for Check to say.
+// Parse reads a claim's file and returns all errors in it, each with file and line. Check tests its
+// command lines.
 func Parse(name string, text []byte) (Claim, error) {
 	p := &parser{claim: Claim{File: name, Rounds: 3}}
 	var document yaml.Node
@@ -30,7 +30,7 @@ func Parse(name string, text []byte) (Claim, error) {
 
 type parser struct {
 	claim    Claim
-	expected bool // something, be it wrong
+	expected bool // it has an expectation, which may be wrong
 	problems []error
 }
 
@@ -38,7 +38,7 @@ func (p *parser) problem(line int, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s:%d: %w", p.claim.File, max(line, 1), fmt.Errorf(format, args...)))
 }
 
-// lines goes through a mapping, each key once and one of the known ones.
+// lines reads a mapping; each key must be known and occur once.
 func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
 	var names []string
 	for name := range take {
@@ -60,7 +60,7 @@ func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
 	}
 }
 
-// word takes a single value.
+// word reads a single value.
 func (p *parser) word(into *string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
@@ -112,7 +112,7 @@ func (p *parser) top(n *yaml.Node) {
 	}
 }
 
-// known has a figure be of these runs.
+// known reports a figure whose run is not among these runs.
 func (p *parser) known(runs []Run, figure expression, line int) {
 	for _, o := range figure.operands {
 		if !slices.ContainsFunc(runs, func(r Run) bool { return r.Name == o.run }) {
@@ -121,7 +121,7 @@ func (p *parser) known(runs []Run, figure expression, line int) {
 	}
 }
 
-// all are the claim's runs and those of its counter-cases.
+// all returns the claim's runs and those of its counter-cases.
 func (c Claim) all() []Run { return slices.Concat(c.Runs, c.CounterRuns) }
 
 // has says whether the claim has a run of that name.
@@ -162,7 +162,7 @@ func (p *parser) readRuns(n *yaml.Node, into *[]Run) {
 	}
 }
 
-// run takes a command line, or the lines that have one and say how it is carried out.
+// run reads a command line, or a mapping with the line and how to run it.
 func (p *parser) run(n *yaml.Node, into *Run) {
 	if n.Kind != yaml.MappingNode {
 		p.word(&into.Line)(n)
@@ -177,7 +177,7 @@ func (p *parser) run(n *yaml.Node, into *Run) {
 	}
 }
 
-// shows takes the names of metrics.
+// shows reads the names of metrics.
 func (p *parser) shows(n *yaml.Node) {
 	for _, item := range p.items(n, "shows is a list of metrics") {
 		metric, known := results.FindMetric(item.Value)
@@ -189,7 +189,7 @@ func (p *parser) shows(n *yaml.Node) {
 	}
 }
 
-// items are a list's; what is none is an error.
+// items returns a list's items; another node is an error.
 func (p *parser) items(n *yaml.Node, wanted string) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		p.problem(n.Line, "%s", wanted)

@@ -7,17 +7,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// What is to keep a limit in place of every round: the interval in which the median of
-// the rounds lies, by its worse end, or that median.
+// What must keep a limit instead of every round: the worse end of the interval of the rounds' median, or
+// that median.
 const (
 	byInterval = "interval"
 	byMedian   = "median"
 )
 
-// confidence is that of the intervals: at most 1 % lies beyond either end.
+// confidence is that of the intervals: at most 1 % lies outside either end.
 const confidence = 0.98
 
-// newInterval is that of the rounds that are known; nil if none is.
+// newInterval returns the interval of the known rounds; nil if there is none.
 func newInterval(values []*results.Figure) *Interval {
 	all := known(values)
 	if len(all) == 0 {
@@ -31,7 +31,7 @@ func newInterval(values []*results.Figure) *Interval {
 	return i
 }
 
-// known are the values of the rounds in which there is one.
+// known returns the known values.
 func known(values []*results.Figure) []results.Figure {
 	var all []results.Figure
 	for _, v := range values {
@@ -42,8 +42,8 @@ func known(values []*results.Figure) []results.Figure {
 	return all
 }
 
-// settleTogether fills in what the rounds' values come to together, where settle says it
-// of each. Rounds that are not known are left out; with too few others it is unclear.
+// settleTogether sets the outcome of all rounds together, where settle uses each round. It ignores unknown
+// rounds; if too few remain, the outcome is unclear.
 func (e expectation) settleTogether(f *FigureResult) {
 	f.Judged, f.Interval = e.By, newInterval(f.Values)
 	switch {
@@ -59,7 +59,7 @@ func (e expectation) settleTogether(f *FigureResult) {
 	}
 }
 
-// decisive is what is to keep the limit.
+// decisive returns the figure that must keep the limit.
 func (e expectation) decisive(i *Interval) results.Figure {
 	switch {
 	case e.By == byMedian:
@@ -70,7 +70,7 @@ func (e expectation) decisive(i *Interval) results.Figure {
 	return i.High
 }
 
-// wrongBy is what speaks against judging the expectation that way.
+// wrongBy returns an error if the expectation cannot be judged in that way.
 func (e expectation) wrongBy() error {
 	switch {
 	case e.By != byInterval && e.By != byMedian:
@@ -83,8 +83,7 @@ func (e expectation) wrongBy() error {
 	return nil
 }
 
-// strict says whether the claim is of every round of a run: then none of it may be left
-// out.
+// strict says whether the claim uses every round of a run: then no round may be left out.
 func (c Claim) strict(run Run) bool {
 	return slices.ContainsFunc(c.expect, func(e expectation) bool {
 		return e.By == "" && slices.ContainsFunc(e.Figure.operands, func(o operand) bool { return o.run == run.Name })

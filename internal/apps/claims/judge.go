@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// judge gives the verdict on a claim by what its runs came to.
+// judge returns the verdict on a claim from its runs.
 func (c Claim) judge(runs map[string]*measured) Result {
 	judged := Result{Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
 	for _, run := range c.Runs {
@@ -32,7 +32,7 @@ func (c Claim) judge(runs map[string]*measured) Result {
 	return judged
 }
 
-// figure is what became of what was expected.
+// figure returns the result of an expectation.
 func (c Claim) figure(e expectation, runs map[string]*measured) FigureResult {
 	f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: make([]*results.Figure, c.Rounds), Is: e.Is.Text, Total: e.Total}
 	if slices.ContainsFunc(e.Figure.operands, operand.best) {
@@ -60,8 +60,8 @@ func (c Claim) figure(e expectation, runs map[string]*measured) FigureResult {
 	return f
 }
 
-// wrong is why nothing can be concluded from a run, as far as this claim looks at it,
-// and whether it is because of figures that cannot be trusted.
+// wrong says why a run is inconclusive for this claim, and whether the reason is that figures cannot be
+// trusted.
 func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	add := func(format string, args ...any) {
 		if why := run.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(all, why) {
@@ -96,8 +96,8 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// used are the titles in a run's report of which the claim looks at every round, and
-// whether one that it looks at is missing in some.
+// used returns the titles in a run's report whose rounds the claim judges one by one, and whether any
+// title of the claim lacks a round.
 func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
 	for _, e := range c.expect {
 		for _, o := range e.Figure.operands {
@@ -116,7 +116,7 @@ func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
 	return titles, missing
 }
 
-// titles are those in the report.
+// titles returns the titles in the report.
 func (m *measured) titles() []string {
 	if m == nil || m.report == nil {
 		return nil
@@ -129,7 +129,7 @@ func (m *measured) titles() []string {
 	return slices.Compact(all)
 }
 
-// runs are those of a title, round by round.
+// runs returns the runs of a title, in the order of the rounds.
 func (m *measured) runs(of string) []results.Run {
 	var all []results.Run
 	for _, run := range m.report.Runs {
@@ -140,8 +140,7 @@ func (m *measured) runs(of string) []results.Run {
 	return all
 }
 
-// of is the operand's figure in a round of one of its titles; nil of what cannot be
-// trusted.
+// of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
 func (o operand) of(m *measured, title string, round int) *results.Figure {
 	wanted, err := o.titled(title, m.titles())
 	if err != nil {
@@ -155,8 +154,8 @@ func (o operand) of(m *measured, title string, round int) *results.Figure {
 	return nil
 }
 
-// titled finds which of a run's strategies and points is meant: the one of that
-// name, or whose name has all its words, or the only one.
+// titled returns the title that is meant: the one with that name, or the only one with all its words, or
+// the only one.
 func (o operand) titled(wanted string, all []string) (string, error) {
 	if slices.Contains(all, wanted) {
 		return wanted, nil
@@ -174,5 +173,5 @@ func (o operand) titled(wanted string, all []string) (string, error) {
 	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), wanted, strings.Join(all, "; "))
 }
 
-// title is what a run is called in the report.
+// title returns a run's name in the report.
 func title(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }

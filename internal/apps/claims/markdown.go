@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// WriteMarkdown writes it as a page: an overview, then each claim with its figures and
-// commands.
+// WriteMarkdown writes the document as a page: an overview, then each claim with its figures and commands.
 func WriteMarkdown(w io.Writer, d *Document) error {
 	p := &layout.Page{Markdown: true}
 	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "What is said of Redis locks, put to the test")))
@@ -55,13 +54,13 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	return nil
 }
 
-// writeHead says what wrote a page, when, and on what.
+// writeHead writes which program made the page, when, and on what.
 func writeHead(p *layout.Page, h document.Head) {
 	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n",
 		h.Tool.Name, h.Tool.Version, h.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(h.Environment.Describe()), p.Text(h.Redis.Describe()))
 }
 
-// texts are cells as they stand in the page.
+// texts escapes cells for the page.
 func texts(p *layout.Page, cells []string) []string {
 	for i := range cells {
 		cells[i] = p.Text(cells[i])
@@ -69,8 +68,7 @@ func texts(p *layout.Page, cells []string) []string {
 	return cells
 }
 
-// writeFigures writes a table of them, who was the best in a column of its own if that is
-// known of any.
+// writeFigures writes a table of figures; it has a column for the best if any figure has one.
 func writeFigures(p *layout.Page, all []FigureResult) {
 	if len(all) == 0 {
 		return
@@ -85,7 +83,7 @@ func writeFigures(p *layout.Page, all []FigureResult) {
 	}
 }
 
-// writeShown writes what a run came to beside what was expected of it.
+// writeShown writes a run's figures in addition to the expected ones.
 func writeShown(p *layout.Page, run RunResult) {
 	s := run.Shown
 	if s == nil || len(s.Strategies) == 0 {

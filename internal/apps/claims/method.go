@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// method explains how the figures of these claims were made and judged, a paragraph each.
+// method explains how the figures of these claims were obtained and judged, in paragraphs.
 func (d *Document) method() []string {
 	var all []string
 	if len(d.Libraries) > 0 {
@@ -25,7 +25,7 @@ func (d *Document) method() []string {
 	return all
 }
 
-// anyFigure says whether some figure of the claims is such.
+// anyFigure says whether such is true for a figure of the claims.
 func (d *Document) anyFigure(such func(FigureResult) bool) bool {
 	return slices.ContainsFunc(d.Claims, func(c Result) bool { return slices.ContainsFunc(c.Figures, such) })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// unreachable names the limits that every value of the figure keeps, or that none does:
-// with them nothing that is measured can change the verdict.
+// unreachable returns an error for a limit that every value of the figure keeps, or that none does: then no
+// measurement can change the verdict.
 func (e expectation) unreachable() error {
 	var problems []error
 	check := func(name string, l results.Limit) {
@@ -31,8 +31,8 @@ func (e expectation) unreachable() error {
 	return errors.Join(problems...)
 }
 
-// reaches says whether some value of the figure keeps the limit, and whether some breaks
-// it. A figure and a ratio are never negative, and a count is a whole number.
+// reaches says whether some value of the figure keeps the limit, and whether some value breaks it. A figure
+// and a ratio are never negative, and a count is a whole number.
 func (e expression) reaches(l results.Limit) (kept, broken bool) {
 	candidates := []float64{l.Value - 1, l.Value, l.Value + 1}
 	single := len(e.operands) == 1

@@ -13,33 +13,32 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Bench carries command lines out.
+// Bench carries out command lines.
 type Bench struct {
-	// Plan reads the words behind the program's name, as its command line does.
+	// Plan parses the words after the program's name, as its command line does.
 	Plan func(words []string) (lockbench.Plan, error)
-	// Redis is where to measure: its Address, CAFile and Image. A claim that needs
-	// other servers than these is inconclusive.
+	// Redis is where to measure: its Address, CAFile and Image. A claim that needs other servers is
+	// inconclusive.
 	Redis lockbench.StoreOptions
-	// Run measures a plan; lockbench.Run.
+	// Run measures a plan; usually lockbench.Run.
 	Run func(context.Context, lockbench.Plan) (*results.Report, error)
-	// Generators has so many processes carry a command line out on one Redis at the same
-	// time, and merges their reports.
+	// Generators runs a command line in several processes on one Redis at the same time, and merges their
+	// reports.
 	Generators func(ctx context.Context, words []string, processes int, redis lockbench.StoreOptions) (*results.Report, error)
-	// Say tells what is being done; may be nil.
+	// Say reports progress; may be nil.
 	Say func(format string, args ...any)
 
 	done map[string]*measured // by command line
 }
 
-// measured is what a command line came to.
+// measured is the result of a command line.
 type measured struct {
-	again  bool // for a claim that looks at every round
+	again  bool // measured twice, for a claim that uses every round
 	report *results.Report
 	err    error
 }
 
-// Check names every error in the claims' command lines, and in what is expected
-// of them, with file and line.
+// Check returns all errors in the claims' command lines, and in their expectations, with file and line.
 func (b *Bench) Check(all []Claim) error {
 	var problems []error
 	for _, c := range all {
@@ -71,13 +70,13 @@ func (b *Bench) Check(all []Claim) error {
 	return errors.Join(problems...)
 }
 
-// shareable names what several processes cannot carry out together.
+// shareable returns an error if several processes cannot run the plan together.
 func shareable(plan lockbench.Plan) error {
 	plan.Session, plan.Redis.Address, plan.Start = "together", "redis://localhost", time.Now()
 	return plan.Validate()
 }
 
-// Expected is about how long the claims will take, runs that they share once.
+// Expected is the approximate time of the claims; shared runs count once.
 func (b *Bench) Expected(all []Claim) time.Duration {
 	var total time.Duration
 	seen := map[string]bool{}
@@ -96,10 +95,9 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 	return total
 }
 
-// Test measures what each claim needs, and gives the verdicts. Command lines that
-// claims share are carried out once. When ctx ends the claims not yet judged are
-// left out and the document says Interrupted. The error is of having no Redis;
-// the document then ends with the claim that met it.
+// Test measures what each claim needs and gives the verdicts. It carries out shared command lines once. When
+// ctx ends, it leaves out the remaining claims and the document is Interrupted. The error means
+// that there is no Redis; then the document ends with the claim that found this.
 func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 	document := &Document{Head: document.Begin(schema), Claims: []Result{}}
 	b.done = map[string]*measured{}
@@ -138,8 +136,8 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 	if !there {
 		m = b.once(ctx, c.Words(run), run.Generators)
 	}
-	// What cannot be trusted is so because of the machine, whatever the figures are:
-	// a second attempt favours no verdict.
+	// Whether figures can be trusted depends on the machine, not on the figures: a second attempt
+	// favours no verdict.
 	if m.invalid() && !m.again && m.err == nil && ctx.Err() == nil && c.strict(run) {
 		b.say("figures that cannot be trusted, once more: %s", line)
 		m = b.once(ctx, c.Words(run), run.Generators)
@@ -152,7 +150,7 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 	return m
 }
 
-// sayLeftOut tells why no figure is made of some of a run, which the document only counts.
+// sayLeftOut says why runs are left out; the document only counts them.
 func (b *Bench) sayLeftOut(run Run, m *measured) {
 	if m.report == nil {
 		return
@@ -162,7 +160,7 @@ func (b *Bench) sayLeftOut(run Run, m *measured) {
 			continue
 		}
 		more := ""
-		if others := len(r.Invalid) - 1; others > 0 { // of other processes, most often
+		if others := len(r.Invalid) - 1; others > 0 { // usually about other processes
 			more = fmt.Sprintf("; and %d reasons more", others)
 		}
 		b.say("left out, %s: %s in round %d: %s%s", run.Name, title(r.Strategy, r.Point), r.Round, r.Invalid[0], more)

@@ -2,8 +2,7 @@ package claims
 
 import "github.com/lockbench/lockbench/internal/apps/document"
 
-// shown is what the claim says to show of a run; nil of one that has no report, or if it
-// says nothing.
+// shown returns the figures of a run that the claim shows; nil if it shows none, or the run has no report.
 func (c Claim) shown(m *measured) *Shown {
 	if len(c.Shows) == 0 || m == nil || m.report == nil {
 		return nil

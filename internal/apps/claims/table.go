@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteTable writes it for people: each claim with its verdict, its figures beside what
-// they were to be, and the commands that show them again.
+// WriteTable writes the document for people: each claim with its verdict, its figures with their limits, and
+// the commands to repeat it.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	fmt.Fprintln(p, d.Setup())
@@ -69,7 +69,7 @@ func (d *Document) tally() string {
 	return text
 }
 
-// notes are what is to be said of the verdict.
+// notes returns the remarks on the verdict.
 func (c Result) notes() []string {
 	if c.Qualified != "" {
 		return append([]string{c.Qualified}, c.Why...)
@@ -77,8 +77,7 @@ func (c Result) notes() []string {
 	return c.Why
 }
 
-// cells are what was expected of a figure, what became of it, and who was the best, as a
-// row.
+// cells returns a figure's row: the expectation, the result and the best.
 func (f FigureResult) cells() []string {
 	var best []string
 	for _, one := range f.winners() {
@@ -87,8 +86,7 @@ func (f FigureResult) cells() []string {
 	return []string{f.What, f.cameTo(), f.wanted(), string(f.Outcome), strings.Join(best, ", ")}
 }
 
-// cameTo is the median of the rounds with their range, or their sum, and in how many
-// it is not known.
+// cameTo writes the median of the rounds with their range, or their sum, and the number of unknown rounds.
 func (f FigureResult) cameTo() string {
 	if f.Judged != "" {
 		return f.within()
@@ -115,7 +113,7 @@ func (f FigureResult) cameTo() string {
 	return fmt.Sprintf("%s (%s … %s)%s", f.text(*results.MedianFigure(all)), least, most, missing)
 }
 
-// within is the median with its interval, and of how many rounds.
+// within writes the median with its interval, and the number of rounds.
 func (f FigureResult) within() string {
 	i := f.Interval
 	if i == nil {

@@ -6,12 +6,11 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// settle says what the values of an expectation's rounds come to.
+// settle returns the outcome of the values of an expectation's rounds.
 //
-// It is held or contradicted if every round says so. Where a bound is given for
-// the opposite too there is a margin between: values there, without any on both
-// sides of it, are partly what was claimed. All else, such as a value that is not
-// known, is unclear.
+// It is held or contradicted if every round is. A limit for the opposite leaves a margin between the
+// limits: values there make it partly, unless other values are on both sides. Everything else, such
+// as an unknown value, is unclear.
 func (e expectation) settle(values []*results.Figure) Outcome {
 	if e.Total {
 		values = []*results.Figure{sum(values)}
@@ -52,7 +51,7 @@ func (e expectation) settle(values []*results.Figure) Outcome {
 	}
 }
 
-// sum is nil where one of the values is not known.
+// sum returns nil if one of the values is not known.
 func sum(values []*results.Figure) *results.Figure {
 	if len(values) == 0 {
 		return nil
@@ -68,9 +67,8 @@ func sum(values []*results.Figure) *results.Figure {
 	return total
 }
 
-// conclude makes a verdict of the outcomes: all held is confirmed, all
-// contradicted or missed refuted, one that is unclear makes it inconclusive, and
-// everything else is a qualification. What is only reported does not count.
+// conclude makes a verdict from the outcomes: confirmed if all held, refuted if all are contradicted or
+// missed, inconclusive if one is unclear, and otherwise qualified. Reported figures do not count.
 func conclude(outcomes []Outcome) Verdict {
 	count := map[Outcome]int{}
 	for _, o := range outcomes {

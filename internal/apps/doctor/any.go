@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// kindAt is the store that an address belongs to.
+// kindAt returns the store that an address belongs to.
 func kindAt(address string) (store.Store, error) {
 	name, err := store.At(address)
 	if err != nil {
@@ -24,7 +24,7 @@ func kindAt(address string) (store.Store, error) {
 	return store.Lookup(name)
 }
 
-// examineAny looks at the server of any store, as far as all can tell.
+// examineAny examines the server of any store, with what all stores can report.
 func examineAny(ctx context.Context, name string, at lockbench.StoreOptions, d *Document) error {
 	kind, err := store.Lookup(name)
 	if err != nil {
@@ -47,7 +47,7 @@ func examineAny(ctx context.Context, name string, at lockbench.StoreOptions, d *
 	return server.Close(context.WithoutCancel(ctx))
 }
 
-// anything is the examination of a store of which no more is known than what all tell.
+// anything examines a store with what all stores can report.
 type anything struct {
 	kind   store.Store
 	server store.Server
@@ -86,7 +86,7 @@ func (e anything) software(context.Context) Symptom {
 	return s
 }
 
-// rights has every strategy of the store acquire and release once.
+// rights makes every strategy of the store acquire and release once.
 func (e anything) rights(ctx context.Context) Symptom {
 	s := Symptom{Name: "rights", State: Well}
 	tried := 0
@@ -96,7 +96,7 @@ func (e anything) rights(ctx context.Context) Symptom {
 		}
 		v, err := strategies.NewVariant(strategy.Info.Name, nil)
 		if err != nil {
-			continue // its defaults are tested
+			continue // a test checks the defaults
 		}
 		tried++
 		if err := (engine.Job{Strategy: v, Workload: workloads.Default(), Target: e.server, Session: e.id}).Try(ctx); err != nil {
@@ -126,7 +126,7 @@ func (e anything) limits(ctx context.Context) Symptom {
 	return s
 }
 
-// counters says which costs will be dashes.
+// counters says which costs will be unknown.
 func (e anything) counters(ctx context.Context) Symptom {
 	reading, err := e.server.Read(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package doctor looks at a server and at this machine before anything is measured: one
-// file a part, each a function that finds a symptom.
+// Package doctor examines a server and this machine before a measurement. Each function finds one
+// symptom.
 package doctor
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns every error of the address that can be told without a look at the
-// server, joined.
+// Validate returns all errors of the address that can be found without the server, joined.
 func Validate(redis lockbench.StoreOptions) error {
 	switch {
 	case redis.Address == "":
@@ -33,9 +32,9 @@ func Validate(redis lockbench.StoreOptions) error {
 	return kind.Validate(store.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile})
 }
 
-// Run looks at the server at an address, and at this machine, in a few seconds: whether a
-// run would work there, and what would spoil its figures. The document comes also with an
-// error, which is that of a server that cannot be used, or of ctx.
+// Run examines the server at an address, and this machine, in a few seconds: whether a run would work
+// there, and what would spoil its figures. It returns the document also with an error, which means
+// that the server cannot be used, or that ctx ended.
 func Run(ctx context.Context, redis lockbench.StoreOptions) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	d.Environment, d.Redis = measure.Environment(), results.Redis{Source: "address"}
@@ -46,7 +45,7 @@ func Run(ctx context.Context, redis lockbench.StoreOptions) (*Document, error) {
 
 func examine(ctx context.Context, redis lockbench.StoreOptions, d *Document) error {
 	id := store.NewRunID()
-	if name, _ := store.At(redis.Address); name != store.Redis { // which tells more
+	if name, _ := store.At(redis.Address); name != store.Redis { // Redis reports more
 		return examineAny(ctx, name, redis, d)
 	}
 	server, err := servers.Open(ctx, servers.Options{Address: redis.Address, Topology: redis.Topology, CAFile: redis.CAFile, RunID: id})
@@ -67,13 +66,13 @@ func examine(ctx context.Context, redis lockbench.StoreOptions, d *Document) err
 	return server.Close(context.WithoutCancel(ctx))
 }
 
-// examination is one under way.
+// examination is an examination of Redis.
 type examination struct {
 	server *servers.Server
 	id     string // of the session
 }
 
-// unreached is what to say of a server that cannot be used.
+// unreached returns the symptom of a server that cannot be used.
 func unreached(err error) Symptom {
 	s := Symptom{Name: "reachable", State: Trouble, Says: []string{oneLine(err)}}
 	if next := servers.NextStep(err.Error()); next != "" {
@@ -84,7 +83,7 @@ func unreached(err error) Symptom {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// symptom makes one of one sentence.
+// symptom returns a symptom with one sentence.
 func symptom(name string, state State, format string, args ...any) Symptom {
 	return Symptom{Name: name, State: state, Says: []string{fmt.Sprintf(format, args...)}}
 }

@@ -7,36 +7,35 @@ import (
 	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
-// schema names the version of the document.
+// schema is the version of the document.
 const schema = "lockbench/doctor/1"
 
-// Document is what was found out about a server, and about this machine, before anything is
-// measured.
+// Document is what was found out about a server, and about this machine, before a measurement.
 type Document struct {
-	document.Head           // Redis is empty but for the source where it was not reached
+	document.Head           // of Redis only the source, if it was not reached
 	Symptoms      []Symptom `json:"symptoms"`
 }
 
-// Symptom is one thing that was looked at.
+// Symptom is the result of one examination.
 type Symptom struct {
 	Name  string   `json:"name"` // reachable, server, topology, rights, …
 	State State    `json:"state"`
-	Says  []string `json:"says"`           // what was found, a sentence each
+	Says  []string `json:"says"`           // what was found, one sentence each
 	Next  []string `json:"next,omitempty"` // what to do about it
 }
 
-// State is what to think of a symptom.
+// State rates a symptom.
 type State string
 
 // The states.
 const (
 	Well    State = "ok"
-	Note    State = "note"    // figures suffer, or are not known
+	Note    State = "note"    // figures are less exact, or not known
 	Trouble State = "trouble" // something cannot be measured
 	Unknown State = "unknown" // the server does not say
 )
 
-// In names the symptoms of a state.
+// In returns the names of the symptoms in a state.
 func (d *Document) In(s State) []string {
 	var names []string
 	for _, symptom := range d.Symptoms {
@@ -47,5 +46,5 @@ func (d *Document) In(s State) []string {
 	return names
 }
 
-// WriteJSON writes it as an indented JSON document.
+// WriteJSON writes the document as indented JSON.
 func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "doctor", d) }

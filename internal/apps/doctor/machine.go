@@ -10,12 +10,12 @@ import (
 
 const (
 	watched    = time.Second
-	restless   = 90.0 // percent of all cores idle, below which others are at work
+	restless   = 90.0 // percent of all cores idle, below which other processes are busy
 	stolen     = 1.0  // percent of all cores
 	slowWakeUp = 2 * time.Millisecond
 )
 
-// machine watches this machine for a second in which lockbench does nothing.
+// machine observes this machine for a second in which lockbench does nothing.
 func machine(ctx context.Context) Symptom {
 	before := measure.ReadHealth()
 	select {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// rights has every strategy that fits the topology acquire, extend and release once.
+// rights makes every strategy that fits the topology acquire, extend and release once.
 func (e examination) rights(ctx context.Context) Symptom {
 	s := Symptom{Name: "rights", State: Well}
 	tried := 0
@@ -24,12 +24,12 @@ func (e examination) rights(ctx context.Context) Symptom {
 		}
 		v, err := strategies.NewVariant(info.Name, nil)
 		if err != nil {
-			continue // its defaults are tested
+			continue // a test checks the defaults
 		}
 		tried++
 		job := engine.Job{Strategy: v, Workload: workloads.Default(), Target: e.server, Session: e.id}
 		if info.Capacity == 0 {
-			job.Workload.Work = workloads.WorkCounter // for what is no lock and does the work itself
+			job.Workload.Work = workloads.WorkCounter // for strategies that are no locks and do the work themselves
 		}
 		if err := job.Try(ctx); err != nil {
 			s.State = Trouble
@@ -49,7 +49,7 @@ func (e examination) rights(ctx context.Context) Symptom {
 	return s
 }
 
-// unmeasured are the rights that lockbench itself would like and has not.
+// unmeasured returns the rights that lockbench itself would use and does not have.
 func (e examination) unmeasured(ctx context.Context) []string {
 	var missing []string
 	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {

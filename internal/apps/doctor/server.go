@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// pings are enough for a median and a tail.
+// pings is enough for a median and a 99th percentile.
 const pings = 200
 
 func (e examination) reachable(ctx context.Context) Symptom {
@@ -90,10 +90,10 @@ func (e examination) limits(ctx context.Context) Symptom {
 	return s
 }
 
-// few connections are less than the usual 500 clients may take.
+// few is less than the connections that the usual 500 clients may need.
 const few = 1200
 
-// config are some settings; nil where they are refused.
+// config returns settings; nil if the server refuses them.
 func (e examination) config(ctx context.Context, pattern string) (found map[string]string) {
 	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {
 		var err error
@@ -103,7 +103,7 @@ func (e examination) config(ctx context.Context, pattern string) (found map[stri
 	return found
 }
 
-// fields are those of a section of INFO on the first node; nil where it is refused.
+// fields returns a section of INFO on the first node; nil if the server refuses it.
 func (e examination) fields(ctx context.Context, section string) map[string]string {
 	var found map[string]string
 	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {
@@ -141,7 +141,7 @@ func (e examination) memory(ctx context.Context) Symptom {
 	}
 }
 
-// lookedAt are the sections of INFO that figures come from.
+// lookedAt are the sections of INFO that figures use.
 var lookedAt = []string{"server", "clients", "memory", "stats", "cpu", "commandstats", "replication"}
 
 func (e examination) info(ctx context.Context) Symptom {
@@ -159,7 +159,7 @@ func (e examination) info(ctx context.Context) Symptom {
 	return s
 }
 
-// tolerable is by how much clocks may differ: locks that compare them allow for more.
+// tolerable is the difference of clocks for which locks that compare them allow.
 const tolerable = 100 * time.Millisecond
 
 func (e examination) clock(ctx context.Context) Symptom {

@@ -8,10 +8,10 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 )
 
-// stateWidth is the room for a symptom's name and state.
+// stateWidth is the width of a symptom's name and state.
 const stateWidth = 22
 
-// WriteTable writes it for people: a line for each symptom, below it what to do.
+// WriteTable writes the document for people: a line for each symptom, and below it what to do.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	for _, s := range d.Symptoms {

@@ -1,4 +1,4 @@
-// Package document is what the documents of all applications have in common.
+// Package document defines what the documents of all applications have in common.
 package document
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Head begins a document: what made it, when, and on what.
+// Head begins a document: which program made it, when, and on what.
 type Head struct {
-	Schema      string              `json:"schema"` // and its version
+	Schema      string              `json:"schema"` // with its version
 	Tool        results.Tool        `json:"tool"`
 	Started     time.Time           `json:"started"`
 	Finished    time.Time           `json:"finished"`
@@ -20,12 +20,12 @@ type Head struct {
 	Redis       results.Redis       `json:"redis"`
 }
 
-// Begin is the head of a document of a schema that this program begins now.
+// Begin returns the head of a document that this program begins now.
 func Begin(schema string) Head {
 	return Head{Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now()}
 }
 
-// Setup says in a line what something was measured with and on.
+// Setup says in one line what was used for the measurement.
 func (h Head) Setup() string {
 	e := h.Environment
 	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
@@ -36,5 +36,5 @@ func (h Head) Setup() string {
 type Figure struct {
 	Metric string          `json:"metric"`
 	Unit   results.Unit    `json:"unit"`
-	Value  *results.Figure `json:"value"` // nil where it is not known
+	Value  *results.Figure `json:"value"` // nil if not known
 }

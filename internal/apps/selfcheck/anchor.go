@@ -12,9 +12,8 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 )
 
-// anchor is an Observer that asks the server for its TIME at the beginning and at
-// the end of every hold, so that recorded holds can be compared with a clock that
-// nobody here reads or writes.
+// anchor is an Observer that asks the server for its TIME at the beginning and at the end of every hold. So
+// the recorded holds can be compared with a clock outside of this process.
 type anchor struct {
 	records
 	ctx    context.Context
@@ -26,18 +25,18 @@ type anchor struct {
 	brackets []bracket
 }
 
-// asked is one question for the time.
+// asked is one request for the time.
 type asked struct {
-	server int64 // what it said, ns since 1970
-	trip   int64 // ns until it was here
+	server int64 // the answer, ns since 1970
+	trip   int64 // ns until the answer arrived
 	failed bool
 }
 
 // bracket is a hold as recorded and as the server saw it.
 type bracket struct {
 	recorded int64 // ns
-	inside   int64 // ns of the server's clock between the two questions' answers
-	trips    int64 // ns, both questions'
+	inside   int64 // ns on the server's clock between the two answers
+	trips    int64 // ns, sum of both requests
 }
 
 func newAnchor(ctx context.Context, server redis.UniversalClient, clients int) *anchor {
@@ -56,7 +55,7 @@ func (a *anchor) ask() asked {
 	return asked{server: now.UnixNano(), trip: int64(time.Since(before)), failed: err != nil}
 }
 
-// Acquired keeps the record and what the server said of it.
+// Acquired keeps the record and the server's times.
 func (a *anchor) Acquired(one engine.Acquisition) {
 	a.records.Acquired(one)
 	from, to := a.began[one.Client], a.ended[one.Client]
@@ -68,20 +67,19 @@ func (a *anchor) Acquired(one engine.Acquisition) {
 	a.brackets = append(a.brackets, bracket{one.Released - one.Granted, to.server - from.server, from.trip + to.trip})
 }
 
-// anchored is what the server's clock says of many holds.
+// anchored compares many holds with the server's clock.
 type anchored struct {
 	compared, of int
 	percent      float64 // by which the recorded holds are longer than the server's
 }
 
-// compare holds the recorded ones against the server's clock. It saw each from
-// somewhere in the first question's trip to somewhere in the second's. The two
-// trips are alike, so that on average half of both is missing:
+// compare compares the recorded holds with the server's clock. The server reads its clock at some point in
+// each request's trip. The two trips are alike, so on average half of both is missing:
 //
 //	hold ≈ TIME₂ − TIME₁ + (trip₁ + trip₂) ÷ 2
 //
-// as in NTP (RFC 5905 §8). As there, only the shorter trips are used, the shorter
-// half: a long one may have been long on one way only.
+// as in NTP (RFC 5905 §8). As there, only the shorter half of the trips is used: a long trip may have been
+// long in one direction only.
 func compare(brackets []bracket) anchored {
 	result := anchored{of: len(brackets), percent: math.NaN()}
 	if len(brackets) == 0 {

@@ -12,22 +12,20 @@ import (
 )
 
 const (
-	// longEnough an overlap must be for the audit to find it without fail.
+	// longEnough is the length from which the audit must find every overlap.
 	longEnough = 100 * time.Microsecond
-	// enough overlaps make the check worth its name. A busy machine may need a window
-	// more for them, and gets mostWindows.
+	// The check needs at least enough overlaps. On a busy machine it may use up to mostWindows windows.
 	enough, mostWindows = 50, 4
-	// overlapOff is what the audit's overlapped time may be off, in percent.
+	// overlapOff is the permitted error of the audit's overlapped time, in percent.
 	overlapOff = 2.0
 )
 
-// audit runs a lock that often lets in a second client. How often and for how
-// long is counted twice beside the audit: by the lock itself, and afterwards from
-// the instants at which the clients had their leases. Without rigging the same
-// lock must come out clean.
+// audit runs a lock that often admits a second client. The number and the length of the overlaps are known in
+// two more ways: the lock counts them, and the instants of the clients' leases show them. If it is not
+// rigged, the same lock must have no overlaps.
 func (s *session) audit(ctx context.Context, c *Check) error {
 	w := workload(8, 4, s.Effort.Window)
-	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a constant
+	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a valid constant
 	s.say("audit: a lock that lets in two")
 	lock, seen := newDoubling(true), observations{}
 	for seen.windows < mostWindows && seen.long() < enough {
@@ -43,8 +41,8 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	c.want(int64(len(seen.overlaps)) <= let, "overlaps by the clients' own instants", float64(len(seen.overlaps)), results.Number, "at most as many")
 	c.inform("shortest of them", float64(shortest(seen.overlaps)), results.Nanoseconds)
 	c.inform("of 100 µs and more", float64(long), results.Number)
-	// A client can be kept from running between the instant that ends its hold and
-	// the call of Release: somebody let in meanwhile is found, and not in the instants.
+	// A client may not run between the end of its recorded hold and its call of Release: the audit
+	// finds an overlap then that the instants do not show.
 	c.want(seen.audited >= long && seen.audited <= let, "found by the audit", float64(seen.audited), results.Number,
 		"at least %d, at most %d", long, let)
 	off := (float64(seen.auditedNS)/float64(seen.total()) - 1) * 100
@@ -62,14 +60,14 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// observations are what a rigged lock's windows have shown.
+// observations is what a rigged lock's windows have shown.
 type observations struct {
-	overlaps           []time.Duration // by the clients' own instants
+	overlaps           []time.Duration // by the clients' instants
 	audited, auditedNS int64           // overlaps found by the audit
-	windows, broken    int             // and those in which the claim was found so
+	windows, broken    int             // all windows, and those in which the claim was found broken
 }
 
-// observe runs a lock for a window.
+// observe runs a lock for one window.
 func (s *session) observe(ctx context.Context, lock *doubling, w workloads.Spec, seen *observations) error {
 	observed := &records{}
 	run, err := s.watched(ctx, lock.strategy(), w, observed)
@@ -86,7 +84,7 @@ func (s *session) observe(ctx context.Context, lock *doubling, w workloads.Spec,
 	return nil
 }
 
-// long is how many overlaps the audit must have found.
+// long returns how many overlaps the audit must have found.
 func (seen *observations) long() (n int64) {
 	for _, o := range seen.overlaps {
 		if o >= longEnough {
@@ -103,9 +101,8 @@ func (seen *observations) total() (sum time.Duration) {
 	return sum
 }
 
-// overlaps are the times for which a lease was in a client's hands before an
-// earlier one had left another's, by their instants alone. No more than two are
-// ever held at a time.
+// overlaps returns how long two leases were held at once, from the instants alone. There are never more than
+// two holders.
 func overlaps(acquired []engine.Acquisition) []time.Duration {
 	ordered := slices.Clone(acquired)
 	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })

@@ -7,12 +7,12 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// inform notes a figure of which nothing is wanted.
+// inform adds a figure without a requirement.
 func (c *Check) inform(name string, value float64, unit results.Unit) {
 	c.note(Measure{Name: name, Unit: unit}, value)
 }
 
-// want notes a figure and whether it is as wanted.
+// want adds a figure and whether it is as required.
 func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Fail
 	switch {
@@ -24,7 +24,7 @@ func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wan
 	c.judge(verdict, name, value, unit, wanted, args...)
 }
 
-// hope is want where a figure that is not as wanted may be somebody else's doing.
+// hope is want for a figure that other processes may spoil: then it is inconclusive.
 func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Inconclusive
 	if ok {
@@ -33,7 +33,7 @@ func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wan
 	c.judge(verdict, name, value, unit, wanted, args...)
 }
 
-// judge notes a figure with its verdict.
+// judge adds a figure with its verdict.
 func (c *Check) judge(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	c.note(Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}, value)
 }
@@ -45,12 +45,12 @@ func (c *Check) note(m Measure, value float64) {
 	c.Measured = append(c.Measured, m)
 }
 
-// unsure notes why nothing can be said.
+// unsure adds a reason why the check is inconclusive.
 func (c *Check) unsure(format string, args ...any) {
 	c.Why = append(c.Why, fmt.Sprintf(format, args...))
 }
 
-// conclude makes a verdict of the figures.
+// conclude makes a verdict from the figures.
 func (c *Check) conclude() {
 	c.Verdict = Pass
 	if len(c.Why) > 0 || len(c.Measured) == 0 {

@@ -8,22 +8,22 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// schema names the version of the document.
+// schema is the version of the document.
 const schema = "lockbench/selfcheck/1"
 
-// Document is what the harness found out about itself on one machine.
+// Document is the result of the harness's checks of itself on one machine.
 type Document struct {
 	document.Head
 	Checks      []Check `json:"checks"`
 	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: checks are missing
 }
 
-// Check is one case whose answer is known from elsewhere.
+// Check is one case with a known answer.
 type Check struct {
 	Name     string    `json:"name"`
 	Shows    string    `json:"shows"` // what a pass shows, one line
 	Verdict  Verdict   `json:"verdict"`
-	Why      []string  `json:"why,omitempty"` // it could not be carried out, or not to its end
+	Why      []string  `json:"why,omitempty"` // reasons why it could not run, or not completely
 	Seconds  float64   `json:"seconds"`
 	Measured []Measure `json:"measured"`
 }
@@ -31,24 +31,24 @@ type Check struct {
 // Measure is one figure of a check.
 type Measure struct {
 	Name    string       `json:"name"`
-	Value   *float64     `json:"value"` // nil if it could not be had
+	Value   *float64     `json:"value"` // nil if not known
 	Unit    results.Unit `json:"unit"`
-	Wanted  string       `json:"wanted,omitempty"`  // "" where it only informs
-	Verdict Verdict      `json:"verdict,omitempty"` // likewise
+	Wanted  string       `json:"wanted,omitempty"`  // "" if there is no requirement
+	Verdict Verdict      `json:"verdict,omitempty"` // "" if there is no requirement
 }
 
 // Verdict is how a check ended.
 type Verdict string
 
-// The verdicts. A check is Inconclusive when it could not be carried out, or the
-// machine was too restless to tell: neither a proof nor a refutation.
+// The verdicts. Inconclusive means that the check could not run, or that the machine was too busy for a
+// result.
 const (
 	Pass         Verdict = "pass"
 	Fail         Verdict = "fail"
 	Inconclusive Verdict = "inconclusive"
 )
 
-// With names the checks that ended so.
+// With returns the names of the checks with this verdict.
 func (d *Document) With(v Verdict) []string {
 	var names []string
 	for _, c := range d.Checks {
@@ -59,5 +59,5 @@ func (d *Document) With(v Verdict) []string {
 	return names
 }
 
-// WriteJSON writes it as an indented JSON document.
+// WriteJSON writes the document as indented JSON.
 func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "selfcheck", d) }

@@ -10,25 +10,25 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// doubling is a lock for all instances of a run. Rigged, it lets in a second
-// client some time after the first, and nobody else until both have gone.
+// doubling is a lock for all instances of a run. If rigged, it admits a second client some time after the
+// first, and then no other until both have released.
 type doubling struct {
 	rigged bool
-	twice  atomic.Int64 // that it let in a second one
+	twice  atomic.Int64 // how often it admitted a second client
 
 	mu      sync.Mutex
 	random  *rand.Rand
 	holders int
-	doubled bool          // a second one has been let in since the lock was last free
-	second  time.Time     // when a second one may come
-	free    chan struct{} // closed once the lock is free again
+	doubled bool          // a second client was admitted since the lock was last free
+	second  time.Time     // from when on a second client is admitted
+	free    chan struct{} // closed when the lock is free again
 }
 
 func newDoubling(rigged bool) *doubling {
 	return &doubling{rigged: rigged, random: rand.New(rand.NewPCG(1, 1))}
 }
 
-// latest is about as long as a hold takes, so that overlaps of all lengths occur.
+// latest is about the length of a hold, so that overlaps of all lengths occur.
 const latest = 5 * time.Millisecond
 
 func (d *doubling) strategy() strategies.Variant {
@@ -36,7 +36,7 @@ func (d *doubling) strategy() strategies.Variant {
 	return strategies.Unlisted(info, func(strategies.Config) (*doubling, error) { return d, nil })
 }
 
-// Acquire waits until the lock is free, or a second one is let in.
+// Acquire waits until the lock is free, or it admits a second client.
 func (d *doubling) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	for {
 		free, left := d.enter()
@@ -56,7 +56,7 @@ func (d *doubling) Acquire(ctx context.Context, _ string) (strategies.Lease, err
 	}
 }
 
-// enter lets the caller in, or returns what to wait for and for how long at most.
+// enter admits the caller, or returns what to wait for and for how long at most.
 func (d *doubling) enter() (free chan struct{}, left time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *doubling) enter() (free chan struct{}, left time.Duration) {
 	return nil, 0
 }
 
-// Release is the Lease's: there is nothing to tell one from the other.
+// Release is the Lease's. Both leases are the same value.
 func (d *doubling) Release(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,5 +86,5 @@ func (d *doubling) Release(context.Context) error {
 	return nil
 }
 
-// Close has nothing to free.
+// Close does nothing.
 func (d *doubling) Close() error { return nil }

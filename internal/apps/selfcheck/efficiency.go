@@ -13,18 +13,18 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The load of the efficiency check: nobody waits.
+// The load of the efficiency check: no client waits.
 const (
 	lone, loneKeys = 50, 10000
 	reference      = "redis-benchmark"
 )
 
-// compareAndDelete is what releases a lock.
+// compareAndDelete releases a lock.
 const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 
-// efficiency has as many clients as nobody waits for take and release locks, and
-// redis-benchmark send the same two commands over as many connections. How much
-// of that rate is left is what measuring, and the library between, cost.
+// efficiency lets clients take and release locks without waiters, and redis-benchmark send the same two
+// commands over as many connections. The share of that rate which remains shows the cost of the
+// measurement and of the client library.
 func (s *session) efficiency(ctx context.Context, c *Check) error {
 	own := s.server.Owned()
 	path, err := exec.LookPath(reference)
@@ -63,8 +63,8 @@ func (s *session) efficiency(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// pairs is how many locks a second redis-benchmark takes and releases, by how many
-// commands of either kind it sends.
+// pairs returns how many locks per second redis-benchmark takes and releases, from its rates for the two
+// commands.
 func (s *session) pairs(ctx context.Context, path string) (float64, error) {
 	nodes, err := s.server.Clients(ctx, "reference", 1, nil)
 	if err != nil {

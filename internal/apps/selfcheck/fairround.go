@@ -11,17 +11,17 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The clients of the check, each an instance of its own, how long they hold, and what part
-// of a round the short window has room for.
+// The clients of the check, each an instance of its own, their hold, and the part of a round that the short
+// window has room for.
 const (
 	line      = crowdInstances
 	lineHold  = 20 * time.Millisecond
 	partRound = 0.5
 )
 
-// fairRound runs a first-come-first-served lock in a window in which not everybody can have
-// a turn, and rigged, so that one client never has one, in one of many rounds. In the first
-// nothing may be said of starving, in the other exactly one client starves.
+// fairRound runs a first-come-first-served lock twice: in a window that is too short for a turn of every
+// client, and rigged, so that one client never has a turn, in a window of many rounds. The first run
+// must not report starvation, the second must report exactly one starved client.
 func (s *session) fairRound(ctx context.Context, c *Check) error {
 	const round = line * lineHold
 	w := workload(line, line, time.Duration(partRound*float64(round)))
@@ -50,7 +50,7 @@ func (s *session) fairRound(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// truth is 1 or 0.
+// truth returns 1 or 0.
 func truth(is bool) float64 {
 	if is {
 		return 1
@@ -58,8 +58,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// told is a count, -1 where there is none to be had: here that is a fault, and not a check
-// that could not be made.
+// told returns a count, or -1 if it is not known: here that is a failure, not an inconclusive check.
 func told(n *int) float64 {
 	if n == nil {
 		return -1

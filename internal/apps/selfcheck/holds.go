@@ -12,9 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// holds asks for short holds, and compares what they came to with what was asked
-// for and with the lock's own clock. A hold that is too long may be a busy
-// machine's doing; none may be too short.
+// holds asks for short holds, and compares the recorded holds with the requested ones and with the lock's own
+// clock. A busy machine may make a hold too long; none may be too short.
 func (s *session) holds(ctx context.Context, c *Check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
 		w := workload(100, 10, s.Effort.Window)
@@ -32,7 +31,7 @@ func (s *session) holds(ctx context.Context, c *Check) error {
 		held := float64(lock.held.Load())
 		mean, own := value(hold.MeanNS), held/float64(max(1, lock.leases.Load()))
 		name := fmt.Sprintf("%v: mean hold by the lock's own clock", asked)
-		if recorded := mean * float64(hold.Count); held < recorded { // each of which it encloses
+		if recorded := mean * float64(hold.Count); held < recorded { // the lock's time encloses each recorded hold
 			c.want(false, name, own, results.Nanoseconds, "all together no less than the recorded %v", time.Duration(recorded))
 		} else {
 			c.hope(near(mean/own, 1, 0.02), name, own, results.Nanoseconds, "as recorded, %v, within 2 %%", time.Duration(mean))
@@ -44,11 +43,10 @@ func (s *session) holds(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// timed is the lock local, shared by all instances, with a clock of its own on its
-// holders.
+// timed is the lock local, shared by all instances, with its own clock for the holds.
 type timed struct {
 	strategies.Locker
-	leases, held atomic.Int64 // those released; ns
+	leases, held atomic.Int64 // released leases; sum of their holds in ns
 }
 
 func newTimed() (*timed, error) {
@@ -72,7 +70,7 @@ func (t *timed) Acquire(ctx context.Context, key string) (strategies.Lease, erro
 	return &timedLease{lease, t, time.Now()}, nil
 }
 
-// Close leaves the lock to the other instances.
+// Close does nothing: the other instances still use the lock.
 func (t *timed) Close() error { return nil }
 
 type timedLease struct {

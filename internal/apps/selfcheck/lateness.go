@@ -8,9 +8,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// lateness runs a lock that returns at once in an open loop with clients to spare.
-// Nobody waits for anything but the generator's own waking up, which must show as
-// such and not as a wait.
+// lateness runs a lock that returns at once, in an open loop with enough clients. Clients only wait for the
+// generator's own timers, which must count as lateness and not as a wait.
 func (s *session) lateness(ctx context.Context, c *Check) error {
 	w := workload(100, 10, s.Effort.Window)
 	w.Rate, w.Hold = 1000, workloads.Dist{}
@@ -29,7 +28,7 @@ func (s *session) lateness(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// atOnce is a Locker that lets everybody in.
+// atOnce is a Locker that admits every client at once.
 type atOnce struct{}
 
 func (atOnce) Acquire(context.Context, string) (strategies.Lease, error) { return given{}, nil }

@@ -8,40 +8,37 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 )
 
-// prediction is what a queue's starts, holds and handoffs say its waits must
-// have been, beside what was recorded. All times are nanoseconds.
+// prediction compares a queue's recorded waits with those that its starts, holds and handoffs predict. All
+// times are nanoseconds.
 type prediction struct {
 	customers int
 	recorded  float64 // sum of the waits
-	predicted float64 // the same by the recursion
+	predicted float64 // sum of the predicted waits
 	occupied  float64 // sum of holds and handoffs
 	span      float64 // first start → last release
 	overtook  int     // customers granted before one that had started earlier
 }
 
-// off is |ΣW − ΣŴ| ÷ ΣŴ in percent.
+// off returns |ΣW − ΣŴ| ÷ ΣŴ in percent.
 func (p prediction) off() float64 { return math.Abs(p.recorded-p.predicted) / p.predicted * 100 }
 
-// load is the share of the time in which the lock was held or handed over, in
-// percent: the utilisation of queueing theory.
+// load returns the share of the time in which the lock was held or handed over, in percent: the utilisation of
+// queueing theory.
 func (p prediction) load() float64 { return p.occupied / p.span * 100 }
 
-// service is how long a customer kept the lock from others, on average, in
-// seconds.
+// service returns how long a customer occupied the lock, on average, in seconds.
 func (p prediction) service() float64 { return p.occupied / float64(p.customers) / 1e9 }
 
-// lindley predicts the waits of one key's customers from when each started, how
-// long each held, and how long each handoff took (D. V. Lindley, The theory of
-// queues with a single server, Math. Proc. Camb. Phil. Soc. 48, 1952). In the
-// order of the grants, a customer that starts while its forerunner holds gets
-// the lock when that one's predicted hold ends and the handoff is over:
+// lindley predicts the waits of one key's customers from the start and the hold of each, and the length of each
+// handoff (D. V. Lindley, The theory of queues with a single server, Math. Proc. Camb. Phil. Soc. 48,
+// 1952). In the order of the grants, a customer that starts while its predecessor holds gets the lock
+// when the predecessor's predicted hold ends and the handoff is over:
 //
 //	W(n+1) = max(0, W(n) + S(n) + H(n+1) − (A(n+1) − A(n)))
 //
-// One that starts when the lock is free gets it after what its acquire was
-// measured to take. Where prediction and record do not agree whether the lock was
-// free there is no such measurement, and the average of those who were served
-// like that stands in: the recursion must not follow the record where it is off.
+// A customer that starts when the lock is free gets it after the measured time of its acquire. If prediction
+// and record disagree on whether the lock was free, there is no such measurement. Then lindley uses the
+// average of such customers, because the recursion must not follow a wrong record.
 func lindley(acquired []engine.Acquisition) prediction {
 	ordered := slices.Clone(acquired)
 	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
@@ -51,7 +48,7 @@ func lindley(acquired []engine.Acquisition) prediction {
 	}
 	unhindered, handoff := means(ordered)
 
-	var free float64 // when the forerunner's hold ends, as predicted
+	var free float64 // predicted end of the predecessor's hold
 	latest := ordered[0].Asked
 	for i, a := range ordered {
 		asked, queued := float64(a.Asked), a.Handoff >= 0
@@ -83,8 +80,7 @@ func lindley(acquired []engine.Acquisition) prediction {
 	return p
 }
 
-// means are those of an acquire that was kept from the lock by nobody, and of the
-// handoffs.
+// means returns the mean time of an acquire that found the lock free, and of the handoffs.
 func means(acquired []engine.Acquisition) (unhindered, handoff float64) {
 	var free, handed float64
 	for _, a := range acquired {

@@ -16,9 +16,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// neighbour runs the same workload alone and beside processes that burn CPU. What they
-// used is known from the system's accounts of them; the run must tell of as much, and bear
-// the label.
+// neighbour runs the same workload alone and beside processes that burn CPU. The system's accounts show what
+// these used; the run must report about as much, and have the label.
 func (s *session) neighbour(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -38,7 +37,7 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 	s.say("neighbour: %s beside processes that burn CPU", v.Name())
 	job := s.job(v, w)
 	burners := &burners{n: int(math.Ceil(neighbours * float64(cores)))}
-	defer burners.stop() // also when the run fails
+	defer burners.stop() // if the run fails too
 	job.Phase = burners.during
 	beside, err := s.do(ctx, job)
 	burned, trouble := burners.stop()
@@ -50,7 +49,7 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 		c.unsure("this system does not say what its processes use")
 		return nil
 	}
-	// They may have run for somewhat longer than was looked at.
+	// They may have run somewhat longer than the run's readings.
 	used := burned.Seconds() / burners.lasted.Seconds() / float64(cores) * 100
 	c.inform("burned, of all cores", used, results.Percent)
 	if used < leastBurned { // the machine was too busy to let them
@@ -59,23 +58,23 @@ func (s *session) neighbour(ctx context.Context, c *Check) error {
 	}
 	c.want(*seen >= used/2, "beside them: other CPU", *seen, results.Percent, "at least half of what they burned")
 	c.want(labels(beside) == (*seen > labelled), "beside them: labelled so", truth(labels(beside)), results.Number, "%v", truth(*seen > labelled))
-	// Others may be at it without our doing.
+	// Other processes may be active independently of this check.
 	c.hope(*quiet <= labelled, "alone: other CPU", *quiet, results.Percent, "at most %v %%", labelled)
 	c.want(labels(alone) == (*quiet > labelled), "alone: labelled so", truth(labels(alone)), results.Number, "%v", truth(*quiet > labelled))
 	return nil
 }
 
 const (
-	neighbours  = 0.3  // processes for each core
-	labelled    = 10.0 // percent of all cores, from which on a run is
-	leastBurned = 2.0  // percent; of less the system's ticks of 10 ms would tell too little
+	neighbours  = 0.3  // processes per core
+	labelled    = 10.0 // percent of all cores above which a run gets the label
+	leastBurned = 2.0  // percent; below it the system's ticks of 10 ms show too little
 )
 
 func labels(r *results.Run) bool {
 	return slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, results.OtherCPU) })
 }
 
-// burners are shells that do nothing, as fast as they can.
+// burners are shells that use as much CPU as they can.
 type burners struct {
 	n       int
 	started time.Time
@@ -84,7 +83,7 @@ type burners struct {
 	failed  error
 }
 
-// during has them run in the run's window and a little beyond.
+// during runs them in the run's window and slightly longer.
 func (b *burners) during(phase string) {
 	switch phase {
 	case "measure":
@@ -94,8 +93,7 @@ func (b *burners) during(phase string) {
 	}
 }
 
-// mostBurned are the seconds of CPU after which the system ends one that a killed check
-// has left behind.
+// mostBurned is the CPU time in seconds after which the system ends a shell that a killed check left.
 const mostBurned = 60
 
 func (b *burners) start() {
@@ -110,18 +108,18 @@ func (b *burners) start() {
 	}
 }
 
-// halt ends them.
+// halt kills them.
 func (b *burners) halt() {
 	for _, shell := range b.running {
-		_ = shell.Process.Kill() // it ends no other way
-		_ = shell.Wait()         // by the signal
+		_ = shell.Process.Kill() // they end in no other way
+		_ = shell.Wait()         // with the signal's error
 	}
 	if b.lasted == 0 && !b.started.IsZero() {
 		b.lasted = time.Since(b.started)
 	}
 }
 
-// stop ends them if they still run, and returns what CPU time they have used.
+// stop kills them if they still run, and returns their CPU time.
 func (b *burners) stop() (time.Duration, error) {
 	if b.lasted == 0 {
 		b.halt()

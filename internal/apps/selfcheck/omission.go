@@ -14,15 +14,13 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// shown is the part of a stall that the waits must show: a tenth of the arrivals
-// fall into it, so that the longest hundredth of all waits are those of its first
-// tenth. A fifth of it is spared for chance.
+// shown is the part of a stall that the waits must show. A tenth of the arrivals fall into the stall, so the
+// longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
 const shown = 0.8
 
-// omission stalls the server for a tenth of an open-loop run and of a closed one.
-// In the open loop the arrivals of the stall wait, and the percentiles must say
-// so. The closed loop asks nothing while it is kept waiting: there only the
-// longest wait can show it.
+// omission stalls the server for a tenth of an open-loop run and of a closed-loop run. In the open loop the
+// arrivals of the stall wait, and the percentiles must show it. In the closed loop clients ask nothing
+// while they wait, so only the longest wait can show it.
 func (s *session) omission(ctx context.Context, c *Check) error {
 	own := s.server.Owned()
 	if len(own) == 0 {
@@ -63,8 +61,8 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// stalled runs a strategy and stops the server in the middle of the window. It
-// returns for how long that was.
+// stalled runs a strategy and stops the server in the middle of the window. It returns the length of the
+// stop.
 func (s *session) stalled(ctx context.Context, server servers.Own, v strategies.Variant, w workloads.Spec, stall time.Duration) (*results.Run, time.Duration, error) {
 	job := s.job(v, w)
 	var stalling sync.WaitGroup
@@ -83,7 +81,7 @@ func (s *session) stalled(ctx context.Context, server servers.Own, v strategies.
 	return run, lasted, nil
 }
 
-// stop stops a server after a while, and lets it go on whatever happens.
+// stop pauses a server after a while, and always resumes it.
 func stop(ctx context.Context, server servers.Own, after, stall time.Duration) (time.Duration, error) {
 	if !pause.Plain(ctx.Done(), after) {
 		return 0, ctx.Err()

@@ -16,14 +16,12 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// readings is how many times what one look from outside costs the bytes may be
-// off: the readings at both ends are counted by the one and not yet by the other.
+// readings is how many readings' bytes the byte counts may differ by: one side counts the readings at both
+// ends and the other does not yet.
 const readings = 4
 
-// outside has somebody else look at the server before and after a run, on a
-// connection of his own, with a reading of INFO of his own. What the run reports
-// of the server must be the difference. On a server of the user's it need not be:
-// others may be at it.
+// outside reads the server's INFO before and after a run, over its own connection and with its own code. The
+// run must report the difference. On a user's server it may report more, because others may use it.
 func (s *session) outside(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -65,7 +63,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	var seen, told, apart float64
 	for command := range after {
 		name, counts := strings.CutPrefix(command, "cmdstat_")
-		if !counts || name == "info" { // with which both look
+		if !counts || name == "info" { // both sides use INFO
 			continue
 		}
 		outside, inside := after[command]-before[command], float64(whole.Commands[name])
@@ -92,8 +90,8 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// look reads the numbers of INFO: of a command its calls, else the field itself.
-// size is that of the reply, in bytes.
+// look reads the numbers in INFO: for a command its calls, otherwise the field's value. size is the length of
+// the reply in bytes.
 func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The waits of the percentiles check are exponential, with this mean.
+// meanWait is the mean of the exponential waits in the percentiles check.
 const meanWait = 40 * time.Millisecond
 
-// percentiles runs a lock whose waits are known, independent of each other and of
-// who waits, after a warm-up. The percentiles per acquisition and per client must
-// both be those of the waits.
+// percentiles runs a lock with known waits that are independent of each other and of the client, after a
+// warm-up. The percentiles per acquisition and per client must both be those of the waits.
 func (s *session) percentiles(ctx context.Context, c *Check) error {
 	w := workload(1000, 10, s.Effort.Window)
 	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
@@ -42,7 +41,7 @@ func (s *session) percentiles(ctx context.Context, c *Check) error {
 	} {
 		truth := float64(late) - math.Log(1-p.share)*float64(meanWait)
 		ok := near(bound(p.got)/truth, 1, 0.05) || p.got != nil && p.got.AtLeast && bound(p.got) < truth
-		if late > meanWait/20 { // the machine's doing, and not the same for all
+		if late > meanWait/20 { // because of the machine, and not the same for all
 			c.hope(ok, p.name, bound(p.got), results.Nanoseconds, "%v within 5 %%", time.Duration(truth))
 		} else {
 			c.want(ok, p.name, bound(p.got), results.Nanoseconds, "%v within 5 %%", time.Duration(truth))
@@ -51,13 +50,13 @@ func (s *session) percentiles(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// drawn is a lock that lets everybody in, after a random wait.
+// drawn is a lock that admits every client after a random wait.
 type drawn struct {
 	mean   time.Duration
 	mu     sync.Mutex
 	random *rand.Rand
 
-	waits, late atomic.Int64 // those that ended; ns by which they were longer than drawn
+	waits, late atomic.Int64 // ended waits; ns by which they were longer than drawn
 }
 
 func newDrawn(mean time.Duration) *drawn {
@@ -84,7 +83,7 @@ func (d *drawn) Acquire(ctx context.Context, _ string) (strategies.Lease, error)
 
 func (d *drawn) Close() error { return nil }
 
-// given is a lease of a lock that excludes nobody.
+// given is the lease of a lock without exclusion.
 type given struct{}
 
 func (given) Release(context.Context) error { return nil }

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	localOff    = 2.0 // percent that waits may be off their prediction
+	localOff    = 2.0 // permitted error of waits against their prediction, in percent
 	redisOff    = 5.0
-	anchorOff   = 2.0 // percent that holds may be off the server's clock
-	reportedOff = 0.1 // percent that the report may be off the single records
-	loadOff     = 10  // percentage points that a utilisation may be off the one asked for
+	anchorOff   = 2.0 // permitted error of holds against the server's clock, in percent
+	reportedOff = 0.1 // permitted error of the report against the single records, in percent
+	loadOff     = 10  // permitted error of a utilisation, in percentage points
 )
 
-// queueing has customers arrive at a lock at random and compares their waits with
-// Lindley's recursion, their holds with the server's clock, and the report with
-// both.
+// queueing lets customers arrive at a lock at random. It compares their waits with Lindley's recursion, their
+// holds with the server's clock, and the report with both.
 func (s *session) queueing(ctx context.Context, c *Check) error {
 	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":clock", 4, nil)
 	if err != nil {
@@ -62,7 +61,7 @@ func (s *session) queue(ctx context.Context, c *Check, v strategies.Variant, off
 	worst := 0.0 // of the reports
 	for _, load := range s.Effort.Loads {
 		var p prediction
-		// Again, once, if the service has become faster or slower meanwhile.
+		// Repeat once if the service time has changed meanwhile.
 		for try := 0; try == 0 || try == 1 && math.Abs(p.load()-load*100) > loadOff; try++ {
 			s.say("queueing: %s at a utilisation of %v", name, load)
 			w := queueWorkload(load/service, time.Hour)
@@ -80,7 +79,7 @@ func (s *session) queue(ctx context.Context, c *Check, v strategies.Variant, off
 				c.unsure("%s at %v: the time accounts do not balance", name, load)
 			}
 		}
-		if p.customers < s.Effort.Customers-1 { // the last may fall on the window's end
+		if p.customers < s.Effort.Customers-1 { // the last may be after the window's end
 			c.unsure("%s at %v: only %d customers came", name, load, p.customers)
 		}
 		if math.Abs(p.load()-load*100) > loadOff {
@@ -96,9 +95,8 @@ func (s *session) queue(ctx context.Context, c *Check, v strategies.Variant, off
 	return nil
 }
 
-// queueWorkload has customers come at random, so many a second, and hold for an
-// exponential time. A timer takes about a millisecond longer than it is asked to:
-// what the holds come to is what counts.
+// queueWorkload lets customers arrive at random, at this rate per second, and hold for an exponential time. A
+// timer takes about a millisecond too long, so the actual holds count.
 func queueWorkload(rate float64, window time.Duration) workloads.Spec {
 	w := workload(200, 4, window)
 	_ = w.Hold.UnmarshalText([]byte("exp:500us")) // a constant
@@ -106,11 +104,10 @@ func queueWorkload(rate float64, window time.Duration) workloads.Spec {
 	return w
 }
 
-// few customers a second hardly queue, and are enough to learn from.
+// few customers per second hardly queue, and are enough to measure the service time.
 const few = 250
 
-// serviceTime is how long a customer keeps the lock from others, in seconds: its
-// hold and the handoff.
+// serviceTime returns how long a customer occupies the lock, in seconds: its hold and the handoff.
 func (s *session) serviceTime(ctx context.Context, v strategies.Variant, clock redis.UniversalClient) (float64, error) {
 	w := queueWorkload(few, s.Effort.Window)
 	seen := newAnchor(ctx, clock, w.Clients)
@@ -124,16 +121,15 @@ func (s *session) serviceTime(ctx context.Context, v strategies.Variant, clock r
 	return p.service(), nil
 }
 
-// watched runs a strategy before somebody's eyes.
+// watched runs a strategy with an Observer.
 func (s *session) watched(ctx context.Context, v strategies.Variant, w workloads.Spec, seen engine.Observer) (*results.Run, error) {
 	job := s.job(v, w)
 	job.Observer = seen
 	return s.do(ctx, job)
 }
 
-// reported is by how much of them, in percent, the report's waits and holds differ
-// from the single records at most. A hold belongs to the window if it ended in it,
-// and the window ended with the last grant.
+// reported returns the largest difference, in percent, between the waits and holds in the report and in the
+// single records. A hold belongs to the window if it ended in it; the window ended with the last grant.
 func reported(run *results.Run, seen *anchor) float64 {
 	var waits, holds, ended float64
 	counted := seen.counted()

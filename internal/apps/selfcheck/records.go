@@ -13,20 +13,20 @@ type records struct {
 	all []engine.Acquisition
 }
 
-// Holding is of no interest.
+// Holding does nothing.
 func (r *records) Holding(int) {}
 
-// Releasing is of no interest.
+// Releasing does nothing.
 func (r *records) Releasing(int) {}
 
-// Acquired keeps it.
+// Acquired keeps the acquisition.
 func (r *records) Acquired(a engine.Acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, a)
 }
 
-// counted are those in the window's figures.
+// counted returns those in the window's figures.
 func (r *records) counted() []engine.Acquisition {
 	r.mu.Lock()
 	defer r.mu.Unlock()

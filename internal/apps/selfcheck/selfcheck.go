@@ -1,5 +1,5 @@
-// Package selfcheck has the harness prove itself on this machine: each check runs
-// the real engine on a case whose answer is known from elsewhere.
+// Package selfcheck lets the harness test itself on this machine: each check runs the real engine on a case
+// with a known answer.
 package selfcheck
 
 import (
@@ -23,30 +23,29 @@ import (
 
 // Options say what to check and where.
 type Options struct {
-	Redis    lockbench.StoreOptions // its Address, CAFile and Image; it is one node
-	Only     []string               // names of checks; empty is all
+	Redis    lockbench.StoreOptions // its Address, CAFile and Image, for one node
+	Only     []string               // names of checks; empty means all
 	Effort   Effort
 	Progress func(what string) // may be nil
 
-	// Change alters every job before it runs; nil but in a test, which plants
-	// faults with it.
+	// Change alters every job before it runs. A test plants faults with it; otherwise it is nil.
 	Change func(engine.Job) engine.Job
 }
 
-// Effort is how long the checks go on.
+// Effort says how long the checks take.
 type Effort struct {
-	Queues    []string      // the first-come-first-served locks to queue at, those that there are
+	Queues    []string      // the first-come-first-served locks to check, if the program has them
 	Customers int           // of each queue
 	Loads     []float64     // utilisations of the queues
 	Stalled   time.Duration // window of the runs in which the server is stalled for a tenth
 	Window    time.Duration // of the runs for fairness, audit and counters
-	Reference int           // commands of either kind that redis-benchmark sends at a time
+	Reference int           // commands of each kind that redis-benchmark sends at a time
 	Rounds    int           // of A/A
 	Round     time.Duration // window of one of its runs
 	Neighbour time.Duration // window of the runs alone and beside processes that burn CPU
 }
 
-// Full is what a user runs, about two minutes.
+// Full is the user's effort, about two minutes.
 func Full() Effort {
 	return Effort{
 		Queues: []string{"local", "fair", "handoff"}, Customers: 2000, Loads: []float64{0.5, 0.7, 0.9}, Stalled: 10 * time.Second,
@@ -54,7 +53,7 @@ func Full() Effort {
 	}
 }
 
-// checks are all there are, in order.
+// checks are all checks, in order.
 var checks = []struct {
 	name, shows string
 	run         func(*session, context.Context, *Check) error
@@ -73,7 +72,7 @@ var checks = []struct {
 	{"aa", "the same strategy twice is found equivalent to itself", (*session).twice},
 }
 
-// Names are those of the checks, in order.
+// Names returns the names of the checks, in order.
 func Names() []string {
 	var names []string
 	for _, c := range checks {
@@ -82,7 +81,7 @@ func Names() []string {
 	return names
 }
 
-// Validate returns every error that can be told beforehand, joined.
+// Validate returns all errors that can be found beforehand, joined.
 func (o Options) Validate() error {
 	problems := []error{o.Redis.Validate()}
 	for _, name := range o.Only {
@@ -93,7 +92,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// session is a selfcheck under way.
+// session is a selfcheck while it runs.
 type session struct {
 	Options
 	id     string
@@ -101,9 +100,8 @@ type session struct {
 	runs   int
 }
 
-// Run carries the checks out one after the other. A check that cannot be carried
-// out is inconclusive, not an error; the error is of having no Redis. When ctx
-// ends the rest is left out.
+// Run carries out the checks one after the other. A check that cannot run is inconclusive, not an error; an
+// error means that there is no Redis. When ctx ends, Run leaves out the rest.
 func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: store.NewRunID()}
 	d := &Document{Head: document.Begin(schema), Checks: []Check{}}
@@ -142,7 +140,7 @@ func (s *session) say(format string, args ...any) {
 	}
 }
 
-// workload is the plain one that the checks change.
+// workload returns the plain workload that the checks change.
 func workload(clients, instances int, window time.Duration) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances = clients, instances
@@ -150,13 +148,13 @@ func workload(clients, instances int, window time.Duration) workloads.Spec {
 	return w
 }
 
-// job is a run of a strategy, of which nothing has happened yet.
+// job returns a job for a strategy.
 func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	s.runs++
 	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
-// do runs it.
+// do runs a job.
 func (s *session) do(ctx context.Context, job engine.Job) (*results.Run, error) {
 	if s.Change != nil {
 		job = s.Change(job)
@@ -168,7 +166,7 @@ func (s *session) do(ctx context.Context, job engine.Job) (*results.Run, error) 
 	return run, nil
 }
 
-// registered are the strategies of these names that this program has.
+// registered returns the strategies of these names that this program has.
 func registered(names ...string) []strategies.Variant {
 	var found []strategies.Variant
 	for _, name := range names {
@@ -179,7 +177,7 @@ func registered(names ...string) []strategies.Variant {
 	return found
 }
 
-// contender is some lock of Redis's, the same in every check.
+// contender returns a lock on Redis, the same in every check.
 func contender() (strategies.Variant, error) {
 	for _, s := range append(registered("pubsub", "fair", "spin"), anyOf(strategies.All())...) {
 		return s, nil

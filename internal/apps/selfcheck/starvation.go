@@ -12,20 +12,18 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The clients of the fairness check, and those of them that starve: all of one
-// instance.
+// The clients of the fairness check, and the number of those that starve: all clients of one instance.
 const (
 	crowd, crowdInstances = 30, 10
 	starving              = crowd / crowdInstances
 )
 
-// starvation runs a first-come-first-served lock twice, once rigged: then one
-// instance in ten never gets it. All figures of fairness must tell the two apart,
-// and each must come to what arithmetic says.
+// starvation runs a first-come-first-served lock twice, once rigged: then one instance in ten never gets it. All
+// figures of fairness must distinguish the two runs, and have the values that arithmetic gives.
 func (s *session) starvation(ctx context.Context, c *Check) error {
 	w := workload(crowd, crowdInstances, s.Effort.Window)
 	w.Hold = workloads.Fixed(200 * time.Microsecond)
-	w.Warmup = workloads.Duration(s.Effort.Window / 10) // a starved wait then began before the window
+	w.Warmup = workloads.Duration(s.Effort.Window / 10) // so that a starved wait began before the window
 	s.say("starvation: one client in ten never gets the lock")
 	starved, err := s.do(ctx, s.job(queueWith(true), w))
 	if err != nil {
@@ -59,11 +57,11 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// queueWith is the lock local across instances: all of a run share one. Rigged,
-// every tenth instance waits for ever.
+// queueWith returns the lock local, shared by all instances of a run. If rigged, every tenth instance waits for
+// ever.
 func queueWith(starving bool) strategies.Variant {
 	var opened atomic.Int64
-	shared, _ := local.Open(strategies.Config{}, local.Options{}) // never fails
+	shared, _ := local.Open(strategies.Config{}, local.Options{}) // it never fails
 	info := strategies.Info{Name: "first-come", Summary: "one queue for all instances", Capacity: 1, Claims: strategies.Claims{Exclusion: true}}
 	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
 		if opened.Add(1)%crowdInstances == 0 && starving {
@@ -73,7 +71,7 @@ func queueWith(starving bool) strategies.Variant {
 	})
 }
 
-// never is a Locker that nobody gets.
+// never is a Locker that admits no client.
 type never struct{}
 
 func (never) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
@@ -85,8 +83,7 @@ func (never) Close() error { return nil }
 
 func near(x, want, within float64) bool { return math.Abs(x-want) <= within }
 
-// beyond says whether a wait is known to be at least so long, and no longer than
-// was seen of it.
+// beyond says whether a wait is a lower bound of at least the window.
 func beyond(b *results.Bound, window float64) bool {
 	return b != nil && b.AtLeast && float64(b.NS) >= window
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteTable writes it for people: for each check its verdict, what a pass shows, and
-// every figure beside what it must be.
+// WriteTable writes the document for people: for each check its verdict, what a pass shows, and every figure with
+// its requirement.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	fmt.Fprintln(p, d.Setup())
@@ -34,7 +34,7 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 	return nil
 }
 
-// fault points out what is not as wanted.
+// fault marks a figure that is not as required.
 func (m Measure) fault() string {
 	switch m.Verdict {
 	case Fail:

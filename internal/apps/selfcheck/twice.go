@@ -13,9 +13,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// twice runs one strategy under two names in interleaved rounds, like any two
-// strategies that are compared, and tests that they are equivalent: what A/A
-// finds different, A/B would find too where there is nothing.
+// twice runs one strategy under two names in interleaved rounds, like any two strategies in a comparison, and
+// tests that they are equivalent. A difference here would also appear in comparisons of equal locks.
 func (s *session) twice(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -26,9 +25,9 @@ func (s *session) twice(ctx context.Context, c *Check) error {
 	w.Hold = workloads.Fixed(time.Millisecond)
 	metrics := []struct {
 		name   string
-		margin float64 // the largest ratio that counts as the same
+		margin float64 // the largest ratio that counts as equal
 		of     func(*results.Run) float64
-		ratios []float64 // of the rounds, logarithms
+		ratios []float64 // logarithms, by round
 	}{
 		{name: "acquisitions/s", margin: 1.1, of: func(r *results.Run) float64 { return r.Speed.PerSecond }},
 		{name: "commands per acquisition", margin: 1.05, of: func(r *results.Run) float64 {
@@ -67,10 +66,9 @@ func (s *session) twice(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// same tests by two one-sided t-tests at 5 % whether the mean of log ratios lies
-// within a margin (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): it
-// does if its 90 % interval does, it does not if that lies wholly outside, and
-// otherwise the rounds were too few, or too restless, to tell.
+// same tests with two one-sided t-tests at 5 % whether the mean of log ratios lies within a margin (D. J.
+// Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It passes if the 90 % interval lies within the
+// margin, and fails if it lies wholly outside. Otherwise there were too few rounds, or too much noise.
 func (c *Check) same(name string, ratios []float64, margin float64) {
 	low, mean, high := interval(ratios)
 	percent := func(log float64) float64 { return (math.Exp(log) - 1) * 100 }
@@ -90,7 +88,7 @@ func (c *Check) same(name string, ratios []float64, margin float64) {
 	c.judge(verdict, name+": farther end of the 90 % interval", percent(farthest), results.Percent, "within ×%v", margin)
 }
 
-// interval is a mean with the 90 % confidence interval of Student's t.
+// interval returns a mean with the 90 % confidence interval of Student's t.
 func interval(sample []float64) (low, mean, high float64) {
 	n := float64(len(sample))
 	mean = stats.Mean(sample)

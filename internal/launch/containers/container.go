@@ -23,10 +23,10 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// ownerLabel carries the owner of a container, as JSON.
+// ownerLabel is the label with the owner of a container, as JSON.
 const ownerLabel = "lockbench.owner"
 
-// startTimeout bounds the creation of a container on the slowest of machines.
+// startTimeout bounds the creation of a container on a very slow machine.
 const startTimeout = 20 * time.Second
 
 // contained is a launch.Contained.
@@ -35,14 +35,13 @@ type contained struct {
 	of        launch.Container
 	container testcontainers.Container
 	addr      string
-	kept      launch.Kept // while it exists, also when it was killed
+	kept      launch.Kept // until Close, also after Kill
 	started   time.Time
 }
 
-// Run starts a container where it can be reached best, unless it is told how. A published
-// port costs more than half the throughput, so it is the host's network where there
-// is one: on Linux, unless Docker runs in a machine of its own, which shows in
-// that nobody answers.
+// Run starts a container. A published port costs more than half of the throughput, so the default is
+// the host's network on Linux. If Docker runs in a virtual machine, the server does not answer
+// there; then Run uses a published port.
 func (d *docker) Run(ctx context.Context, of launch.Container) (launch.Contained, error) {
 	if of.Network == "" && runtime.GOOS == "linux" {
 		of.Network = onHost
@@ -73,8 +72,8 @@ func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained
 		}
 		c = &contained{docker: d, of: of}
 		c.kept.Keep(port, of.Beside)
-		// Creating is not interrupted halfway: the engine would finish it all the
-		// same, and nobody would know the container to remove.
+		// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench
+		// would not know the container to remove.
 		creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 		defer cancel()
 		c.container, err = d.provider.CreateContainer(creating, request)
@@ -117,8 +116,8 @@ func containerRequest(of launch.Container, port int) (testcontainers.ContainerRe
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
 		host.CpusetCpus = cpuList(of.CPUs)
-		// No ulimit is set: Redis raises its file limit to the engine's hard one by
-		// itself, and asking for more than that would fail.
+		// Set no ulimit: Redis raises its file limit to the engine's hard limit itself, and a
+		// higher one would fail.
 		if of.Network == onHost {
 			host.NetworkMode = "host"
 			return
@@ -131,7 +130,7 @@ func containerRequest(of launch.Container, port int) (testcontainers.ContainerRe
 	return request, nil
 }
 
-// cpuList writes CPUs as Docker reads them: "0,2".
+// cpuList writes CPUs in Docker's form: "0,2".
 func cpuList(cpus []int) string {
 	texts := make([]string, len(cpus))
 	for i, cpu := range cpus {
@@ -149,7 +148,7 @@ func (c *contained) start(ctx context.Context, port int) error {
 	return c.of.Ready(ctx, c)
 }
 
-// Log is what the container has said.
+// Log returns the container's output.
 func (c *contained) Log(ctx context.Context) string {
 	reader, err := c.container.Logs(ctx)
 	if err != nil {
@@ -163,7 +162,7 @@ func (c *contained) Log(ctx context.Context) string {
 	return string(log)
 }
 
-// Ended says whether the container runs no more.
+// Ended says whether the container has stopped.
 func (c *contained) Ended(ctx context.Context) bool {
 	state, err := c.container.State(ctx)
 	return err == nil && !state.Running
@@ -175,10 +174,10 @@ func (c *contained) Addr() string { return c.addr }
 // Network is host or published port.
 func (c *contained) Network() string { return c.of.Network }
 
-// Started is when it was started last.
+// Started returns the time of the last start.
 func (c *contained) Started() time.Time { return c.started }
 
-// PID is its first process's.
+// PID returns the ID of its first process.
 func (c *contained) PID(ctx context.Context) int {
 	if about, err := c.container.Inspect(ctx); err == nil && about.State != nil {
 		return about.State.Pid
@@ -186,7 +185,7 @@ func (c *contained) PID(ctx context.Context) int {
 	return 0
 }
 
-// Kill ends the server with SIGKILL. It is no error when it had ended already.
+// Kill ends the server with SIGKILL. It is no error if the server has ended already.
 func (c *contained) Kill(ctx context.Context) error {
 	return c.ask("kill", func(id string) error {
 		_, err := c.docker.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "SIGKILL"})
@@ -205,7 +204,7 @@ func (c *contained) Pause(ctx context.Context) error {
 	})
 }
 
-// Resume lets a paused container go on.
+// Resume continues a paused container.
 func (c *contained) Resume(ctx context.Context) error {
 	return c.ask("resume", func(id string) error {
 		_, err := c.docker.client.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
@@ -238,7 +237,7 @@ func (c *contained) Put(ctx context.Context, name string, contents []byte) error
 	})
 }
 
-// Again starts the container that has ended.
+// Again starts the ended container.
 func (c *contained) Again(ctx context.Context) error {
 	return c.ask("restart", func(id string) error {
 		c.started = time.Now()
@@ -255,7 +254,7 @@ func (c *contained) Close(ctx context.Context) error {
 	if c.container == nil {
 		return nil
 	}
-	// What was interrupted must still be cleaned up.
+	// Clean up after an interruption too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return c.ask("remove", func(id string) error {

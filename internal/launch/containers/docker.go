@@ -1,5 +1,5 @@
-// Package containers runs servers in containers of a Docker engine. Importing it makes it
-// the engine of package launch.
+// Package containers runs servers in containers of a Docker engine. An import of it registers the
+// engine with package launch.
 package containers
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// dockerTimeout is how long Docker may take to say that it is there.
+// dockerTimeout is how long Docker may take to answer the first request.
 const dockerTimeout = 2 * time.Second
 
 func init() {
 	launch.UseEngine(func(ctx context.Context) (launch.Engine, error) { return openDocker(ctx) })
 }
 
-// docker is a Docker engine that answers, a launch.Engine.
+// docker is an engine that answers, a launch.Engine.
 type docker struct {
 	provider *testcontainers.DockerProvider
 	client   client.APIClient
 }
 
-// openDocker finds the engine as the docker command does, and asks it.
+// openDocker finds the engine as the docker command does, and checks that it answers.
 func openDocker(ctx context.Context) (*docker, error) {
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
@@ -50,5 +50,5 @@ func openDocker(ctx context.Context) (*docker, error) {
 	return &docker{provider: engine, client: engine.Client()}, nil
 }
 
-// close lets the connections to the engine go; a later call opens new ones.
+// close closes the connections to the engine; a later call opens new ones.
 func (d *docker) close() { _ = d.provider.Close() }

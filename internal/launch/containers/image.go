@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// A registry that answers may take as long as it needs to send an image.
+	// pullTimeout limits a pull once the registry answers.
 	pullTimeout = 5 * time.Minute
-	// One that does not answer is given up soon, sooner with an image at hand.
+	// How long to wait for a registry's first answer; less if there is a local image.
 	firstPatience, laterPatience = 20 * time.Second, 3 * time.Second
-	// pullAgain is for how long a failed pull is not tried again.
+	// pullAgain is how long a failed pull is not repeated.
 	pullAgain = 24 * time.Hour
 )
 
-// Obtain finds the image to run: the one asked for; else the default one, local or
-// pulled; else one made here of the machine's own programs.
+// Obtain finds the image to run: the requested one; else the default one, local or pulled; else one
+// built from this machine's own programs.
 //
-// The default comes first wherever it can be had, but a machine without a registry
-// must not wait for it at every start. So the image made here, which exists only
-// because a pull had failed, stands for that failure for a day; after that a
-// pull is tried again, with little patience.
+// The default is preferred, but a machine without a registry must not wait for it at every start. The
+// local image exists only because a pull failed, so for a day it means that pulls fail. After
+// that, Obtain tries a pull again and waits only a short time.
 func (d *docker) Obtain(ctx context.Context, image launch.Image, logf func(string, ...any)) (string, error) {
 	defer d.close()
 	if image.Wanted != "" {
@@ -74,8 +73,7 @@ func imageAge(image client.ImageInspectResult) time.Duration {
 	return time.Since(made)
 }
 
-// pull pulls an image unless it is there. patience is how long the registry
-// may take to begin.
+// pull pulls an image unless it exists. patience limits the time until the registry begins to send.
 func (d *docker) pull(ctx context.Context, image string, patience time.Duration, logf func(string, ...any)) error {
 	_, err := d.client.ImageInspect(ctx, image)
 	if err == nil || !errdefs.IsNotFound(err) {
@@ -107,11 +105,10 @@ func (d *docker) pull(ctx context.Context, image string, patience time.Duration,
 	return nil
 }
 
-// buildTimeout bounds a build on the slowest of machines: a Java is 300 MB.
+// buildTimeout bounds a build on a very slow machine: a Java has 300 MB.
 const buildTimeout = 3 * time.Minute
 
-// build has the engine build an image. What it is built of waits in a file, for it may be
-// large.
+// build makes the engine build an image. The archive is a file, because it may be large.
 func (d *docker) build(ctx context.Context, image *offlineImage) error {
 	defer d.close()
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
@@ -136,5 +133,5 @@ func (d *docker) build(ctx context.Context, image *offlineImage) error {
 	return nil
 }
 
-// errNoBuild says why there is nothing to make an image of.
+// errNoBuild says why an image cannot be built.
 var errNoBuild = fmt.Errorf("only a Linux program can be put into a container, this is %s", runtime.GOOS)

@@ -20,16 +20,16 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// offlineImage is an image made from scratch of the machine's own programs and the
-// libraries they need, so that a container can be had without a registry.
+// offlineImage is an image built from scratch from the machine's own programs and their libraries, for
+// machines without a registry.
 type offlineImage struct {
-	name      string // its tag follows from the parts: a new server makes a new image
+	name      string // its tag depends on the parts: a new server makes a new image
 	repo, tag string
 	parts     launch.Parts
 }
 
-// newOfflineImage collects the parts. Files are told apart by their sizes and ages, so that
-// a start does not have to read them.
+// newOfflineImage collects the parts. The tag depends on the files' sizes and times, so that a start
+// need not read their contents.
 func newOfflineImage(ctx context.Context, image launch.Image) (*offlineImage, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNoBuild
@@ -74,12 +74,12 @@ func newOfflineImage(ctx context.Context, image launch.Image) (*offlineImage, er
 	return &offlineImage{name: image.Repository + ":" + tag, repo: image.Repository, tag: tag, parts: parts}, nil
 }
 
-// dockerfile is how the parts become an image.
+// dockerfile returns the Dockerfile for the parts.
 func dockerfile(parts launch.Parts) string {
 	return strings.Join(append([]string{"FROM scratch", "COPY root/ /"}, parts.Lines...), "\n") + "\n"
 }
 
-// archive writes what the engine builds the image of, as a tar.
+// archive writes the build context as a tar.
 func (i *offlineImage) archive(to io.Writer) error {
 	w := tar.NewWriter(to)
 	for _, dir := range i.parts.Open {
@@ -107,7 +107,7 @@ func (i *offlineImage) archive(to io.Writer) error {
 	return w.Close()
 }
 
-// add writes a file of this machine.
+// add writes a file of this machine into the archive.
 func add(w *tar.Writer, place, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -125,7 +125,7 @@ func add(w *tar.Writer, place, file string) error {
 	return err
 }
 
-// beginning are the first bytes of a file, up to four.
+// beginning returns the first bytes of a file, up to four.
 func beginning(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -140,14 +140,14 @@ func beginning(file string) (string, error) {
 	return string(start[:n]), err
 }
 
-// librariesOf asks ldd which shared libraries a binary loads, the loader itself
-// included; a static one needs none. Its lines are
+// librariesOf asks ldd which shared libraries a binary loads, including the loader; a static binary
+// needs none. Its lines are
 //
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f…)
 //	/lib64/ld-linux-x86-64.so.2 (0x00007f…)
 //
-// A library that it does not find is among the parts, where a program knows itself where its
-// libraries are, as Java does.
+// A library that ldd does not find must be among the parts: some programs, such as Java, find their
+// libraries themselves.
 func librariesOf(ctx context.Context, binary string, parts map[string]string) ([]string, error) {
 	output, err := exec.CommandContext(ctx, "ldd", binary).CombinedOutput()
 	if err != nil {
@@ -174,7 +174,7 @@ func librariesOf(ctx context.Context, binary string, parts map[string]string) ([
 	return libraries, nil
 }
 
-// among says whether one of the parts has that name.
+// among says whether one of the parts has that file name.
 func among(parts map[string]string, name string) bool {
 	for place := range parts {
 		if path.Base(place) == name {

@@ -7,10 +7,10 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// Quiet keeps testcontainers' own logger off the terminal: what matters of it comes back as
-// errors. It also keeps it from starting its reaper, a second container with an image of
-// its own; sweeping does that work. Both are settings of the process, which a command or a
-// test makes, before it opens anything, and no library.
+// Quiet turns testcontainers' own logger off: important messages are also returned as errors. It also
+// prevents its reaper, a second container with another image; Sweep does that work. Both are
+// settings of the whole process, so only a command or a test calls Quiet, before it opens
+// anything.
 var Quiet = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")

@@ -27,7 +27,7 @@ func (d *docker) Sweep(ctx context.Context) launch.Swept {
 		}
 		_, err := d.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		if errdefs.IsNotFound(err) || errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
-			continue // somebody else sweeps too
+			continue // another process sweeps too
 		}
 		if err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("container %.12s: %v", c.ID, err))

@@ -14,17 +14,17 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// errAddress never repeats what was given, of which a part may be a password.
+// errAddress never repeats the given text: a part of it may be a password.
 var errAddress = errors.New("the address of etcd must be auto, container, process, or etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
 
-// address is where a user's etcd is, and who we are there.
+// address is a user's etcd, with the user's name and password.
 type address struct {
 	endpoints      []string // host:port
 	user, password string
-	tls            *tls.Config // nil is plain
+	tls            *tls.Config // nil means no TLS
 }
 
-// parseAddress reads an etcd:// or etcds:// address.
+// parseAddress parses an etcd:// or etcds:// address.
 func parseAddress(o store.Options) (address, error) {
 	var to address
 	scheme, rest, ok := strings.Cut(o.Address, "://")
@@ -56,7 +56,7 @@ func parseAddress(o store.Options) (address, error) {
 	return to, to.trust(o.CAFile)
 }
 
-// trust believes the certificates of a PEM file beside the system's.
+// trust adds the certificates of a PEM file to the system's.
 func (a address) trust(file string) error {
 	if file == "" {
 		return nil
@@ -69,7 +69,7 @@ func (a address) trust(file string) error {
 		return fmt.Errorf("--ca-file: %w", err)
 	}
 	roots, err := x509.SystemCertPool()
-	if err != nil { // a machine without certificates of its own
+	if err != nil { // the machine has no certificates of its own
 		roots = x509.NewCertPool()
 	}
 	a.tls.RootCAs = roots
@@ -79,7 +79,7 @@ func (a address) trust(file string) error {
 	return nil
 }
 
-// url is a member's for HTTP.
+// url returns a member's URL for HTTP.
 func (a address) url(endpoint, path string) string {
 	return cmp.Or(map[bool]string{true: "https://"}[a.tls != nil], "http://") + endpoint + path
 }

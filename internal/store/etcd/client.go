@@ -15,13 +15,13 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// silence and unheard are after which a connection counts as dead: silence is the
-	// shortest that gRPC does, and more often etcd does not want to be asked.
+	// A connection is dead if it does not answer a ping, sent after silence without data, within
+	// unheard. silence is the shortest that gRPC allows, and etcd refuses more frequent pings.
 	silence = 10 * time.Second
 	unheard = 3 * time.Second
 )
 
-// clientConfig is that of all clients of an etcd. Nothing is retried that is not safe.
+// clientConfig returns the configuration of all clients. Only what is safe is retried.
 func clientConfig(to address) clientv3.Config {
 	return clientv3.Config{
 		Endpoints: to.endpoints, Username: to.user, Password: to.password, TLS: to.tls,
@@ -30,7 +30,7 @@ func clientConfig(to address) clientv3.Config {
 	}
 }
 
-// observing has a client look for a server that went away as soon as it comes back.
+// observing makes a client reconnect soon after a lost server returns.
 func observing(config clientv3.Config, options ...grpc.DialOption) clientv3.Config {
 	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond}
 	config.DialOptions = append(append(config.DialOptions, options...),
@@ -38,13 +38,13 @@ func observing(config clientv3.Config, options ...grpc.DialOption) clientv3.Conf
 	return config
 }
 
-// dial makes a client whose connections are counted and take the detour, if there is one. Its
-// error is of a user that is not let in; else it comes before there is a connection.
+// dial makes a client whose connections are counted and take the detours. Its error means that
+// etcd refuses the user, or occurs before there is a connection.
 func dial(config clientv3.Config, traffic *intercept.Traffic, detours ...store.Through) (*clientv3.Client, error) {
 	return clientv3.New(through(config, traffic, detours...))
 }
 
-// through has a client's connections be counted and take detours.
+// through makes a client's connections counted and lets them take the detours.
 func through(config clientv3.Config, traffic *intercept.Traffic, detours ...store.Through) clientv3.Config {
 	var connect store.Dialer = plain.DialContext
 	if traffic != nil {
@@ -68,11 +68,11 @@ func through(config clientv3.Config, traffic *intercept.Traffic, detours ...stor
 	return config
 }
 
-// ask has an etcd answer with the consent of most of its members.
+// ask sends a request that etcd answers only with the agreement of most members.
 func ask(ctx context.Context, client *clientv3.Client) error {
 	_, err := client.Get(ctx, nobody, clientv3.WithKeysOnly())
 	return err
 }
 
-// nobody is a key that is never there.
+// nobody is a key that never exists.
 const nobody = "lockbench:nobody"

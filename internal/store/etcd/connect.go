@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Connect opens an instance's client: one connection to each member, which all callers share,
-// whatever the size of the pool.
+// Connect opens an instance's client: one connection to each member, which all callers share. The
+// size of the pool has no effect.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	traffic := new(intercept.Traffic)
 	s.mu.Lock()
@@ -45,10 +45,10 @@ type instance struct {
 	present *presence
 }
 
-// Nodes is the one that a strategy is opened with.
+// Nodes returns the one Node for strategies.Config.
 func (i *instance) Nodes() []any { return []any{goetcd.Node{Client: i.client, Config: i.config}} }
 
-// Counter is a number under a name.
+// Counter returns the counter of this name.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	plain := unguarded{i.client, name}
 	guarded := guarded{i.client, name, token}
@@ -62,15 +62,15 @@ func (i *instance) Counter(name string, fence workloads.Fence, token int64) stor
 	}
 }
 
-// Pools are none: nobody waits for a connection.
+// Pools returns zeros: no command waits for a connection.
 func (i *instance) Pools() store.Pools { return store.Pools{} }
 
-// Lacking is not known.
+// Lacking returns nil: etcd does not say which rights are missing.
 func (i *instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
 	return nil
 }
 
-// Close hangs up.
+// Close closes the connections.
 func (i *instance) Close() error {
 	if i.present != nil {
 		i.present.end()

@@ -10,20 +10,20 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// guarded is a counter that raises its floor on every touch, reads included, and refuses
-// whoever comes with an older token (M. Kleppmann, How to do distributed locking, 2016).
+// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// tokens (M. Kleppmann, How to do distributed locking, 2016).
 type guarded struct {
 	client  *clientv3.Client
 	counter string
 	token   int64
 }
 
-// touch raises the floor, kept as text that is ordered as numbers are, and does the rest in
-// the same transaction.
+// touch raises the floor and executes do in the same transaction. The floor is text whose order is
+// that of the numbers.
 func (g guarded) touch(ctx context.Context, do clientv3.Op) (*clientv3.TxnResponse, error) {
 	floor, token := g.counter+":floor", fmt.Sprintf("%020d", g.token)
 	answer, err := g.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.Value(floor), ">", token)). // false where there is none
+		If(clientv3.Compare(clientv3.Value(floor), ">", token)). // false if there is no floor yet
 		Else(clientv3.OpPut(floor, token), do).Commit()
 	if err == nil && answer.Succeeded {
 		err = store.ErrStale
@@ -49,7 +49,7 @@ func (g guarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// writesGuarded checks writes alone.
+// writesGuarded checks only writes.
 type writesGuarded struct {
 	unguarded
 	guarded guarded
@@ -57,7 +57,7 @@ type writesGuarded struct {
 
 func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }
 
-// unguarded is a counter that believes everybody.
+// unguarded is a counter that checks no tokens.
 type unguarded struct {
 	client  *clientv3.Client
 	counter string

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// restartCounters keeps what a member has counted over its restarts, after which it begins anew.
+// restartCounters continues a member's counters over its restarts, at which they are reset.
 type restartCounters struct {
 	mu      sync.Mutex
 	known   bool
@@ -23,7 +23,7 @@ func (l *restartCounters) enter(c counted) {
 	l.known, l.now = true, c
 }
 
-// read is the sum; false if nothing was entered.
+// read returns the sum; false if nothing was entered.
 func (l *restartCounters) read() (counted, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,14 +32,14 @@ func (l *restartCounters) read() (counted, bool) {
 	return sum, l.known
 }
 
-// started is when the member's process was, in seconds since 1970.
+// started returns when the member's process started, in seconds since 1970.
 func (l *restartCounters) started() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now.started
 }
 
-// ending adds what a process of ours has used that is about to end.
+// ending adds the CPU time of a process of ours that is about to be killed.
 func (l *restartCounters) ending(cpu *float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *restartCounters) ending(cpu *float64) {
 	}
 }
 
-// own is what processes of ours have used, with that of the last one.
+// own returns the CPU time of our processes, including cpu of the current one.
 func (l *restartCounters) own(cpu *float64) *float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *restartCounters) own(cpu *float64) *float64 {
 	switch {
 	case cpu != nil:
 		sum += *cpu
-	case sum == 0: // it does not tell; else it has ended
+	case sum == 0: // not known; otherwise the last process has ended
 		return nil
 	}
 	return &sum

@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// refusals are codes for what etcd will not do now, or not for this user.
+// refusals are the errors with which etcd refuses a request at present, or to this user.
 var refusals = []struct {
 	err          error
 	code         string
@@ -30,7 +30,7 @@ var refusals = []struct {
 	{rpctypes.ErrCorrupt, "Corrupt", false},
 }
 
-// Refused is the code of what etcd refuses; "" for any other error.
+// Refused returns the code of a refusal; "" for any other error.
 func (s *Server) Refused(err error) string {
 	for _, r := range refusals {
 		if err != nil && (errors.Is(err, r.err) || strings.Contains(err.Error(), r.err.Error())) {
@@ -40,7 +40,7 @@ func (s *Server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code is of a right that is missing.
+// Unauthorised says whether that code means a missing right.
 func (s *Server) Unauthorised(code string) bool {
 	for _, r := range refusals {
 		if r.code == code {
@@ -50,7 +50,7 @@ func (s *Server) Unauthorised(code string) bool {
 	return false
 }
 
-// causes are what to do about what etcd and networks say, by a part of it.
+// causes maps parts of error messages to advice.
 var causes = []struct{ said, next string }{
 	{"authentication failed", "user or password is wrong: give them as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
 	{"user name is empty", "etcd asks for a user: give it as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
@@ -62,8 +62,8 @@ var causes = []struct{ said, next string }{
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 }
 
-// because is why etcd could not be reached or talked to, with what to do about it. It may
-// look a second time.
+// because returns an error that says why etcd could not be used, with advice. It may contact the
+// addresses again.
 func (s *Server) because(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -81,7 +81,7 @@ func (s *Server) because(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	stranger := make(chan error, 1)
-	go func() { stranger <- store.Stranger(ctx, s.to.endpoints[0], Name) }() // it is waited for
+	go func() { stranger <- store.Stranger(ctx, s.to.endpoints[0], Name) }() // waited for below
 	why := s.secondLook(ctx)
 	if other := <-stranger; other != nil {
 		return other
@@ -92,8 +92,8 @@ func (s *Server) because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
 }
 
-// knock looks whether anything listens at one of the addresses, and is whom it should be. A
-// client of etcd goes on trying, and does not tell why in vain.
+// knock checks whether a server listens at one of the addresses, and with TLS its certificate. A
+// client of etcd would retry without an explanation.
 func (s *Server) knock(ctx context.Context) error {
 	var problems []error
 	for _, endpoint := range s.to.endpoints {
@@ -112,14 +112,14 @@ func (s *Server) knock(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// greet has a handshake.
+// greet does a TLS handshake.
 func (s *Server) greet(ctx context.Context, conn net.Conn, endpoint string) error {
 	config := s.to.tls.Clone()
 	config.ServerName, _, _ = net.SplitHostPort(endpoint)
 	return tls.Client(conn, config).HandshakeContext(ctx)
 }
 
-// secondLook is what is at the first address; "" if that cannot be told.
+// secondLook says what is at the first address; "" if unknown.
 func (s *Server) secondLook(ctx context.Context) string {
 	endpoint := s.to.endpoints[0]
 	encrypted := speaksTLS(ctx, endpoint)
@@ -135,8 +135,8 @@ func (s *Server) secondLook(ctx context.Context) string {
 	return ""
 }
 
-// leaderless says whether a member that answers has no leader. It comes as nobody, whom etcd
-// tells that too: who has a password is let in with the consent of most members only.
+// leaderless says whether a member that answers has no leader. It connects without a user: etcd
+// checks a password only with the agreement of most members.
 func (s *Server) leaderless(ctx context.Context) bool {
 	nobody := s.to
 	nobody.user, nobody.password = "", ""
@@ -149,7 +149,7 @@ func (s *Server) leaderless(ctx context.Context) bool {
 	defer cancel()
 	answers := make(chan bool, len(nobody.endpoints))
 	for _, endpoint := range nobody.endpoints {
-		go func() { // ends with ctx; all are waited for
+		go func() { // ends with ctx; the loop below waits for all
 			status, err := client.Status(ctx, endpoint)
 			answers <- err == nil && status.Leader == 0
 		}()
@@ -164,14 +164,14 @@ func (s *Server) leaderless(ctx context.Context) bool {
 	return without
 }
 
-// speaksTLS says whether something answers a TLS handshake, with whatever certificate.
+// speaksTLS says whether a server answers a TLS handshake, with any certificate.
 func speaksTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return strings.Contains(err.Error(), "remote error: tls:") // it wants a certificate of ours
+		return strings.Contains(err.Error(), "remote error: tls:") // it requires a client certificate
 	}
 	_ = conn.Close()
 	return true

@@ -1,4 +1,4 @@
-// Package etcd is etcd as a store: one member or three, started as processes, or a user's own,
+// Package etcd is the store etcd: one member or three that lockbench starts, or a user's own,
 // which it leaves as it was.
 package etcd
 
@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Name is by which strategies ask for it.
+// Name is the store's name in strategies.
 const Name = "etcd"
 
 func init() { store.Register(Name, Store{}) }
@@ -23,7 +23,7 @@ func init() { store.Register(Name, Store{}) }
 // Store is etcd.
 type Store struct{}
 
-// Schemes are those of its addresses.
+// Schemes returns the schemes of its addresses.
 func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
 
 // Validate returns every error of the options, see store.Store.
@@ -54,7 +54,7 @@ func (Store) Validate(o store.Options) error {
 
 var errCAFile = errors.New("--ca-file is for etcds:// addresses")
 
-// members reads a topology; "" is 0, not said.
+// members parses a topology; "" gives 0, which means not specified.
 func members(topology string) (int, error) {
 	switch topology {
 	case "":
@@ -67,22 +67,22 @@ func members(topology string) (int, error) {
 	return 0, fmt.Errorf("--topology %s: etcd is started as etcd:1 or etcd:3", topology)
 }
 
-// Layout is one member where nothing else is asked for, and not known of a user's.
+// Layout is one member by default; a user's etcd is not known yet.
 func (Store) Layout(o store.Options) store.Layout {
-	n, _ := members(o.Topology) // Validate tells
+	n, _ := members(o.Topology) // Validate reports the error
 	if n == 0 && o.Started() {
 		n = 1
 	}
 	return layout{n, o.Started(), o.AllowFaults}
 }
 
-// layout is how many members there are, 0 is not known, and who started them.
+// layout is the number of members, 0 if not known, with who started them.
 type layout struct {
 	members          int
 	started, allowed bool
 }
 
-// Unfit is why a strategy cannot run there; "" if it can.
+// Unfit says why a strategy cannot run there; "" if it can.
 func (l layout) Unfit(info strategies.Info) string {
 	if info.Nodes > 1 {
 		return fmt.Sprintf("it needs %d independent nodes, and the members of an etcd are one", info.Nodes)
@@ -90,10 +90,10 @@ func (l layout) Unfit(info strategies.Info) string {
 	return ""
 }
 
-// Primaries is the number of members that every instance connects to.
+// Primaries returns the number of members to which every instance connects.
 func (l layout) Primaries() int { return max(l.members, 1) }
 
-// Impossible names every fault that cannot come about.
+// Impossible returns an error for every fault that is not possible.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {
@@ -142,7 +142,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 	return nil
 }
 
-// networkTo says how far away addresses are.
+// networkTo classifies the way to the addresses.
 func networkTo(endpoints []string) string {
 	for _, endpoint := range endpoints {
 		host, _, _ := net.SplitHostPort(endpoint)

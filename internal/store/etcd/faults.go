@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// impossible is why a fault cannot come about, to follow its name; nil if it can.
+// impossible returns why a fault is not possible, as text that follows its name; nil if it is.
 func (l layout) impossible(f workloads.Fault) error {
 	switch f.Name {
 	case workloads.Kill, workloads.Pause:
@@ -41,7 +41,7 @@ func (l layout) impossible(f workloads.Fault) error {
 	return nil
 }
 
-// injector brings the faults of one run about.
+// injector injects the faults of one run.
 type injector struct {
 	server  *Server
 	network *network.Network
@@ -49,13 +49,13 @@ type injector struct {
 
 func newInjector(s *Server, all []workloads.Fault) *injector { return &injector{s, network.New(all)} }
 
-// Detour leads through proxies where there are faults of the network.
+// Detour uses proxies if there are faults of the network.
 func (i *injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
 
-// Close ends the proxies.
+// Close closes the proxies.
 func (i *injector) Close() { i.network.Close() }
 
-// Prepare does what precedes a fault, see store.Faults.
+// Prepare does what must precede a fault, see store.Faults.
 func (i *injector) Prepare(ctx context.Context, f workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	if f.Kind().Place == workloads.OnNetwork {
 		return i.network.Prepare(f)
@@ -82,7 +82,7 @@ func (i *injector) Prepare(ctx context.Context, f workloads.Fault, _ store.RunMa
 	return store.Action{}, fmt.Errorf("there is no fault %s of etcd", f.Name)
 }
 
-// targets are the members that are hit; the first place is that of the leader.
+// victims returns the members to hit; the leader has place 0.
 func (i *injector) victims(ctx context.Context, f workloads.Fault) ([]*member, error) {
 	leader, err := i.server.leader(ctx, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func (i *injector) victims(ctx context.Context, f workloads.Fault) ([]*member, e
 	return places[f.Node : f.Node+max(f.N, 1)], nil
 }
 
-// leader is the member that leads, as one says that is not among those.
+// leader returns the leading member, according to a member that is not away.
 func (s *Server) leader(ctx context.Context, away []*member) (*member, error) {
 	for {
 		for _, m := range s.members {
@@ -124,13 +124,13 @@ func (s *Server) leader(ctx context.Context, away []*member) (*member, error) {
 	}
 }
 
-// action hits members.
+// blow hits members.
 type blow struct {
 	server *Server
 	hit    []*member
 }
 
-// of makes a fault. Where enough members are left it has come about when they have a leader.
+// of makes an Action. If enough members remain, Hit returns when they have a leader.
 func (b blow) of(hit, end func(context.Context, *member) error, loses bool) store.Action {
 	outage := store.Throughout
 	if 2*(len(b.server.members)-len(b.hit)) > len(b.server.members) {
@@ -151,7 +151,7 @@ func (b blow) of(hit, end func(context.Context, *member) error, loses bool) stor
 	}
 }
 
-// each does something to all of them at the same time.
+// each calls do concurrently for all hit members.
 func (b blow) each(ctx context.Context, do func(context.Context, *member) error) error {
 	wrong := make([]error, len(b.hit))
 	var all sync.WaitGroup
@@ -166,7 +166,7 @@ func (b blow) each(ctx context.Context, do func(context.Context, *member) error)
 	return errors.Join(wrong...)
 }
 
-// kill ends a member of ours.
+// kill kills a member that lockbench started.
 func (m *member) kill(ctx context.Context) error {
 	m.counters.ending(m.own.CPU())
 	return m.own.Kill(ctx)

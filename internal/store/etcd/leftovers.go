@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Leftovers names the keys that contain mark, on an etcd that lockbench started also the
-// leases, which are sessions that were not ended; and the connections of that name.
+// Leftovers returns the keys that contain mark, and the connections of that name. On an etcd that
+// lockbench started it also returns the leases: sessions that were not ended.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
 	err := s.scan(ctx, func(key string) {
@@ -47,10 +47,10 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, err
 }
 
-// lease begins the names of leases among keys.
+// lease is the prefix of leases in the list of keys.
 const lease = "the lease "
 
-// Remove deletes keys, and ends leases.
+// Remove deletes keys and revokes leases.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		var err error
@@ -72,11 +72,11 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// page is how many keys are asked for at a time.
+// page is the number of keys per request.
 const page = 1000
 
-// scan looks at all keys there are: etcd can find none by a part that is not its beginning.
-// To a user who may not see all it shows those that begin as ours do.
+// scan visits all keys: etcd can only search by prefix. For a user without the right to all keys it
+// visits those with our prefix.
 func (s *Server) scan(ctx context.Context, look func(key string)) error {
 	err := s.scanRange(ctx, "\x00", "\x00", look) // all
 	if s.Unauthorised(s.Refused(err)) {
@@ -85,7 +85,7 @@ func (s *Server) scan(ctx context.Context, look func(key string)) error {
 	return err
 }
 
-// ours begins all keys of lockbench, unless a lock puts something before it.
+// ours is the prefix of all keys of lockbench, unless a lock adds something before it.
 const ours = "lockbench"
 
 func (s *Server) scanRange(ctx context.Context, from, end string, look func(key string)) error {
@@ -104,14 +104,14 @@ func (s *Server) scanRange(ctx context.Context, from, end string, look func(key 
 	}
 }
 
-// sweepBudget is how long a run may look for old keys before it starts.
+// sweepBudget limits the search for old keys before a run.
 const sweepBudget = time.Second
 
-// runKey finds the run a key belongs to.
+// runKey finds the run ID in a key.
 var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 
-// sweepKeys removes the keys of runs that nobody of is connected any more. What there is no
-// time or right to look at is left alone.
+// sweepKeys removes the keys of runs without any connection. It skips what it has no time or right
+// to examine.
 func (s *Server) sweepKeys(ctx context.Context) error {
 	look, cancel := context.WithTimeout(ctx, sweepBudget)
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *Server) sweepKeys(ctx context.Context) error {
 	return nil
 }
 
-// sweepAll looks for keys with one context, and removes them with the other.
+// sweepAll searches keys with look and removes them with ctx.
 func (s *Server) sweepAll(ctx, look context.Context) error {
 	byRun := map[string][]string{}
 	err := s.scan(look, func(key string) {
@@ -132,7 +132,7 @@ func (s *Server) sweepAll(ctx, look context.Context) error {
 	if err != nil || len(byRun) == 0 {
 		return err
 	}
-	// Asked after the scan: a run that begins in between has no keys in it yet.
+	// This must follow the scan: a run that begins in between has no keys in the result.
 	names, err := s.Connected(ctx, "lockbench:")
 	if err != nil {
 		return err

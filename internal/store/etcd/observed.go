@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// observed counts what looking on costs.
+// observed counts the requests of our own observation.
 type observed struct {
 	traffic intercept.Traffic
 

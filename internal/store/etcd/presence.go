@@ -11,14 +11,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// connected begins the keys that stand for connections on a user's etcd, which has no names
-// of them: connected/NAME/LEASE.
+// connected is the prefix of keys that stand for connections on a user's etcd, which has no names for
+// connections: connected/NAME/LEASE.
 const connected = "lockbench/connected/"
 
 // presenceSeconds is how long a killed lockbench still counts as connected.
 const presenceSeconds = 10
 
-// presence is a key that is there as long as its connection.
+// presence is a key that exists as long as its connection.
 type presence struct {
 	client *clientv3.Client
 	lease  clientv3.LeaseID
@@ -26,7 +26,7 @@ type presence struct {
 	fed    sync.WaitGroup
 }
 
-// announce makes a name known.
+// announce creates the key for a name.
 func announce(ctx context.Context, client *clientv3.Client, name string) (*presence, error) {
 	granted, err := client.Grant(ctx, presenceSeconds)
 	if err != nil {
@@ -44,13 +44,13 @@ func announce(ctx context.Context, client *clientv3.Client, name string) (*prese
 		return nil, err
 	}
 	p.fed.Go(func() {
-		for range alive { // nobody needs the answers
+		for range alive { // the answers are not needed
 		}
 	})
 	return p, nil
 }
 
-// end takes it back, or leaves it to its TTL.
+// end removes the key, or leaves it to its TTL.
 func (p *presence) end() {
 	p.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -59,8 +59,8 @@ func (p *presence) end() {
 	p.fed.Wait()
 }
 
-// Connected lists the names of connections that begin so, each once; none where lockbench
-// started etcd, since nobody else is there.
+// Connected lists the names of connections with this prefix, each once. It returns none if lockbench
+// started etcd, because then there are no others.
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
 	if s.present == nil {
 		return nil, nil

@@ -18,17 +18,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// counted is what a member counts, as it tells at /metrics.
+// counted holds a member's counters from /metrics.
 type counted struct {
-	started  float64 // when its process was, in seconds since 1970
+	started  float64 // start of its process, in seconds since 1970
 	commands map[string]int64
 	cpu      *float64
 	memory   int64
 }
 
-// Read takes one reading of all members' counters, and adds them up. A member that does not
-// answer stands with what it had counted. What etcd counts as bytes are messages without
-// their frames, which is not what others count, and so is left out.
+// Read reads the counters of all members and adds them up. A member that does not answer has its
+// last counts. etcd's byte counters are left out: they omit the frames of messages, so they are
+// not comparable.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var all sync.WaitGroup
@@ -49,7 +49,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 			answered++
 		}
 	}
-	if answered == 0 { // it may not tell, and be there
+	if answered == 0 { // counters may be unavailable on a live etcd
 		if err := s.Ping(ctx); err != nil {
 			return results.Reading{}, err
 		}
@@ -67,8 +67,8 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return reading, nil
 }
 
-// sum adds up what the members have counted; what one of them has never told is not known of
-// all.
+// sum adds up the counters of the members; the sum is unknown if one member never reported a
+// counter.
 func (s *Server) sum(reading *results.Reading) {
 	cpu, commands := 0.0, map[string]int64{}
 	known, timed := true, true
@@ -100,11 +100,10 @@ func (s *Server) sum(reading *results.Reading) {
 	}
 }
 
-// metricsTimeout is how long a member may take to tell.
+// metricsTimeout limits one request for a member's counters.
 const metricsTimeout = 3 * time.Second
 
-// metrics asks a member. That goes over HTTP, and is no part of what is counted at the
-// sockets.
+// metrics reads a member's counters over HTTP, which the sockets' counters do not include.
 func (s *Server) metrics(ctx context.Context, m *member) (counted, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
@@ -129,7 +128,7 @@ func (s *Server) metrics(ctx context.Context, m *member) (counted, error) {
 	return reckon(families), nil
 }
 
-// needed are the lines that are read of a member's thousands.
+// needed returns only the lines that are used, out of thousands.
 func needed(body io.Reader) io.Reader {
 	var kept bytes.Buffer
 	for lines := bufio.NewScanner(body); lines.Scan(); {
@@ -144,8 +143,8 @@ func needed(body io.Reader) io.Reader {
 	return &kept
 }
 
-// reckon picks the counters: of calls that are answered once how many were, of streams how
-// many messages came, as each is a request.
+// reckon extracts the counters: the answers for unary calls, and the received messages for streams,
+// because each such message is a request.
 func reckon(families map[string]*dto.MetricFamily) counted {
 	value := func(name string) *float64 {
 		for _, metric := range families[name].GetMetric() {

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// RoundTrips times a read of a key that is not there, with the consent of most members, and a
-// write, one after the other on one connection.
+// RoundTrips times a linearizable read of a missing key, and a write, one after the other on one
+// connection.
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	connected, err := s.Connect(ctx, name, 1, nil)
@@ -29,7 +29,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	return times, err
 }
 
-// roundTrip times a request; nil where etcd refuses it.
+// roundTrip times a request; nil if etcd refuses it.
 func (s *Server) roundTrip(send func() error) (p50, p99 *int64, err error) {
 	p50, p99, err = store.TimeCommand(send)
 	if err != nil {

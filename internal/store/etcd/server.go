@@ -31,28 +31,28 @@ type Server struct {
 	members     []*member
 	description results.Redis
 
-	client   *clientv3.Client // of all members, to look on
+	client   *clientv3.Client // for all members, to observe
 	observed observed
-	swept    store.Swept // of a user's, before the run
-	present  *presence   // nil where lockbench started etcd
+	swept    store.Swept // on a user's server, before the run
+	present  *presence   // nil if lockbench started etcd
 	http     *http.Client
 
 	mu      sync.Mutex
-	traffic []*intercept.Traffic // one an instance, of closed ones too
+	traffic []*intercept.Traffic // one for each instance, including closed ones
 }
 
-// member is one server of it.
+// member is one server of the etcd.
 type member struct {
 	endpoint string
-	own      launch.Started   // nil for a user's
-	client   *clientv3.Client // of it alone, to look on
+	own      launch.Started   // nil for a user's server
+	client   *clientv3.Client // for this member alone, to observe
 	id       uint64
 	counters restartCounters
 }
 
 func newServer(runID string) *Server { return &Server{runID: runID} }
 
-// reach takes a user's members.
+// reach adds a user's members.
 func (s *Server) reach(to address) {
 	s.to = to
 	for _, endpoint := range to.endpoints {
@@ -63,7 +63,7 @@ func (s *Server) reach(to address) {
 // openTimeout bounds the first contact with a user's etcd.
 const openTimeout = 3500 * time.Millisecond
 
-// connect opens the observing clients, and asks what is there.
+// connect opens the observing clients and identifies the servers.
 func (s *Server) connect(ctx context.Context) error {
 	s.to.endpoints = nil
 	for _, m := range s.members {
@@ -109,13 +109,13 @@ func (s *Server) connect(ctx context.Context) error {
 	return s.sweepKeys(ctx)
 }
 
-// observerName is that of our own connections.
+// observerName is the name of our own connections.
 func observerName(runID string) string { return "lockbench:" + runID + ":observer" }
 
-// observer makes a client whose commands and bytes are counted as our own looking on.
+// observer makes a client whose commands and bytes count as our own observation.
 func (s *Server) observer(to address) (*clientv3.Client, error) {
 	config := clientConfig(to)
-	config.DialTimeout = openTimeout // it bounds the log-in, which needs most members
+	config.DialTimeout = openTimeout // limits the login, which needs most members
 	return dial(observing(config,
 		grpc.WithChainUnaryInterceptor(s.observed.unary), grpc.WithChainStreamInterceptor(s.observed.stream)), &s.observed.traffic)
 }
@@ -123,12 +123,11 @@ func (s *Server) observer(to address) (*clientv3.Client, error) {
 // Describe says which etcd it is and why, without any secret.
 func (s *Server) Describe() results.Redis { return s.description }
 
-// RunIDs are the cluster's and the member's ids with the time of the member's start, where it
-// tells that.
+// RunIDs are the members' ids with the time of their start, if known.
 func (s *Server) RunIDs() []string {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	_, _ = s.Read(ctx) // without an answer the last known is told
+	_, _ = s.Read(ctx) // without an answer the last known values are used
 	var ids []string
 	for _, m := range s.members {
 		ids = append(ids, fmt.Sprintf("%x@%.2f", m.id, m.counters.started()))
@@ -136,7 +135,7 @@ func (s *Server) RunIDs() []string {
 	return ids
 }
 
-// Ping says whether etcd answers, with the consent of most members.
+// Ping says whether etcd answers with the agreement of most members.
 func (s *Server) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -185,19 +184,19 @@ func (s *Server) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Limits are not told by etcd.
+// Limits returns zeros: etcd does not report any.
 func (s *Server) Limits(context.Context) (store.Limits, error) { return store.Limits{}, nil }
 
-// GeneratorCPUs are nil: nothing is pinned.
+// GeneratorCPUs returns nil: pinning is not supported.
 func (s *Server) GeneratorCPUs() []int { return nil }
 
-// Subscriptions are nil: watches are part of waiting, and end with it.
+// Subscriptions returns nil: watches are part of waiting, and end with it.
 func (s *Server) Subscriptions(context.Context) *int64 { return nil }
 
-// Commands returns nil: headers to etcd are compressed, so that no command can be read from them.
+// Commands returns nil: headers to etcd are compressed, so commands cannot be read from them.
 func (s *Server) Commands([]byte) []string { return nil }
 
-// Faults bring those of a workload about.
+// Faults returns an Injector for the faults of a workload.
 func (s *Server) Faults(all []workloads.Fault) store.Injector { return newInjector(s, all) }
 
 // Close disconnects, and removes the members that Open started.
@@ -228,7 +227,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(append(problems, stopped...)...)
 }
 
-// closed closes a client, which says so of its own context.
+// closed closes a client. The client returns its own cancelled context, which is no error.
 func closed(client *clientv3.Client) error {
 	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

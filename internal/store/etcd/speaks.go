@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// Title is its name.
+// Title returns the store's name.
 func (Store) Title() string { return "etcd" }
 
-// Speaks says whether an etcd tells its version there, plainly or over TLS.
+// Speaks says whether an etcd reports its version there, with or without TLS.
 func (Store) Speaks(ctx context.Context, addr string) bool {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
 	defer transport.CloseIdleConnections()
@@ -36,7 +36,7 @@ func (Store) Speaks(ctx context.Context, addr string) bool {
 	return false
 }
 
-// Needs are the rights of a user of etcd's.
+// Needs returns the rights that a user of etcd needs.
 func (Store) Needs(keys string) []string {
 	return []string{
 		"etcdctl role grant-permission bench readwrite --prefix=true " + keys,

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// program is the etcd of this machine.
+// program returns the path of this machine's etcd.
 func program() (string, error) {
 	name := cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd")
 	path, err := exec.LookPath(name)
@@ -27,11 +27,11 @@ func program() (string, error) {
 	return filepath.Abs(path)
 }
 
-// repository is that of images made of this machine's etcd.
+// repository is that of images built from this machine's etcd.
 const repository = "lockbench-etcd"
 
-// image is what containers are made of: LOCKBENCH_ETCD_IMAGE, else etcd's own, else one of
-// this machine's program.
+// image says how to get the image of the containers: LOCKBENCH_ETCD_IMAGE, else etcd's own image,
+// else one built from this machine's program.
 func image(o store.Options) launch.Image {
 	return launch.Image{
 		Wanted: cmp.Or(o.Image, os.Getenv("LOCKBENCH_ETCD_IMAGE")), Default: "quay.io/coreos/etcd:v3.6.5",
@@ -42,11 +42,11 @@ func image(o store.Options) launch.Image {
 	}
 }
 
-// old are the versions without --unsafe-no-fsync.
+// old matches versions without --unsafe-no-fsync.
 var old = regexp.MustCompile(`etcd Version: 3\.[0-4]\.`)
 
-// losing are the arguments for a durability, of this machine's etcd; of other images' it is
-// not known whether they take them.
+// losing returns the arguments for a durability. It checks the version only of this machine's etcd
+// (mine); for other images it is unknown.
 func losing(ctx context.Context, d store.Durability, mine bool) ([]string, error) {
 	if d != store.InMemory {
 		return nil, nil
@@ -68,7 +68,7 @@ func losing(ctx context.Context, d store.Durability, mine bool) ([]string, error
 	return []string{"--unsafe-no-fsync"}, nil
 }
 
-// start starts so many members, all at once: none is ready before most are.
+// start starts n members at the same time: none is ready before most of them run.
 func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 	way, err := launch.Ways{
 		Asked: o.Address, Image: image(o), Logf: o.Logf,
@@ -78,7 +78,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 				return "", err
 			}
 			network := ""
-			if n > 1 { // they reach each other on this machine's loopback interface
+			if n > 1 { // the members use this machine's loopback interface
 				network = "host"
 			}
 			err = s.startAll(n, func(m membership) (launch.Started, error) {
@@ -132,7 +132,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 	return nil
 }
 
-// started is a process, or none with an error.
+// started returns the process, or a nil interface with an error.
 func started(p *launch.Process, err error) (launch.Started, error) {
 	if err != nil {
 		return nil, err
@@ -140,18 +140,18 @@ func started(p *launch.Process, err error) (launch.Started, error) {
 	return p, nil
 }
 
-// inside is the port behind a published one.
+// inside is the port in the container behind a published one.
 const inside = 2379
 
-// membership is what a member has to know of the others.
+// membership holds what a member must know of the others.
 type membership struct {
 	number int
 	port   int
-	peers  []int // ports on which the members meet
+	peers  []int // the members' ports for each other
 	token  string
 }
 
-// beside is the port on which it meets the others.
+// beside returns the member's port for the others.
 func (m membership) beside(int) []int { return m.peers[m.number : m.number+1] }
 
 func (m membership) args(listen string, more []string) []string {
@@ -168,7 +168,7 @@ func (m membership) args(listen string, more []string) []string {
 	}, more...)
 }
 
-// startAll starts members on ports that are free; somebody may take one of them meanwhile.
+// startAll starts members on free ports. It tries again if one of the ports is taken meanwhile.
 func (s *Server) startAll(n int, start func(membership) (launch.Started, error)) error {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
@@ -204,10 +204,10 @@ func (s *Server) startOnce(n int, start func(membership) (launch.Started, error)
 	return nil
 }
 
-// dataDir is below a process's directory.
+// dataDir is in a process's directory.
 const dataDir = "data"
 
-// ready waits until a member answers with the others' consent.
+// ready waits until a member answers with the agreement of most members.
 func ready(ctx context.Context, p launch.Starting) error {
 	client, err := dial(clientConfig(address{endpoints: []string{p.Addr()}}), nil)
 	if err != nil {

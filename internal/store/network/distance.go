@@ -9,26 +9,26 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// distance is a toxic that keeps each piece for a time. Toxiproxy's own latency has it of
-// the time package, which makes up to two milliseconds of one.
+// distance is a toxic that delays each piece. Toxiproxy's own latency uses the time package,
+// whose sleeps may be two milliseconds too long.
 type distance struct {
 	OneWayNS int64 `json:"one_way_ns"`
 }
 
 const distant = "lockbench-distance"
 
-// coarse is what the time package may be late by: the end of a sleep is left to others.
+// coarse is how late the time package may be. The last part of a sleep uses travellers instead.
 const coarse = 5 * time.Millisecond
 
-// travellers sleep for all proxies; their descriptors are kept for the next ones.
+// travellers sleeps for all proxies, so that its descriptors are reused.
 var travellers pause.Sleepers
 
 func init() { toxics.Register(distant, new(distance)) }
 
-// GetBufferSize is how many pieces can be under way, as with latency.
+// GetBufferSize is the number of pieces that can be under way, as for latency.
 func (*distance) GetBufferSize() int { return 1024 }
 
-// Pipe passes each piece on when it has been under way for long enough.
+// Pipe passes each piece on after its delay.
 func (d *distance) Pipe(stub *toxics.ToxicStub) {
 	passOn(stub, func(piece *stream.StreamChunk) bool {
 		end := piece.Timestamp.Add(time.Duration(d.OneWayNS))

@@ -6,25 +6,24 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// hold is a toxic that keeps what is sent until it is taken off. Toxiproxy's own latency
-// would do, but for connections that somebody has closed meanwhile: each of the pieces
-// that nobody reads any more keeps the end of the fault waiting for 5 s.
+// hold is a toxic that keeps all data until it is removed. Toxiproxy's own latency waits 5 s,
+// at the end of the fault, for each piece whose connection was closed meanwhile.
 type hold struct{}
 
 const held = "lockbench-hold"
 
-// unread is how long a piece may wait for its reader once it may go on.
+// unread is how long a piece may wait for its reader after the hold.
 const unread = 300 * time.Millisecond
 
 func init() { toxics.Register(held, new(hold)) }
 
-// GetBufferSize is how many pieces it can keep, as with latency.
+// GetBufferSize is the number of pieces that it can keep, as for latency.
 func (*hold) GetBufferSize() int { return 1024 }
 
-// Pipe takes nothing.
+// Pipe passes nothing on.
 func (*hold) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// Cleanup passes on what has gathered, or closes a connection that nobody reads.
+// Cleanup passes on the kept pieces, or closes a connection that has no reader.
 func (*hold) Cleanup(stub *toxics.ToxicStub) {
 	for len(stub.Input) > 0 {
 		piece := <-stub.Input

@@ -1,5 +1,5 @@
-// Package network has things go wrong on the way from application instances to the servers
-// of any store: latency, a slow line, breaks, partitions.
+// Package network injects faults between application instances and the servers of any store:
+// latency, low bandwidth, resets, partitions.
 package network
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Network is proxies on the loopback interface, one for each application instance
-// and address it dials, on which toxics can be put. A nil one is the straight way.
+// Network is a set of proxies on the loopback interface, one for each application instance and
+// address, with toxics on them. nil means direct connections.
 type Network struct {
 	maker *toxiproxy.ApiServer // makes proxies; its HTTP interface is not opened
 
 	mu      sync.Mutex
 	proxies map[route]*toxiproxy.Proxy
-	retired []*toxiproxy.Proxy // whose connections have gone silent
-	toxics  []toxic            // now
-	made    int                // toxics, for their names
+	retired []*toxiproxy.Proxy // proxies whose connections are silent
+	toxics  []toxic            // active now
+	made    int                // toxics made so far, for their names
 }
 
-// route is the way from an instance to an address.
+// route identifies the proxy of an instance and an address.
 type route struct {
 	instance int
 	addr     string
 }
 
-// toxic is something put on the routes of the first instances; 0 are all.
+// toxic is a toxic on the routes of the first instances; 0 means all.
 type toxic struct {
 	name, kind string
 	instances  int
@@ -47,7 +47,7 @@ type toxic struct {
 
 func (t toxic) hits(r route) bool { return t.instances == 0 || r.instance < t.instances }
 
-// New prepares for the faults of a workload; it is nil if none is of the network. The
+// New prepares for the network faults of a workload; it returns nil if there are none. The
 // caller closes it.
 func New(all []workloads.Fault) *Network {
 	if !slices.ContainsFunc(all, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
@@ -59,7 +59,7 @@ func New(all []workloads.Fault) *Network {
 	}
 }
 
-// Detour leads an instance's connections through its proxies; nil is the straight way.
+// Detour leads an instance's connections through its proxies; nil means direct connections.
 func (n *Network) Detour(instance int) store.Through {
 	if n == nil {
 		return nil
@@ -78,7 +78,7 @@ func (n *Network) Detour(instance int) store.Through {
 	}
 }
 
-// proxy is that of a route, made when it is first wanted.
+// proxy returns the proxy of a route; the first call makes it.
 func (n *Network) proxy(r route) (*toxiproxy.Proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,7 +114,7 @@ func put(proxy *toxiproxy.Proxy, t toxic) error {
 	return nil
 }
 
-// action puts a toxic on the network and takes it off again.
+// action returns an Action that puts a toxic on the network and removes it at the end.
 func (n *Network) action(kind string, instances int, attributes map[string]any, outage store.Outage) store.Action {
 	n.mu.Lock()
 	n.made++
@@ -147,7 +147,7 @@ func (n *Network) action(kind string, instances int, attributes map[string]any, 
 	}
 }
 
-// onAll does something at the same time on all proxies that a toxic hits.
+// onAll calls do concurrently for all proxies that a toxic hits.
 func (n *Network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 	var all sync.WaitGroup
 	wrong := make(chan error, len(n.proxies))
@@ -165,8 +165,8 @@ func (n *Network) onAll(t toxic, do func(*toxiproxy.Proxy) error) error {
 	return errors.Join(problems...)
 }
 
-// halfOpen has every connection that there is go silent, on both sides, as when
-// something on the way has forgotten it; in the end they are closed. New ones work.
+// halfOpen makes all existing connections silent on both sides, as after a device on the way
+// lost their state. At the end it closes them. New connections work.
 func (n *Network) halfOpen(instances int) store.Action {
 	silence := toxic{name: "silence ", kind: "timeout", instances: instances, attributes: map[string]any{"timeout": 0}}
 	return store.Action{
@@ -189,7 +189,7 @@ func (n *Network) halfOpen(instances int) store.Action {
 	}
 }
 
-// stopRetired closes the connections that have gone silent.
+// stopRetired closes the silent connections.
 func (n *Network) stopRetired() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,7 +199,7 @@ func (n *Network) stopRetired() {
 	n.retired = nil
 }
 
-// Prepare is a fault of the network, see store.Faults.
+// Prepare returns the Action of a network fault, see store.Faults.
 func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	milliseconds := func(d workloads.Duration) int64 { return time.Duration(d).Milliseconds() }
 	switch f.Name {
@@ -213,7 +213,7 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	case workloads.Reset:
 		return n.action("reset_peer", f.Instances, map[string]any{"timeout": 0}, store.Throughout), nil
 	case workloads.Partition:
-		// What is sent meanwhile is not lost but late, as with TCP's retransmissions.
+		// Data sent meanwhile is delayed, not lost, as with TCP's retransmissions.
 		return n.action(held, f.Instances, map[string]any{}, store.Throughout), nil
 	case workloads.HalfOpen:
 		return n.halfOpen(f.Instances), nil
@@ -221,7 +221,7 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	return store.Action{}, fmt.Errorf("there is no fault %s of the network", f.Name)
 }
 
-// Close ends the proxies with whatever still goes through them.
+// Close closes the proxies and their connections.
 func (n *Network) Close() {
 	if n == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// throttle is a toxic that lets so many bytes through in a second. Toxiproxy's own
-// bandwidth writes what it does to standard error.
+// throttle is a toxic that limits the bytes per second. Toxiproxy's own bandwidth logs to
+// standard error.
 type throttle struct {
 	BytesPerSecond int64 `json:"bytes_per_second"`
 }
@@ -19,15 +19,15 @@ const throttled = "lockbench-throttle"
 
 func init() { toxics.Register(throttled, new(throttle)) }
 
-// Pipe passes each piece on once it could have gone over the line.
+// Pipe passes each piece on after the time that it needs at this rate.
 func (t *throttle) Pipe(stub *toxics.ToxicStub) {
 	passOn(stub, func(piece *stream.StreamChunk) bool {
 		return pause.Plain(stub.Interrupt, time.Duration(len(piece.Data))*time.Second/time.Duration(t.BytesPerSecond))
 	})
 }
 
-// passOn passes each piece on when it has been kept for its time. One that is interrupted
-// meanwhile, of which keep returns false, goes at once, for nothing may be lost.
+// passOn passes each piece on after keep returns. If keep is interrupted it returns false; then
+// the piece is passed on at once, because no data may be lost.
 func passOn(stub *toxics.ToxicStub, keep func(*stream.StreamChunk) bool) {
 	for {
 		select {

@@ -13,16 +13,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errAddress never repeats what was given: where it cannot be read it is not known which
-// part of it is a password.
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
 var errAddress = errors.New("the address of a PostgreSQL must be postgres://[user:password@]host:port/database[?sslmode=…]; " +
 	"percent-encode special characters of a password, or give PGUSER and PGPASSWORD")
 
-// connectTimeout leaves time to look what else is at the address within 5 s.
+// connectTimeout leaves time, within 5 s, to find out what else is at the address.
 const connectTimeout = 3 * time.Second
 
-// parseAddress reads where a user's PostgreSQL is, and who we are there. What the URL does
-// not say, libpq's environment variables do.
+// parseAddress parses a user's address. libpq's environment variables supply what the URL omits.
 func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || strings.Contains(u.Path, "@") || u.Fragment != "" {
@@ -60,7 +59,7 @@ func nonZero(d time.Duration) time.Duration {
 	return d
 }
 
-// shown is an address without any secret.
+// shown returns the address without any secret.
 func shown(config *pgx.ConnConfig) string {
 	if strings.HasPrefix(config.Host, "/") {
 		return config.Host
@@ -68,7 +67,7 @@ func shown(config *pgx.ConnConfig) string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
 
-// networkTo says how far away a server is.
+// networkTo classifies the way to a server.
 func networkTo(config *pgx.ConnConfig) string {
 	switch ip := net.ParseIP(config.Host); {
 	case strings.HasPrefix(config.Host, "/"):

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// commands knows the statements that were prepared under a name.
+// commands stores the prepared statements by name.
 type commands struct {
 	mu    sync.Mutex
 	named map[string]string
 }
 
-// Commands are the names of the statements in a piece of the protocol: the function that a
-// SELECT calls, or the first word. Only what is carried out counts, not what is prepared.
+// Commands returns the names of the executed statements in data of the protocol: the function that a
+// SELECT calls, or the first word. A Parse message alone does not count.
 func (c *commands) Commands(written []byte) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *commands) Commands(written []byte) []string {
 	}
 	for len(written) >= 5 {
 		kind, size := written[0], int(binary.BigEndian.Uint32(written[1:5]))
-		if kind == 0 || size < 4 || len(written) < 1+size { // the start of a connection, or not a whole message
+		if kind == 0 || size < 4 || len(written) < 1+size { // the start of a connection, or an incomplete message
 			break
 		}
 		texts := bytes.SplitN(written[5:1+size], []byte{0}, 3)
@@ -49,7 +49,7 @@ func (c *commands) Commands(written []byte) []string {
 
 var called = regexp.MustCompile(`\b([a-z_]+)\(`)
 
-// nameOf is a statement's; "" of those that open a connection.
+// nameOf returns a statement's name; "" for statements that open a connection.
 func nameOf(sql string) string {
 	sql = strings.ToLower(strings.TrimSpace(sql))
 	first, _, _ := strings.Cut(sql, " ")

@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// inside is the port behind a published one.
+// inside is the port in the container behind a published one.
 const inside = 5432
 
-// image is what containers are made of: LOCKBENCH_POSTGRES_IMAGE, else PostgreSQL's own, else
-// one of this machine's programs.
+// image says how to get the image of the containers: LOCKBENCH_POSTGRES_IMAGE, else PostgreSQL's own
+// image, else one built from this machine's programs.
 func image(o store.Options) launch.Image {
 	return launch.Image{
 		Wanted: cmp.Or(o.Image, os.Getenv("LOCKBENCH_POSTGRES_IMAGE")), Default: "postgres:17",
@@ -25,14 +25,14 @@ func image(o store.Options) launch.Image {
 	}
 }
 
-// parts are what PostgreSQL needs to make a directory of data and to serve it, at the places
-// where it is here: its programs find the rest by where they are.
+// parts returns what PostgreSQL needs to create a data directory and to serve it. The paths are those
+// of this machine: the programs find the other files relative to their own path.
 func parts() (launch.Parts, error) {
 	bin, err := programs()
 	if err != nil {
 		return launch.Parts{}, err
 	}
-	files := map[string]string{"bin/sh": "/bin/sh"} // by which initdb runs postgres
+	files := map[string]string{"bin/sh": "/bin/sh"} // initdb runs postgres with it
 	add := func(file string) { files[strings.TrimPrefix(file, "/")] = file }
 	for _, program := range []string{"initdb", "postgres"} {
 		add(filepath.Join(bin, program))
@@ -41,9 +41,9 @@ func parts() (launch.Parts, error) {
 	for _, library := range []string{"plpgsql.so", "dict_snowball.so"} { // initdb loads them
 		add(filepath.Join(top, "lib", library))
 	}
-	share := filepath.Join(top, "share") // of Red Hat's package, and of one's own make
+	share := filepath.Join(top, "share") // in Red Hat's package, and in self-compiled installations
 	if _, err := os.Stat(filepath.Join(share, "postgres.bki")); err != nil {
-		share = filepath.Join("/usr/share/postgresql", filepath.Base(top)) // of Debian's
+		share = filepath.Join("/usr/share/postgresql", filepath.Base(top)) // in Debian's package
 	}
 	err = filepath.WalkDir(share, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -59,7 +59,7 @@ func parts() (launch.Parts, error) {
 	}
 	return launch.Parts{
 		Files: files,
-		Texts: map[string]string{ // the user that PostgreSQL's own image has too
+		Texts: map[string]string{ // the same user as in PostgreSQL's own image
 			"etc/passwd": "root:x:0:0::/:/bin/sh\n" + containerUser + ":x:999:999::/tmp:/bin/sh\n",
 			"etc/group":  "root:x:0:\n" + containerUser + ":x:999:\n",
 		},
@@ -68,11 +68,11 @@ func parts() (launch.Parts, error) {
 	}, nil
 }
 
-// containerUser runs it there: PostgreSQL refuses to run as root.
+// containerUser runs the server: PostgreSQL refuses to run as root.
 const containerUser = "postgres"
 
-// script makes a directory of data the first time, and becomes the server, whose arguments
-// are the script's. It uses nothing but what the shell has built in.
+// script creates a data directory the first time, and then executes the server with the script's
+// arguments. It uses only the shell's built-in commands.
 const script = `cd /tmp || exit
 if [ ! -e ` + dataDir + `/PG_VERSION ]; then
 	umask 077
@@ -84,7 +84,7 @@ exec postgres "$@"`
 
 const secretEnv = "LOCKBENCH_SECRET"
 
-// contain starts it in a container.
+// contain starts the server in a container.
 func (o *own) contain(ctx context.Context, engine launch.Engine, image string, at launching) error {
 	var err error
 	o.Started, err = launch.InContainer(ctx, engine, launch.Container{

@@ -10,19 +10,19 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// counterTable has a row for each counter: its number, and the largest token it has seen.
+// counterTable has a row for each counter: its number, and the largest token that it has seen.
 const counterTable = "lockbench_counter"
 
-// unguarded is a counter that believes everybody.
+// unguarded is a counter that checks no tokens.
 type unguarded struct {
 	of   *instance
 	name []byte
 }
 
-// raced are the codes of a CREATE IF NOT EXISTS that somebody else was carrying out too.
+// raced are the error codes of a CREATE IF NOT EXISTS that ran twice at the same time.
 var raced = map[string]bool{"23505": true, "42P06": true, "42P07": true}
 
-// table is made when somebody first asks for it.
+// table returns the counters' table; the first call creates it.
 func (u unguarded) table(ctx context.Context) (string, error) {
 	s := u.of.server
 	table := pgx.Identifier{s.schema(), counterTable}.Sanitize()
@@ -37,7 +37,7 @@ func (u unguarded) table(ctx context.Context) (string, error) {
 	create := func() error {
 		return pgx.BeginFunc(ctx, u.of.pool, func(tx pgx.Tx) error {
 			for _, sql := range []string{
-				"SELECT pg_advisory_xact_lock(hashtextextended('" + s.schema() + "', 0))", // IF NOT EXISTS fails when two make it at the same time
+				"SELECT pg_advisory_xact_lock(hashtextextended('" + s.schema() + "', 0))", // IF NOT EXISTS fails if two run at the same time
 				"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema()}.Sanitize(),
 				"CREATE TABLE IF NOT EXISTS " + table + " (name bytea PRIMARY KEY, n bigint NOT NULL, floor bigint NOT NULL)",
 			} {
@@ -49,7 +49,7 @@ func (u unguarded) table(ctx context.Context) (string, error) {
 		})
 	}
 	err := create()
-	for attempt := 1; raced[code(err)] && attempt < 10; attempt++ { // a lock makes the schema at the same time
+	for attempt := 1; raced[code(err)] && attempt < 10; attempt++ { // a lock may create the schema at the same time
 		err = create()
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (u unguarded) table(ctx context.Context) (string, error) {
 	return table, nil
 }
 
-// Read is 0 of a counter that nobody has written.
+// Read returns 0 for a counter that was never written.
 func (u unguarded) Read(ctx context.Context) (n int64, err error) {
 	table, err := u.table(ctx)
 	if err == nil {
@@ -82,8 +82,8 @@ func (u unguarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// guarded is a counter that raises its floor on every touch, reads included, and refuses
-// whoever comes with an older token.
+// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// tokens.
 type guarded struct {
 	unguarded
 	token int64
@@ -104,7 +104,7 @@ func (g guarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// touch writes n, if there is one.
+// touch raises the floor, and writes n if it is not nil.
 func (g guarded) touch(ctx context.Context, n *int64) (now int64, err error) {
 	table, err := g.table(ctx)
 	if err != nil {
@@ -119,8 +119,8 @@ func (g guarded) touch(ctx context.Context, n *int64) (now int64, err error) {
 	return now, err
 }
 
-// writesGuarded checks writes alone. A holder that reads, pauses while others come, read
-// too and are slow to write, and then writes, is not found out.
+// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
+// read too, and the holder writes before they do.
 type writesGuarded struct {
 	unguarded
 	guarded guarded

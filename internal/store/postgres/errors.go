@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// undefinedTable is a code of PostgreSQL, of its appendix A.
+// undefinedTable is an error code from PostgreSQL's appendix A.
 const undefinedTable = "42P01"
 
-// code is that of an error that the server has answered with; "" for any other.
+// code returns the code of an error from the server; "" for any other.
 func code(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -23,10 +23,10 @@ func code(err error) string {
 	return ""
 }
 
-// unauthorised are the codes of rights that are missing.
+// unauthorised are the codes of missing rights.
 var unauthorised = map[string]bool{"42501": true, "28000": true, "28P01": true}
 
-// refusals are the codes by which a server says that it will not have anybody do that now.
+// refusals are the codes with which a server refuses everyone at present.
 var refusals = map[string]bool{
 	"25006": true, // read only
 	"53100": true, // the disk is full
@@ -34,7 +34,7 @@ var refusals = map[string]bool{
 	"57P03": true, // starting, or shutting down
 }
 
-// Refused is the code by which the server refuses.
+// Refused returns the code of a refusal; "" for any other error.
 func (*server) Refused(err error) string {
 	if c := code(err); unauthorised[c] || refusals[c] {
 		return c
@@ -42,10 +42,10 @@ func (*server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code is of a right that is missing.
+// Unauthorised says whether that code means a missing right.
 func (*server) Unauthorised(code string) bool { return unauthorised[code] }
 
-// causes are what to do about what a server says, by its code.
+// causes maps the server's error codes to advice.
 var causes = map[string]string{
 	"28P01": "user or password is wrong: percent-encode special characters, or give PGUSER and PGPASSWORD",
 	"28000": "the server does not let this user in from here: look at pg_hba.conf",
@@ -54,7 +54,7 @@ var causes = map[string]string{
 	"53300": "the server takes no more connections: raise max_connections, or use fewer --clients or --instances",
 }
 
-// unreached is why a server could not be reached, or would not have us.
+// unreached returns an error that says why a server could not be reached, or refused access.
 func (s *server) unreached(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrConfig) || errors.Is(err, store.ErrUnreachable) {
 		return err
@@ -72,7 +72,7 @@ func (s *server) unreached(ctx context.Context, err error) error {
 		}
 		return said
 	}
-	// The library's error names the user and the database too, which nobody has asked for.
+	// The library's error also names the user and the database; leave these out.
 	text := err.Error()
 	switch dial, isDial := errors.AsType[*net.OpError](err); {
 	case strings.Contains(text, "server refused TLS"):
@@ -93,7 +93,7 @@ func (s *server) unreached(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up: %w", store.ErrUnreachable, at, innermost(err))
 }
 
-// innermost is what an error wraps in the end.
+// innermost returns the error at the end of the chain of wrapped errors.
 func innermost(err error) error {
 	for {
 		switch wraps := err.(type) {

@@ -8,18 +8,18 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Faults are of the server's process so far.
+// Faults returns an Injector. So far the only faults are those of the server's process.
 func (s *server) Faults([]workloads.Fault) store.Injector { return injector{s} }
 
 type injector struct{ server *server }
 
-// Detour is the straight way: no fault is of the network.
+// Detour returns nil: there are no faults of the network.
 func (injector) Detour(int) store.Through { return nil }
 
-// Close has nothing to end.
+// Close does nothing.
 func (injector) Close() {}
 
-// Prepare does what precedes a fault, see store.Faults.
+// Prepare does what must precede a fault, see store.Faults.
 func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	own := i.server.own
 	switch {

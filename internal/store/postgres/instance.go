@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// instance is one application instance's own connections: a pool, and those that a lock
-// opens with the Node's Config.
+// instance is one application instance's own connections: a pool, and those that a lock opens with
+// the Node's Config.
 type instance struct {
 	server *server
 	node   gopgx.Node
@@ -29,9 +29,8 @@ type instance struct {
 	open map[net.Conn]struct{}
 }
 
-// Connect opens the first connection of a pool. The others are opened when they are
-// wanted: each is a process of the server's, and nobody but the holders of locks on
-// counters uses them.
+// Connect opens the first connection of a pool. The others are opened on demand: each is a process of
+// the server, and only lock holders that use counters need them.
 func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	traffic := new(intercept.Traffic)
 	s.mu.Lock()
@@ -61,7 +60,7 @@ func (s *server) Connect(ctx context.Context, name string, pool int, detour stor
 	return i, nil
 }
 
-// kept notes connections until they are closed.
+// kept registers connections until they are closed.
 func (i *instance) kept(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -84,10 +83,10 @@ func (i *instance) kept(dial store.Dialer) store.Dialer {
 	}
 }
 
-// Nodes are one gopgx.Node.
+// Nodes returns one gopgx.Node.
 func (i *instance) Nodes() []any { return []any{i.node} }
 
-// Counter is a row of the session's table.
+// Counter returns a row of the session's table.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i, []byte(name)}
 	switch fence {
@@ -100,19 +99,19 @@ func (i *instance) Counter(name string, fence workloads.Fence, token int64) stor
 	}
 }
 
-// Pools is what the pool says.
+// Pools returns the pool's statistics.
 func (i *instance) Pools() store.Pools {
 	stat := i.pool.Stat()
 	return store.Pools{Waits: stat.EmptyAcquireCount(), WaitedNS: stat.EmptyAcquireWaitTime().Nanoseconds(), Timeouts: stat.CanceledAcquireCount()}
 }
 
-// Lacking returns nil: nothing tells which rights are missing.
+// Lacking returns nil: PostgreSQL does not say which rights are missing.
 func (*instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
 	return nil
 }
 
-// Close hangs up, also on whom a lock has left behind: its session ends, and with it what
-// it holds.
+// Close closes all connections, including those that a lock has not closed: their sessions end, and
+// so do the locks that they hold.
 func (i *instance) Close() error {
 	i.mu.Lock()
 	open := i.open
@@ -125,8 +124,8 @@ func (i *instance) Close() error {
 	return nil
 }
 
-// RoundTrips times SELECT 1, and an advisory lock that is taken and given back, one after
-// the other on one connection of that name.
+// RoundTrips times SELECT 1, and an advisory lock with its unlock, one after the other on one
+// connection of that name.
 func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.observed, nil))

@@ -10,13 +10,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Connected lists the names of connections that begin so, each once.
+// Connected lists the names of connections with this prefix, each once.
 func (s *server) Connected(ctx context.Context, begin string) ([]string, error) {
 	return s.texts(ctx, "SELECT DISTINCT application_name FROM pg_stat_activity WHERE starts_with(application_name, $1)", begin)
 }
 
-// Leftovers names the rows that contain mark, the advisory locks that connections of the
-// run hold, and the connections of that name.
+// Leftovers returns the rows that contain mark, the advisory locks that the run's connections hold,
+// and the connections of that name.
 func (s *server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var left results.Leftovers
 	for _, t := range tables {
@@ -33,7 +33,7 @@ func (s *server) Leftovers(ctx context.Context, mark, name string) (results.Left
 		}
 		left.Keys = append(left.Keys, keys...)
 	}
-	// An advisory lock has a number, which does not tell its key.
+	// An advisory lock has a number, which does not show its key.
 	if session, run, ok := strings.Cut(strings.Trim(mark, "{:"), ":"); ok {
 		held, err := s.texts(ctx, `SELECT format('advisory lock %s of %s, process %s', classid::bigint << 32 | objid::bigint, application_name, pid)
 			FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND (application_name = $1 OR starts_with(application_name, $1 || ':'))`,
@@ -51,7 +51,7 @@ func (s *server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, err
 }
 
-// tables are those with rows of keys.
+// tables are the tables with rows of keys.
 var tables = []struct{ name, key string }{{"lockbench_lock", "key"}, {counterTable, "name"}}
 
 // Remove deletes the rows of keys. Advisory locks end with their connections.

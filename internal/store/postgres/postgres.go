@@ -1,9 +1,8 @@
-// Package postgres is PostgreSQL as a store: a server that lockbench starts from the
-// programs of this machine, or one of the user's.
+// Package postgres is the store PostgreSQL: a server that lockbench starts, or one of the user's.
 //
-// On a user's server lockbench makes one schema, lockbench_session_RUN, and only where something
-// needs a table or a sequence: the counter of --work counter, and the locks that say so. It
-// is removed with the run; of a lockbench that was killed the next one removes it.
+// On a user's server lockbench creates one schema, lockbench_session_RUN, and only if a table or a
+// sequence is needed: for the counter of --work counter, and for the locks that say so. The run
+// removes it at its end; after a killed lockbench the next run does.
 package postgres
 
 import (
@@ -21,17 +20,17 @@ func init() { store.Register("postgres", Store{}) }
 // Store is PostgreSQL.
 type Store struct{}
 
-// Title is its name.
+// Title returns the store's name.
 func (Store) Title() string { return "PostgreSQL" }
 
-// Speaks says whether a PostgreSQL answers there to the question whether it speaks TLS.
+// Speaks says whether a PostgreSQL answers there to the request for TLS.
 func (Store) Speaks(ctx context.Context, addr string) bool {
 	const encrypt = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // SSLRequest
 	answer := store.Knock(ctx, addr, encrypt)
 	return answer == "S" || answer == "N"
 }
 
-// Needs are the rights of a user of PostgreSQL's.
+// Needs returns the rights that a user of PostgreSQL needs.
 func (Store) Needs(string) []string {
 	return []string{
 		"GRANT CONNECT ON DATABASE bench TO bench",
@@ -40,7 +39,7 @@ func (Store) Needs(string) []string {
 	}
 }
 
-// Schemes are those of its addresses.
+// Schemes returns the schemes of its addresses.
 func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
 
 // Validate returns every error of the options, see store.Store.
@@ -73,10 +72,10 @@ func (Store) Layout(o store.Options) store.Layout { return layout{o.Started(), o
 // single is the only topology.
 const single = "single"
 
-// layout is one server, and who started it.
+// layout is one server, with who started it.
 type layout struct{ started, allowed bool }
 
-// Unfit is why a strategy cannot run there.
+// Unfit says why a strategy cannot run there; "" if it can.
 func (layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes > 0 && info.Store != "postgres":
@@ -87,10 +86,10 @@ func (layout) Unfit(info strategies.Info) string {
 	return ""
 }
 
-// Primaries is one.
+// Primaries returns 1.
 func (layout) Primaries() int { return 1 }
 
-// Impossible names every fault that cannot come about.
+// Impossible returns an error for every fault that is not possible.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {

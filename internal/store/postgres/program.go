@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// maxConnections is enough for 1,000 clients with as many connections in their pools.
+	// maxConnections is enough for 1,000 clients that each use a second connection from a pool.
 	maxConnections = 2500
-	// superuser of our own server, and database.
+	// Superuser and database of a server that lockbench starts.
 	superuser, database = "lockbench", "postgres"
 	dataDir, freshDir   = "data", "fresh"
 )
 
-// errNoProgram says what to do about it.
+// errNoProgram includes advice.
 var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get install postgresql, or name the directory of its programs in LOCKBENCH_POSTGRES_SERVER")
 
-// programs are where initdb and postgres are: where LOCKBENCH_POSTGRES_SERVER says, in the
-// place of the newest version's package, or on PATH.
+// programs returns the directory of initdb and postgres: that of LOCKBENCH_POSTGRES_SERVER, that of the
+// newest installed package, or the one on PATH.
 func programs() (string, error) {
 	if named := os.Getenv("LOCKBENCH_POSTGRES_SERVER"); named != "" {
 		if stat, err := os.Stat(named); err == nil && !stat.IsDir() {
@@ -46,7 +46,7 @@ func programs() (string, error) {
 	}
 	var found []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"} { // Debian's, and Red Hat's
-		dirs, _ := filepath.Glob(pattern) // it is well-formed
+		dirs, _ := filepath.Glob(pattern) // the pattern is valid
 		found = append(found, slices.DeleteFunc(dirs, func(dir string) bool { return !hasPrograms(dir) })...)
 	}
 	if len(found) > 0 {
@@ -68,13 +68,13 @@ func hasPrograms(dir string) bool {
 	return true
 }
 
-// release is the version in a package's place.
+// release returns the version in a package's path.
 func release(bin string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(bin)), "pgsql-"))
 	return n
 }
 
-// unprivileged is who runs it where we are root: PostgreSQL refuses to run as root.
+// unprivileged returns the user that runs the server if we are root: PostgreSQL refuses to run as root.
 func unprivileged() string {
 	for _, name := range []string{"postgres", "nobody"} {
 		if _, err := user.Lookup(name); err == nil {
@@ -84,15 +84,14 @@ func unprivileged() string {
 	return ""
 }
 
-// settings are those of a server of our own. Nothing is vacuumed: nothing that lockbench
-// does leaves much to be vacuumed, and it would fall into a window. As shipped a commit is on
-// the disk before it is confirmed. Advisory locks write nothing, and are the same with any
-// durability.
+// settings returns the settings of a server that lockbench starts. Autovacuum is off: there is little
+// to vacuum, and it would disturb a window. By default a commit is on the disk before it is
+// confirmed. Advisory locks write nothing, so durability does not affect them.
 func settings(bind string, port int, durability store.Durability) []string {
 	all := []string{
 		"listen_addresses=" + bind, "port=" + strconv.Itoa(port), "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "autovacuum=off",
-		"log_min_messages=fatal", // a client that is gone is no news
+		"log_min_messages=fatal", // do not log lost clients
 	}
 	if durability == store.InMemory {
 		all = append(all, "fsync=off", "synchronous_commit=off")
@@ -110,15 +109,15 @@ type own struct {
 	bin, password string
 }
 
-// launching is how one is to be started.
+// launching says how to start a server.
 type launching struct {
 	store.Options
 	runID string
 	cpus  []int
 }
 
-// start starts one, on a free port of the loopback interface. Nobody gets in without the
-// password, which is drawn for it: whoever is its superuser can run programs.
+// start starts a server on a free port of the loopback interface. Access needs a random password, because
+// a superuser can run programs.
 func start(ctx context.Context, at launching) (*own, launch.Way, error) {
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails, by its documentation
@@ -139,7 +138,7 @@ func start(ctx context.Context, at launching) (*own, launch.Way, error) {
 	return o, way, nil
 }
 
-// process starts it as a process.
+// process starts the server as a process.
 func (o *own) process(ctx context.Context, at launching) error {
 	bin, err := programs()
 	if err != nil {
@@ -152,7 +151,7 @@ func (o *own) process(ctx context.Context, at launching) error {
 			return settings("127.0.0.1", p.Port(), at.Durability)
 		},
 		Prepare: func(ctx context.Context, p *launch.Process) error {
-			if _, err := os.Stat(filepath.Join(p.Dir(), dataDir)); err == nil { // for another port
+			if _, err := os.Stat(filepath.Join(p.Dir(), dataDir)); err == nil { // it was created for an earlier port
 				return nil
 			}
 			return o.initialise(ctx, p, dataDir)
@@ -168,15 +167,15 @@ func (o *own) process(ctx context.Context, at launching) error {
 	return nil
 }
 
-// initArgs are those of initdb, wherever it runs. md5 is quickest to log in with; the
+// initArgs are the arguments of initdb for processes and containers. md5 is the fastest login; the
 // password never leaves this machine.
 const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
-// initialise makes a directory of data.
+// initialise creates a data directory.
 func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) error {
 	const secret = "password"
 	file := filepath.Join(p.Dir(), secret)
-	// Nobody but the server's user gets into the directory, and he has to read it.
+	// Only the server's user can enter the directory, and it must read the file.
 	if err := os.WriteFile(file, []byte(o.password+"\n"), 0o644); err != nil { //nolint:gosec // see above
 		return err
 	}
@@ -199,17 +198,17 @@ func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) err
 	return nil
 }
 
-// config is how it is reached.
+// config returns the connection options for the server.
 func (o *own) config(addr string) *pgx.ConnConfig {
 	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, o.password, addr, database))
 	if err != nil {
-		panic(err) // there is nothing in it that could be wrong
+		panic(err) // the text is always valid
 	}
 	config.ConnectTimeout = connectTimeout
 	return config
 }
 
-// ready waits until it lets us in, who alone know its password.
+// ready waits until a login with the password works, so that it is our server.
 func (o *own) ready(ctx context.Context, p launch.Starting) error {
 	return launch.Await(ctx, p, lastLine, func(ctx context.Context) error {
 		conn, err := pgx.ConnectConfig(ctx, o.config(p.Addr()))
@@ -220,8 +219,8 @@ func (o *own) ready(ctx context.Context, p launch.Starting) error {
 	})
 }
 
-// again starts the server that was killed. Backends that it had just forked may have
-// outlived it, and hold the memory that it had shared with them for a moment.
+// again starts the killed server. Backends that it had just forked may still run, and keep its shared
+// memory for a moment.
 func (o *own) again(ctx context.Context, lose bool) error {
 	start := o.Again
 	if lose {
@@ -236,8 +235,8 @@ func (o *own) again(ctx context.Context, lose bool) error {
 	}
 }
 
-// refresh makes data as they were at first beside a process's own, so that it need not be
-// waited for while the server is down. In a container they are made when it starts.
+// refresh prepares a fresh data directory next to a process's own, so that this takes no time while the
+// server is down. A container creates it at its start.
 func (o *own) refresh(ctx context.Context) error {
 	p, ok := o.Started.(*launch.Process)
 	if !ok {
@@ -249,7 +248,7 @@ func (o *own) refresh(ctx context.Context) error {
 	return o.initialise(ctx, p, freshDir)
 }
 
-// empty puts fresh data in the place of those of the killed server.
+// empty replaces the data of the killed server by the fresh data.
 func (o *own) empty(ctx context.Context, p *launch.Process) error {
 	if err := o.refresh(ctx); err != nil {
 		return err
@@ -261,7 +260,7 @@ func (o *own) empty(ctx context.Context, p *launch.Process) error {
 	return os.Rename(filepath.Join(p.Dir(), freshDir), data)
 }
 
-// lastLine is what a log says in the end; what PostgreSQL adds as a hint or a detail is left out.
+// lastLine returns the log's last error, without PostgreSQL's hints and details.
 func lastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {

@@ -11,13 +11,13 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read takes one reading. Transactions are not counted: a backend tells of its own only when
-// it has been idle for a while, so that a window shows few of them.
+// Read reads the counters. It does not count transactions: a backend reports its own only after it has
+// been idle for a while, so a window would show only few of them.
 func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var clients int64
 	var wal *int64
-	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients, &wal) }, // a standby adds none
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients, &wal) }, // a standby reports no log position
 		`SELECT count(*), CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END
 		FROM pg_stat_activity WHERE backend_type = 'client backend'`)
 	if err != nil {
@@ -42,5 +42,5 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	return r, nil
 }
 
-// Subscriptions are none: no lock listens.
+// Subscriptions returns nil: no lock uses LISTEN.
 func (*server) Subscriptions(context.Context) *int64 { return nil }

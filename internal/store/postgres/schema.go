@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// schemaPrefix begins the names of lockbench's schemas. It is not lockbench_ alone: services
-	// that lock with strategies/postgres may have theirs in a schema that is called so.
+	// schemaPrefix is the prefix of lockbench's schemas. It is longer than lockbench_, because services
+	// that use strategies/postgres may have a schema with that prefix.
 	schemaPrefix = "lockbench_session_"
-	// relationPrefix begins those of all that lockbench makes in them.
+	// relationPrefix is the prefix of everything that lockbench creates in them.
 	relationPrefix = "lockbench_"
 )
 
-// schema is where tables and sequences of the session are.
+// schema returns the schema with the tables and sequences of the session.
 func (s *server) schema() string { return schemaPrefix + strings.ToLower(s.runID) }
 
-// closing ends the name of a connection that only looks whether the schema can go.
+// closing is the suffix in the name of a connection that only checks whether to drop the schema.
 const closing = ":closing"
 
-// dropSchema removes the session's schema, unless another generator of the session is
-// still there, who will. A connection that has just been closed, as the other generator's may
-// be, is listed for a while: so it looks for up to a second.
+// dropSchema removes the session's schema, unless another generator of the session is connected, which
+// will remove it. A connection that was just closed is still listed for a while, so dropSchema
+// waits for up to a second.
 func (s *server) dropSchema(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.runID+closing, &s.observed, nil))
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *server) dropSchema(ctx context.Context) error {
 		case others:
 			return nil
 		}
-		// Another generator may do the same at the same time: then it is not there any more.
+		// Another generator may drop it at the same time; then it no longer exists.
 		if _, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{s.schema()}.Sanitize()+" CASCADE"); err == nil {
 			return nil
 		}
@@ -61,8 +61,8 @@ func (s *server) dropSchema(ctx context.Context) error {
 	}
 }
 
-// sweep removes the schemas of sessions that are dead: no connection has their name. What
-// somebody else owns stays.
+// sweep removes the schemas of dead sessions: no connection has their name. It does not touch
+// schemas of other owners.
 func (s *server) sweep(ctx context.Context) error {
 	dead, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace n WHERE starts_with(nspname, $1) AND pg_has_role(nspowner, 'USAGE')
 		AND nspname <> $2 AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $3 || substr(nspname, length($1) + 1) || ':'))

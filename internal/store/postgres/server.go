@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// patience bounds what is asked of the server beside a run.
+	// patience limits requests to the server outside the measured work.
 	patience = 5 * time.Second
-	// dialsAtOnce bounds how many connections are being opened: each is a process.
+	// dialsAtOnce limits the dials at the same time: each connection is a process of the server.
 	dialsAtOnce = 32
-	// prefix begins all names of connections.
+	// prefix is the prefix of all connections' names.
 	prefix = "lockbench:"
 )
 
@@ -33,23 +33,23 @@ type server struct {
 	layout
 	commands
 	runID  string
-	own    *own // nil for a user's
+	own    *own // nil for a user's server
 	way    launch.Way
 	config *pgx.ConnConfig
 	pin    *launch.Pinning
-	dials  chan struct{} // held while dialling
+	dials  chan struct{} // limits the dials at the same time
 
-	observer *pgxpool.Pool // which looks on
+	observer *pgxpool.Pool // our own connections, to observe
 	observed intercept.Traffic
 
 	about results.Redis
-	swept store.Swept // of a user's, before the run
+	swept store.Swept // on a user's server, before the run
 	runs  []string    // what RunIDs returns
 
 	mu      sync.Mutex
-	traffic []*intercept.Traffic // one an instance, of closed ones too
-	counter sync.Mutex           // held while the counters' table is being made
-	counted atomic.Bool          // it is there
+	traffic []*intercept.Traffic // one for each instance, including closed ones
+	counter sync.Mutex           // locked while the counters' table is created
+	counted atomic.Bool          // the table exists
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
@@ -76,12 +76,12 @@ func open(ctx context.Context, runID string, o store.Options) (*server, error) {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	if s.own == nil {
-		_ = s.sweep(ctx) // the next one tries again
+		_ = s.sweep(ctx) // the next run tries again
 	}
 	return s, s.pin.PinGenerator()
 }
 
-// connect opens the observer's connections, and asks what server it is.
+// connect opens the observer's connections and identifies the server.
 func (s *server) connect(ctx context.Context) error {
 	pool, err := pgxpool.ParseConfig("")
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *server) connect(ctx context.Context) error {
 	pool.ConnConfig = s.configFor(s.observerName(), &s.observed, nil)
 	pool.MinConns, pool.MaxConns = 1, 2
 	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
-	// A session without a connection is dead, so this one shows that it lives.
+	// A session without a connection counts as dead; this connection shows that ours is alive.
 	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
 	if err != nil {
 		return s.unreached(ctx, err)
@@ -104,11 +104,11 @@ func (s *server) connect(ctx context.Context) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// oldest is the version that the locks need: idle_session_timeout and
-// client_connection_check_interval came with it.
+// oldest is the version that the locks need: it introduced idle_session_timeout and
+// client_connection_check_interval.
 const oldest = 140000
 
-// learn asks what server it is.
+// learn reads what the server is.
 func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	var version string
 	var number int
@@ -128,7 +128,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address", store.ErrConfig, shown(s.config))
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
-	version, _, _ = strings.Cut(version, " ") // what a package adds
+	version, _, _ = strings.Cut(version, " ") // without the package's suffix
 	s.about = results.Redis{
 		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
 		Network: networkTo(s.config), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
@@ -150,8 +150,8 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 
 func (s *server) observerName() string { return prefix + s.runID + ":observer" }
 
-// configFor is the configuration of connections of that name. What they carry is counted
-// below the detour.
+// configFor returns the configuration of connections of that name. Their traffic is counted below the
+// detour.
 func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
@@ -178,13 +178,13 @@ func (s *server) configFor(name string, traffic *intercept.Traffic, detour store
 // Describe says which PostgreSQL it is, without any secret.
 func (s *server) Describe() results.Redis { return s.about }
 
-// RunIDs tell the server from others, and from itself after a restart.
+// RunIDs identify the server's process: each start has a new one.
 func (s *server) RunIDs() []string { return s.runs }
 
 // Local says whether the server is on this machine.
 func (s *server) Local() bool { return s.about.Network != "remote" }
 
-// GeneratorCPUs are the CPUs the generator was pinned to.
+// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
 func (s *server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Ping says whether the server answers.
@@ -210,8 +210,8 @@ func (s *server) Settle(ctx context.Context) error {
 	}
 }
 
-// Limits are max_connections, without those that are kept for superusers, and how many
-// there are.
+// Limits returns max_connections, without those reserved for superusers, and the present number of
+// connections.
 func (s *server) Limits(ctx context.Context) (store.Limits, error) {
 	var limits store.Limits
 	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&limits.MaxClients, &limits.Connected) },
@@ -223,14 +223,14 @@ func (s *server) Limits(ctx context.Context) (store.Limits, error) {
 	return limits, nil
 }
 
-// query asks for a row.
+// query reads one row.
 func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return scan(s.observer.QueryRow(ctx, sql, args...))
 }
 
-// exec does something, and says how many rows it concerned.
+// exec executes a statement and returns the number of affected rows.
 func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -238,7 +238,7 @@ func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64,
 	return tag.RowsAffected(), err
 }
 
-// texts asks for a column of texts.
+// texts reads a column of texts.
 func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -249,8 +249,8 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Close removes what is the session's, and the server that Open started. It works with a
-// context that has ended.
+// Close removes the session's schema and the server that Open started. It also works with a context
+// that has ended.
 func (s *server) Close(ctx context.Context) error {
 	problems := []error{s.pin.Unpin()}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

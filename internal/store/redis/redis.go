@@ -1,5 +1,5 @@
-// Package redis is Redis as a store: servers has its servers, found or started, and
-// disturb what goes wrong with them on purpose.
+// Package redis is the store Redis. Package servers finds or starts its servers, and package
+// disturb injects their faults.
 package redis
 
 import (
@@ -16,20 +16,20 @@ import (
 
 func init() { store.Register(store.Redis, Store{}) }
 
-// Store is Redis, and what speaks its protocol.
+// Store is Redis, or a server with its protocol.
 type Store struct{}
 
-// Title is its name.
+// Title returns the store's name.
 func (Store) Title() string { return "Redis" }
 
-// Speaks says whether a Redis answers there to a PING, be it with an error.
+// Speaks says whether a Redis answers a PING there, even with an error.
 func (Store) Speaks(ctx context.Context, addr string) bool {
 	answer := store.Knock(ctx, addr, "PING\r\n")
 	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-")
 }
 
-// options are those of the servers. image:NAME is a container of that image, process:PATH
-// a process of that program.
+// options converts to the servers' options. image:NAME is a container of that image,
+// process:PATH a process of that program.
 func options(o store.Options) servers.Options {
 	program := ""
 	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
@@ -43,7 +43,7 @@ func options(o store.Options) servers.Options {
 		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability, Logf: o.Logf}
 }
 
-// Schemes are those of its addresses; host:port has none.
+// Schemes returns the schemes of its addresses; host:port has none.
 func (Store) Schemes() []string { return []string{"redis", "rediss", "unix"} }
 
 // Validate returns every error of the options, see store.Store.
@@ -55,8 +55,8 @@ func (Store) Validate(o store.Options) error {
 	return errors.Join(options(o).Validate(), durability)
 }
 
-// Layout is the topology that is asked for. Without one it is a single node where
-// lockbench starts it, and not known of a user's servers.
+// Layout returns the requested topology. The default is a single node if lockbench starts it;
+// for a user's servers it is unknown.
 func (Store) Layout(o store.Options) store.Layout {
 	topology, err := servers.ParseTopology(o.Topology)
 	started := options(o).Started()
@@ -66,13 +66,13 @@ func (Store) Layout(o store.Options) store.Layout {
 	return layout{topology, started, o.AllowFaults}
 }
 
-// layout is a topology, and who started it.
+// layout is a topology, with who started it.
 type layout struct {
 	servers.Topology
 	started, allowed bool
 }
 
-// Impossible names every fault that cannot come about, see disturb.Check.
+// Impossible returns an error for every fault that is not possible, see disturb.Check.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	return disturb.Check(all, l.Topology, l.started, l.allowed)
 }
@@ -88,7 +88,7 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 	return server{s, o.AllowFaults}, nil
 }
 
-// server is one that can be disturbed.
+// server is a servers.Server that faults can disturb.
 type server struct {
 	*servers.Server
 	allowed bool

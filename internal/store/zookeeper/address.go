@@ -13,15 +13,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// errAddress never repeats what was given: where it cannot be read it is not known which
-// part of it is a password.
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
 var errAddress = errors.New("the address of a ZooKeeper must be auto, container, process or zk://[user:password@]host:port[,host:port…][/chroot]; " +
 	"percent-encode special characters of a password")
 
-// authEnv has user:password of the digest scheme, where ps does not show it.
+// authEnv holds user:password of the digest scheme; ps does not show it.
 const authEnv = "LOCKBENCH_ZK_AUTH"
 
-// parseAddress reads a user's address: where it is, who we are there, and below which node.
+// parseAddress parses a user's address: servers, user and root node.
 func parseAddress(address string) (gozk.Node, error) {
 	rest, ok := strings.CutPrefix(address, "zk://")
 	if !ok {
@@ -55,7 +55,7 @@ func parseAddress(address string) (gozk.Node, error) {
 	return node, nil
 }
 
-// hostPort fills in ZooKeeper's own port.
+// hostPort adds ZooKeeper's default port.
 func hostPort(host string) (string, error) {
 	const usual = "2181"
 	name, port, err := net.SplitHostPort(host)
@@ -68,7 +68,7 @@ func hostPort(host string) (string, error) {
 	return net.JoinHostPort(name, port), nil
 }
 
-// parseTopology is the number of members that is asked for; 0 leaves it open.
+// parseTopology returns the requested number of members; 0 means not specified.
 func parseTopology(text string) (int, error) {
 	switch text {
 	case "":
@@ -84,10 +84,10 @@ func parseTopology(text string) (int, error) {
 	return 0, fmt.Errorf("--topology of a ZooKeeper must be single, or zookeeper:N with 1, 3, 5 or %d members, not %q", most, text)
 }
 
-// most is the number of members beyond which an ensemble is slower and no safer.
+// most is the number of members above which an ensemble is slower and not safer.
 const most = 7
 
-// topologyOf writes it as parseTopology reads it.
+// topologyOf writes a topology in the form of parseTopology.
 func topologyOf(members int) string {
 	if members == 1 {
 		return "single"
@@ -95,7 +95,7 @@ func topologyOf(members int) string {
 	return fmt.Sprintf("%s:%d", name, members)
 }
 
-// networkTo says how far away an address is.
+// networkTo classifies the way to an address.
 func networkTo(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// repository is that of images made of this machine's ZooKeeper.
+	// repository is that of images built from this machine's ZooKeeper.
 	repository = "lockbench-zookeeper"
-	// inside is the port behind a published one, and place where its files are.
+	// inside is the port in the container behind a published one, place the directory of its files.
 	inside, place = 2181, "/lockbench"
 )
 
-// image is what containers are made of: LOCKBENCH_ZOOKEEPER_IMAGE, else ZooKeeper's own, else
-// one of this machine's Java and jar files.
+// image says how to get the image of the containers: LOCKBENCH_ZOOKEEPER_IMAGE, else ZooKeeper's own
+// image, else one built from this machine's Java and jar files.
 func image(o store.Options) launch.Image {
 	return launch.Image{
 		Wanted: cmp.Or(o.Image, os.Getenv("LOCKBENCH_ZOOKEEPER_IMAGE")), Default: "zookeeper:3.9",
@@ -39,7 +39,7 @@ func image(o store.Options) launch.Image {
 	}
 }
 
-// parts are a Java, and the jar files with those that they name.
+// parts returns the files of a Java, and the jar files with those that they name.
 func (s software) parts() (launch.Parts, error) {
 	java, err := filepath.EvalSymlinks(s.java)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s software) parts() (launch.Parts, error) {
 		if strings.HasSuffix(pattern, "*") {
 			pattern += ".jar"
 		}
-		jars, _ := filepath.Glob(pattern) // it is well-formed
+		jars, _ := filepath.Glob(pattern) // the pattern is valid
 		for _, jar := range jars {
 			if err := withNamed(jar, files); err != nil {
 				return launch.Parts{}, err
@@ -63,7 +63,7 @@ func (s software) parts() (launch.Parts, error) {
 	return launch.Parts{Files: files}, nil
 }
 
-// tree adds the files below a directory, those behind links too, by their places.
+// tree adds the files below a directory by their paths, and follows links.
 func tree(dir string, files map[string]string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -71,7 +71,7 @@ func tree(dir string, files map[string]string) error {
 		}
 		about, err := os.Stat(file)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // a link to what is not installed
+		case errors.Is(err, fs.ErrNotExist): // a link to something that is not installed
 			return nil
 		case err != nil:
 			return err
@@ -86,7 +86,7 @@ func tree(dir string, files map[string]string) error {
 	})
 }
 
-// linked adds what is below a link to a directory, by the link's name.
+// linked adds what is below a link to a directory, under the link's name.
 func linked(link string, files map[string]string) error {
 	real, err := filepath.EvalSymlinks(link)
 	if err != nil {
@@ -102,7 +102,7 @@ func linked(link string, files map[string]string) error {
 	return nil
 }
 
-// withNamed adds a jar file and those that its manifest names as its class path.
+// withNamed adds a jar file and those in its manifest's class path.
 func withNamed(jar string, files map[string]string) error {
 	where := strings.TrimPrefix(jar, "/")
 	if files[where] != "" {
@@ -127,7 +127,7 @@ func withNamed(jar string, files map[string]string) error {
 	return nil
 }
 
-// classPath is what stands in a jar file's manifest, whose lines go on after a space.
+// classPath reads the class path in a jar's manifest; a line that begins with a space continues it.
 func classPath(jar string) ([]string, error) {
 	archive, err := zip.OpenReader(jar)
 	if err != nil {
@@ -159,7 +159,7 @@ func classPath(jar string) ([]string, error) {
 
 // contain starts the member in a container.
 func (m member) contain(ctx context.Context, engine launch.Engine, image, network string, pick launch.Picker, runID string, o store.Options) (launch.Started, error) {
-	java, jars := "java", "lib/*" // in the working directory of ZooKeeper's own image
+	java, jars := "java", "lib/*" // relative to the working directory of ZooKeeper's own image
 	if strings.HasPrefix(image, repository+":") {
 		found, err := lookUp()
 		if err != nil {
@@ -172,7 +172,7 @@ func (m member) contain(ctx context.Context, engine launch.Engine, image, networ
 	}
 	return launch.InContainer(ctx, engine, launch.Container{
 		Image: image, RunID: runID, Network: network, Pick: pick, CPUs: m.cpus, Inside: inside, Logf: o.Logf, Taken: m.taken(), Beside: m.beside,
-		Entrypoint: []string{java}, User: "0", // to whom its own files belong, whatever the image
+		Entrypoint: []string{java}, User: "0", // root owns these files in every image
 		Command: func(string, int, bool) []string { return m.options(place, jars) },
 		Files: func(port int) map[string]string {
 			files := map[string]string{place + "/" + dataDir + "/myid": fmt.Sprintln(m.id)}

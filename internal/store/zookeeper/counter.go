@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// unguarded is a counter that believes everybody.
+// unguarded is a counter that checks no tokens.
 type unguarded struct {
 	link *link
 	name string
@@ -23,7 +23,7 @@ func (u unguarded) floor() string { return u.link.node.Path(u.name + ":floor") }
 
 func (u unguarded) Read(ctx context.Context) (int64, error) {
 	session, err := u.link.live(ctx)
-	if err == nil && !u.link.node.Standalone { // this server may be behind the others
+	if err == nil && !u.link.node.Standalone { // this server may lag behind the others
 		err = session.Sync(ctx, u.path())
 	}
 	var n int64
@@ -43,7 +43,7 @@ func (u unguarded) Write(ctx context.Context, n int64) error {
 	}
 	if errors.Is(err, zk.ErrNoNode) {
 		_, err = session.Create(ctx, u.path(), text(n), zk.FlagPersistent)
-		if errors.Is(err, zk.ErrNodeExists) { // somebody else has made it
+		if errors.Is(err, zk.ErrNodeExists) { // another client has created it
 			err = session.Set(ctx, u.path(), text(n), -1)
 		}
 	}
@@ -53,8 +53,8 @@ func (u unguarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// guarded is a counter that raises its floor on every touch, reads included, and refuses
-// whoever comes with an older token (M. Kleppmann, How to do distributed locking, 2016).
+// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// tokens (M. Kleppmann, How to do distributed locking, 2016).
 type guarded struct {
 	unguarded
 	token int64
@@ -67,8 +67,8 @@ func (g guarded) Read(ctx context.Context) (int64, error) {
 		err = g.raise(ctx, session)
 	}
 	if err == nil {
-		// Behind this session's own write, and so behind all writes before it. One with a
-		// larger token may have written since then: what is done with it is refused.
+		// This read follows this session's own write, and so all earlier writes. A holder with a
+		// larger token may have written since; then a write based on this value is refused.
 		n, _, err = number(ctx, session, g.path())
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -94,7 +94,7 @@ func (g guarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// raise raises the floor, and does something more, together or not at all.
+// raise raises the floor and executes more in the same transaction.
 func (g guarded) raise(ctx context.Context, session *gozk.Session, more ...any) error {
 	for {
 		floor, version, err := number(ctx, session, g.floor())
@@ -110,7 +110,7 @@ func (g guarded) raise(ctx context.Context, session *gozk.Session, more ...any) 
 		case floor > g.token:
 			return store.ErrStale
 		}
-		// The version says whether somebody has raised it meanwhile.
+		// A version that changed means that another client raised the floor meanwhile.
 		err = session.Multi(ctx, append([]any{&zk.SetDataRequest{Path: g.floor(), Data: text(g.token), Version: version}}, more...)...)
 		if !errors.Is(err, zk.ErrBadVersion) {
 			return err
@@ -118,7 +118,7 @@ func (g guarded) raise(ctx context.Context, session *gozk.Session, more ...any) 
 	}
 }
 
-// writesGuarded checks writes alone.
+// writesGuarded checks only writes.
 type writesGuarded struct {
 	unguarded
 	guarded guarded
@@ -128,7 +128,7 @@ func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guar
 
 func text(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// number is what a node holds, and its version.
+// number returns a node's number and its version.
 func number(ctx context.Context, session *gozk.Session, path string) (int64, int32, error) {
 	value, err := session.Get(ctx, path)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// launcher starts a member on a port that pick finds.
+// launcher starts a member on a port from pick.
 type launcher func(ctx context.Context, m member, pick launch.Picker) (launch.Started, error)
 
-// start starts so many servers, which make one ensemble if there are several.
+// start starts this many servers; several form one ensemble.
 func start(ctx context.Context, members int, m member, begin launcher) ([]launch.Started, error) {
 	if members == 1 {
 		m.id = 1
@@ -23,7 +23,7 @@ func start(ctx context.Context, members int, m member, begin launcher) ([]launch
 		}
 		return []launch.Started{one}, nil
 	}
-	const attempts = 5 // somebody else may take one of the ports meanwhile
+	const attempts = 5 // another process may take one of the ports meanwhile
 	for attempt := 1; ; attempt++ {
 		started, err := startEnsemble(ctx, members, m, begin)
 		if err == nil || attempt == attempts || ctx.Err() != nil || !strings.Contains(err.Error(), "Address already in use") {
@@ -42,7 +42,7 @@ func startEnsemble(ctx context.Context, members int, m member, begin launcher) (
 	}
 	started := make([]launch.Started, members)
 	problems := make([]error, members)
-	// None is ready without the others: if one cannot start they need not be waited for.
+	// No member is ready without the others: if one cannot start, do not wait for the rest.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup

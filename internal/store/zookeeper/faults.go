@@ -14,22 +14,22 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// injector brings faults of the servers and of the way to them about, a store.Injector.
+// injector injects faults of the servers and of the network; it is a store.Injector.
 type injector struct {
 	server  *Server
 	network *network.Network
 }
 
-// Faults bring those of a workload about.
+// Faults returns an Injector for the faults of a workload.
 func (s *Server) Faults(all []workloads.Fault) store.Injector { return injector{s, network.New(all)} }
 
-// Detour leads through proxies where there are faults of the network.
+// Detour uses proxies if there are faults of the network.
 func (i injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
 
-// Close ends the proxies.
+// Close closes the proxies.
 func (i injector) Close() { i.network.Close() }
 
-// Prepare looks for the servers that are hit, see store.Faults.
+// Prepare finds the servers to hit, see store.Faults.
 func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (store.Action, error) {
 	if why := i.server.impossible(fault); why != "" {
 		return store.Action{}, fmt.Errorf("%s %s", fault.Name, why)
@@ -43,7 +43,7 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Ru
 	}
 	hit := i.server.hit(ctx, fault)
 	action := store.Action{Outage: store.Throughout}
-	if len(hit) <= (len(i.server.own)-1)/2 { // the others go on, with a new leader if they have to
+	if len(hit) <= (len(i.server.own)-1)/2 { // the others continue, if necessary with a new leader
 		action.Outage = store.Briefly
 	}
 	switch fault.Name {
@@ -69,7 +69,7 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Ru
 	return action, nil
 }
 
-// led waits until a server that is not among those leads the others.
+// led waits until the remaining servers have a leader.
 func (s *Server) led(ctx context.Context, away []launch.Started) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
@@ -90,7 +90,7 @@ func (s *Server) led(ctx context.Context, away []launch.Started) error {
 	}
 }
 
-// hit are the servers that are: where kill and pause name the first, the leader is.
+// hit returns the servers to hit; for kill and pause, place 0 means the leader.
 func (s *Server) hit(ctx context.Context, fault workloads.Fault) []launch.Started {
 	first := fault.Node
 	if first == 0 && !fault.Kind().Takes("n") {
@@ -103,7 +103,7 @@ func (s *Server) hit(ctx context.Context, fault workloads.Fault) []launch.Starte
 	return s.own[first : first+max(fault.N, 1)]
 }
 
-// each does something to several servers at the same time; it names all that goes wrong.
+// each returns a function that calls do concurrently for several servers and joins the errors.
 func each(all []launch.Started, do func(launch.Started, context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wrong := make([]error, len(all))

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// dial opens a connection that is counted.
+// dial opens a connection with counted traffic.
 func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := dialer(ctx, network, addr)
 	if err != nil {
@@ -22,15 +22,15 @@ func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return t.Conn(conn), nil
 }
 
-// instance is one application instance's connections, a store.Instance: a session for its
-// counters, and those that a strategy opens.
+// instance is one application instance's connections, a store.Instance: a session for its counters,
+// and those that a strategy opens.
 type instance struct {
 	node gozk.Node
 	link *link
 }
 
-// Connect opens one application instance's own connections. There is no pool: a session has
-// one connection, and a strategy opens its own.
+// Connect opens one application instance's own connections. There is no pool: a session has one
+// connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	dial := s.listed(name, s.newTraffic().dial)
 	if detour != nil {
@@ -47,10 +47,10 @@ func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.T
 	return i, nil
 }
 
-// Nodes is the one gozk.Node.
+// Nodes returns the one gozk.Node.
 func (i instance) Nodes() []any { return []any{i.node} }
 
-// Counter is a node of its own. It keeps its floor at NAME:floor.
+// Counter returns a counter in its own node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i.link, name}
 	switch fence {
@@ -63,10 +63,10 @@ func (i instance) Counter(name string, fence workloads.Fence, token int64) store
 	}
 }
 
-// Pools is nothing: nobody waits for a connection.
+// Pools returns zeros: no request waits for a connection.
 func (instance) Pools() store.Pools { return store.Pools{} }
 
-// Lacking is not known: ZooKeeper's rights are those of each node.
+// Lacking returns nil: each node in ZooKeeper has its own rights.
 func (instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
 	return nil
 }
@@ -77,14 +77,14 @@ func (i instance) Close() error {
 	return nil
 }
 
-// sockets are the connections that are open, by the name of their instance: ZooKeeper tells
-// nobody which of its connections are whose.
+// sockets are the open connections by the name of their instance: ZooKeeper cannot say which client a
+// connection belongs to.
 type sockets struct {
 	mu   sync.Mutex
 	open map[string]map[net.Conn]bool
 }
 
-// listed opens connections that are listed under a name.
+// listed registers the connections under a name.
 func (s *sockets) listed(name string, dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -109,7 +109,7 @@ func (s *sockets) listed(name string, dial store.Dialer) store.Dialer {
 	}
 }
 
-// of lists those of a name.
+// of lists the connections of a name.
 func (s *sockets) of(name string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

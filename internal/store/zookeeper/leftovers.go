@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// keys are all below the root that fit, as their nodes are called.
+// keys returns the keys below the root for which fits is true, with the names of their nodes.
 func keys(ctx context.Context, k *link, fits func(key string) bool) (nodes, found []string, err error) {
 	session, err := k.live(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func keys(ctx context.Context, k *link, fits func(key string) bool) (nodes, foun
 	if root == "" {
 		root = "/"
 	}
-	if !k.node.Standalone { // this server may be behind
+	if !k.node.Standalone { // this server may lag behind the others
 		if err := session.Sync(ctx, root); err != nil {
 			return nil, nil, err
 		}
@@ -44,8 +44,8 @@ func keys(ctx context.Context, k *link, fits func(key string) bool) (nodes, foun
 	return nodes, found, nil
 }
 
-// Leftovers names the keys that contain mark, with what is below them, as KEY/NODE, and
-// this process's connections of that name.
+// Leftovers returns the keys that contain mark, and the nodes below them as KEY/NODE, and this process's
+// connections of that name.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	nodes, found, err := keys(ctx, s.watching, func(key string) bool { return strings.Contains(key, mark) })
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, nil
 }
 
-// Remove deletes keys with all below them. What is named as KEY/NODE goes with its key.
+// Remove deletes keys with everything below them, so also what Leftovers lists as KEY/NODE.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		session, err := s.watching.live(ctx)
@@ -82,7 +82,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// remove deletes a node and what is below it.
+// remove deletes a node and everything below it.
 func remove(ctx context.Context, session *gozk.Session, path string) error {
 	for {
 		err := session.Delete(ctx, path)
@@ -104,10 +104,10 @@ func remove(ctx context.Context, session *gozk.Session, path string) error {
 	}
 }
 
-// Subscriptions is nil: what watches there are ZooKeeper counts all together.
+// Subscriptions returns nil: ZooKeeper only counts all clients' watches together.
 func (*Server) Subscriptions(context.Context) *int64 { return nil }
 
-// Connected lists the names of lockbench's connections that begin so, each once.
+// Connected lists the names of lockbench's connections with this prefix, each once.
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
 	names, err := s.watching.names(ctx)
 	if err != nil {
@@ -116,20 +116,20 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
 
-// sweepLimit is how long a run may look for what others have left before it starts.
+// sweepLimit limits the search for old keys before a run.
 const sweepLimit = 2 * time.Second
 
-// runKey finds the run that a key belongs to. Strategies may put something before it.
+// runKey finds the run ID in a key. Strategies may add a prefix.
 var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 
-// sweep removes the keys of lockbenches that were killed: nobody of their session is
-// connected. What cannot be removed stays for the next one.
+// sweep removes the keys of killed runs: no connection has their session's name. What cannot be removed
+// remains for the next run.
 func (s *Server) sweep(ctx context.Context) error {
 	_, found, err := keys(ctx, s.watching, runKey.MatchString)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	// Asked after the keys: a run that begins in between has none among them.
+	// This must follow the list of keys: a run that begins in between has none in it.
 	names, err := s.watching.names(ctx)
 	if err != nil {
 		return err

@@ -14,16 +14,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// presence is the node below which whoever is connected has one of its own, with its name:
-// ZooKeeper has no names for connections.
+// presence is the parent of a node for each connection, with the connection's name: ZooKeeper has no
+// names for connections.
 const presence = "lockbench:connections"
 
-// linkTimeout is that of sessions of lockbench's own, so long after which a killed one is
-// known to be dead.
+// linkTimeout is the timeout of lockbench's own sessions: this long after a kill, others know that it is
+// dead.
 const linkTimeout = 4 * time.Second
 
-// link is a session of lockbench's own, under a name that others can see. When the server
-// has ended it there is another one.
+// link is a session of lockbench's own, under a name that others can see. It is replaced when the server
+// ends it.
 type link struct {
 	node gozk.Node
 	name string
@@ -39,7 +39,7 @@ func openLink(ctx context.Context, node gozk.Node, name string) (*link, error) {
 	return k, err
 }
 
-// live is the session.
+// live returns the session, or a new one if it has ended.
 func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,7 +63,7 @@ func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	return session, nil
 }
 
-// appear makes the node with the name.
+// appear creates the node with the name.
 func (k *link) appear(ctx context.Context, session *gozk.Session) (string, error) {
 	all := k.node.Path(presence)
 	for {
@@ -83,7 +83,7 @@ func (k *link) appear(ctx context.Context, session *gozk.Session) (string, error
 	}
 }
 
-// renew has another session: a server that has lost its data takes nobody back.
+// renew opens a new session: a server that lost its data does not know the old one.
 func (k *link) renew(ctx context.Context) error {
 	k.mu.Lock()
 	if k.session != nil {
@@ -95,7 +95,7 @@ func (k *link) renew(ctx context.Context) error {
 	return err
 }
 
-// close ends the session, and takes the node for all names along if it was the last.
+// close ends the session. It deletes the parent node too, if no other name is left.
 func (k *link) close(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,8 +104,8 @@ func (k *link) close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	// Both may fail, where no server answers: then they go with the session, and the
-	// container some time later.
+	// Both may fail if no server answers: then the node ends with the session, and the container
+	// some time later.
 	if k.session.Delete(ctx, k.mine) == nil {
 		_ = k.session.Delete(ctx, k.node.Path(presence))
 	}
@@ -113,13 +113,13 @@ func (k *link) close(ctx context.Context) {
 	k.session = nil
 }
 
-// names are those of all who are connected, each once.
+// names returns the names of all connections, each once.
 func (k *link) names(ctx context.Context) ([]string, error) {
 	session, err := k.live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !k.node.Standalone { // this server may be behind
+	if !k.node.Standalone { // this server may lag behind the others
 		if err := session.Sync(ctx, k.node.Path(presence)); err != nil {
 			return nil, err
 		}

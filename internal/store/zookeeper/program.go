@@ -14,24 +14,22 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// serverEnv names the directory of another ZooKeeper than Debian's: of Apache's
-// distribution, or of jar files.
+// serverEnv names the directory of another ZooKeeper than Debian's: Apache's distribution, or jar files.
 const serverEnv = "LOCKBENCH_ZOOKEEPER_SERVER"
 
-// debian are the jar files of Debian's package, as its zkEnv.sh has them, and one with which
-// it says what is wrong.
+// debian are the jar files of Debian's package, as in its zkEnv.sh, and one for the log.
 var debian = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
-// errNotThere says what is missing, and how to get it.
+// errNotThere says what is missing, and how to install it.
 var errNotThere = errors.New("it is not there: apt-get install zookeeper")
 
-// software is what runs a server.
+// software is what is needed to run a server.
 type software struct {
 	java string
 	jars string // for -classpath
 }
 
-// lookUp finds it.
+// lookUp finds ZooKeeper and Java on this machine.
 func lookUp() (software, error) {
 	java, err := exec.LookPath("java")
 	if home := os.Getenv("JAVA_HOME"); home != "" {
@@ -54,20 +52,20 @@ func lookUp() (software, error) {
 	return software{java, strings.Join(debian, ":")}, nil
 }
 
-// member is one server of those to be started.
+// member is a server to be started.
 type member struct {
 	software
-	durability store.Durability // of its answers to writes: as ZooKeeper comes they wait for the disk
+	durability store.Durability // of confirmed writes; by default they are on the disk
 	cpus       []int
 	id         int        // from 1
-	ensemble   []ensemble // all members' ports; none for a server alone
+	ensemble   []ensemble // ports of all members; empty for a single server
 }
 
-// ensemble are the ports of one of its members.
+// ensemble holds the ports of one member.
 type ensemble struct{ client, quorum, election int }
 
-// settings are those of every server. A tick of 100 ms, where 2 s are usual, lets sessions
-// time out after 200 ms and no more than that tick late; members may be out of reach of
+// settings are those of every server. A tick of 100 ms, instead of the usual 2 s, allows session
+// timeouts from 200 ms on, which are at most one tick late. Members may be out of contact with
 // their leader for 2 s.
 const settings = `tickTime=100
 initLimit=100
@@ -83,8 +81,7 @@ const (
 	dataDir    = "data"
 )
 
-// quiet has whatever writes the log, which is another in each distribution, tell what goes
-// wrong, and not what goes well.
+// quiet configures each distribution's logger to write warnings and errors only.
 var quiet = map[string]string{
 	"simplelogger.properties": "org.slf4j.simpleLogger.defaultLogLevel=warn\n",
 	"log4j.properties": "log4j.rootLogger=WARN, CONSOLE\nlog4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender\n" +
@@ -102,7 +99,7 @@ func (m member) program() launch.Program {
 	}
 }
 
-// taken is of a server alone: the ports of an ensemble's are fixed.
+// taken is only for a single server: the ports of an ensemble are fixed.
 func (m member) taken() func(error) bool {
 	if len(m.ensemble) > 0 {
 		return nil
@@ -110,7 +107,7 @@ func (m member) taken() func(error) bool {
 	return func(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
 }
 
-// beside are the ports on which it meets the other members.
+// beside returns the ports on which the member meets the others.
 func (m member) beside(int) []int {
 	if len(m.ensemble) == 0 {
 		return nil
@@ -119,10 +116,10 @@ func (m member) beside(int) []int {
 	return []int{own.quorum, own.election}
 }
 
-// options are Java's arguments; its files are in dir.
+// options returns Java's arguments; dir holds the server's files.
 func (m member) options(dir, jars string) []string {
 	args := []string{
-		// Nothing is written but to its own directory.
+		// The server writes only to its own directory.
 		"-Xmx256m", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + dir,
 		"-classpath", dir + ":" + jars,
 	}
@@ -132,7 +129,7 @@ func (m member) options(dir, jars string) []string {
 	return append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, configFile))
 }
 
-// config is its file of settings.
+// config returns the server's configuration file.
 func (m member) config(dir, bind string, port int) string {
 	var config strings.Builder
 	fmt.Fprintf(&config, "%sclientPortAddress=%s\ndataDir=%s\nclientPort=%d\n", settings, bind, filepath.Join(dir, dataDir), port)
@@ -142,7 +139,7 @@ func (m member) config(dir, bind string, port int) string {
 	return config.String()
 }
 
-// prepare writes its files.
+// prepare writes the server's files.
 func (m member) prepare(ctx context.Context, p *launch.Process) error {
 	if err := m.empty(ctx, p); err != nil {
 		return err
@@ -157,7 +154,7 @@ func (m member) prepare(ctx context.Context, p *launch.Process) error {
 	return nil
 }
 
-// empty has the server, which has ended, have no data but its own number.
+// empty removes all data of the ended server except its ID.
 func (m member) empty(_ context.Context, p *launch.Process) error {
 	dir := filepath.Join(p.Dir(), dataDir)
 	if err := os.RemoveAll(dir); err != nil {
@@ -169,7 +166,7 @@ func (m member) empty(_ context.Context, p *launch.Process) error {
 	return os.WriteFile(filepath.Join(dir, "myid"), fmt.Appendln(nil, m.id), 0o600)
 }
 
-// ready waits until the server serves, which that of an ensemble does once there is a leader.
+// ready waits until the server serves clients; in an ensemble this needs a leader.
 func ready(ctx context.Context, p launch.Starting) error {
 	return launch.Await(ctx, p, lastWords, func(ctx context.Context) error {
 		status, err := look(ctx, dialer, p.Addr())
@@ -180,7 +177,7 @@ func ready(ctx context.Context, p launch.Starting) error {
 	})
 }
 
-// lastWords are the last line of a log that names an error, without where it was thrown.
+// lastWords returns the last line of a log that names an error.
 func lastWords(log string) string {
 	last := "it said nothing"
 	for line := range strings.Lines(log) {

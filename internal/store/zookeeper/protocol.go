@@ -7,15 +7,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// operations are ZooKeeper's requests by their codes, without those that open or keep a
-// session. See org.apache.zookeeper.ZooDefs.OpCode.
+// operations maps codes to requests, without those that open or keep a session. See
+// org.apache.zookeeper.ZooDefs.OpCode.
 var operations = map[int32]string{
 	1: "create", 2: "delete", 3: "exists", 4: "getData", 5: "setData", 6: "getACL", 7: "setACL", 8: "getChildren",
 	9: "sync", 12: "getChildren2", 13: "check", 14: "multi", 15: "create2", 19: "createContainer", 21: "createTTL",
 }
 
-// Commands are the names of the requests in a piece of what is written to a server: each is
-// its length, its number and its code. The request for a session has none.
+// Commands returns the names of the requests in data written to a server: each begins with its length,
+// its number and its code. A request for a session has no name.
 func (*Server) Commands(written []byte) []string {
 	const head = 12
 	var names []string
@@ -33,7 +33,7 @@ func (*Server) Commands(written []byte) []string {
 	return names
 }
 
-// refusals are what servers say to who may not do something.
+// refusals are the errors for missing rights.
 var refusals = []struct {
 	code string
 	err  error
@@ -41,8 +41,8 @@ var refusals = []struct {
 	{"NOAUTH", zk.ErrNoAuth}, {"AUTHFAILED", zk.ErrAuthFailed}, {"INVALIDACL", zk.ErrInvalidACL},
 }
 
-// Refused is the code by which a server refuses; "" for any other error. A server without a
-// quorum says nothing: it hangs up.
+// Refused returns the code of a refusal; "" for any other error. A server without a quorum sends no code:
+// it closes the connection.
 func (*Server) Refused(err error) string {
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
@@ -52,5 +52,5 @@ func (*Server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code is of a right that is missing.
+// Unauthorised says whether that code means a missing right.
 func (*Server) Unauthorised(code string) bool { return code != "" }

@@ -10,10 +10,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// restartCounters is what a server has counted, over restarts, after which it begins anew.
+// restartCounters continues a server's counters over its restarts, at which they are reset.
 type restartCounters struct {
 	mu            sync.Mutex
-	told          bool // by mntr
+	told          bool // mntr has answered
 	reads, writes grown[int64]
 	received      grown[int64] // bytes
 	cpu           grown[float64]
@@ -22,7 +22,7 @@ type restartCounters struct {
 	role          string
 }
 
-// grown adds up a number that may begin anew.
+// grown is the sum of a counter that may be reset.
 type grown[N int64 | float64] struct{ last, sum N }
 
 func (g *grown[N]) enter(now N) {
@@ -33,7 +33,7 @@ func (g *grown[N]) enter(now N) {
 	g.last = now
 }
 
-// read asks a server.
+// read reads a server's counters.
 func (s *Server) read(ctx context.Context, place int) error {
 	addr, l := s.node.Servers[place], s.counters[place]
 	answer, err := ask(ctx, s.observed.dial, addr, "mntr")
@@ -42,7 +42,7 @@ func (s *Server) read(ctx context.Context, place int) error {
 	}
 	counted := fields(answer)
 	var more status
-	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's may tell only this
+	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
 		more, err = look(ctx, s.observed.dial, addr)
 	}
 	l.mu.Lock()
@@ -69,14 +69,14 @@ func (s *Server) read(ctx context.Context, place int) error {
 	return nil
 }
 
-// roleIn is leader, follower or standalone.
+// roleIn returns leader, follower or standalone.
 func roleIn(mntr string) string {
 	_, rest, _ := strings.Cut(mntr, "zk_server_state\t")
 	role, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(role)
 }
 
-// reading is what the counters come to.
+// reading returns the sums and the role.
 func (l *restartCounters) reading() (results.Reading, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,9 +94,8 @@ func (l *restartCounters) reading() (results.Reading, string) {
 	return r, l.role
 }
 
-// Read takes one reading of the servers' counters, all at the same time, and adds them up:
-// a write is counted by the server that its client is connected to, and heartbeats are
-// among the reads. One that is down stands with what it had counted.
+// Read reads the counters of all servers at the same time and adds them up. Only the server of a client
+// counts its writes; heartbeats count as reads. A server that is down has its last counts.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	problems := make([]error, len(s.counters))

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// RoundTrips times reads of one node, and then writes of it, one after the other on a session
-// of that name.
+// RoundTrips times reads of one node, and then writes of it, one after the other in a session of that
+// name.
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	node := s.node
@@ -35,7 +35,7 @@ func exists(ctx context.Context, session *gozk.Session, path string) error {
 	return err
 }
 
-// timed is how long a request takes.
+// timed returns the percentiles of a request's time.
 func timed(send func() error) (p50, p99 *int64, err error) {
 	p50, p99, err = store.TimeCommand(send)
 	if err != nil {

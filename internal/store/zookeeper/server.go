@@ -24,33 +24,33 @@ import (
 type Server struct {
 	layout
 	runID    string
-	node     gozk.Node        // without a way to count what is sent
-	own      []launch.Started // none for a user's
+	node     gozk.Node        // its connections are not counted
+	own      []launch.Started // none for a user's server
 	pin      *launch.Pinning
 	about    results.Redis
 	counters []*restartCounters // by server
-	observed traffic            // by ourselves
+	observed traffic            // by our own observation
 	watching *link
-	swept    store.Swept // of a user's, before the run
+	swept    store.Swept // on a user's server, before the run
 	sockets
 
 	mu      sync.Mutex
-	traffic []*traffic // one an instance, of closed ones too
+	traffic []*traffic // one for each instance, including closed ones
 }
 
-// reach is how long a server may take to be reached.
+// reach limits the time to reach a server.
 const reach = 5 * time.Second
 
 func (s *Server) open(ctx context.Context, o store.Options) error {
 	s.allowed = o.AllowFaults
-	asked, _ := parseTopology(o.Topology) // it is valid
+	asked, _ := parseTopology(o.Topology) // Validate has checked it
 	if o.Started() {
 		if err := s.start(ctx, o, max(asked, 1)); err != nil {
 			return err
 		}
 	} else {
 		launch.Sweep(ctx).Log(o.Logf)
-		s.node, _ = parseAddress(o.Address) // as above
+		s.node, _ = parseAddress(o.Address) // Validate has checked it
 	}
 	if err := s.recognise(ctx, asked); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 	if len(s.own) == 0 {
 		budget, cancel := context.WithTimeout(ctx, sweepLimit)
 		defer cancel()
-		_ = s.sweep(budget) // the next one tries again
+		_ = s.sweep(budget) // the next run tries again
 	}
 	return s.pin.PinGenerator()
 }
@@ -79,10 +79,10 @@ func (s *Server) start(ctx context.Context, o store.Options, members int) error 
 	}
 	m := member{durability: o.Durability, cpus: s.pin.ServerCPUs()}
 	way, err := launch.Ways{
-		Asked: o.Address, Image: image(o), Logf: o.Logf, ProcessFirst: true, // an image with a Java in it is large
+		Asked: o.Address, Image: image(o), Logf: o.Logf, ProcessFirst: true, // an image with Java is large
 		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
 			network := ""
-			if members > 1 { // they reach each other on this machine's loopback interface
+			if members > 1 { // the members use this machine's loopback interface
 				network = "host"
 			}
 			var err error
@@ -184,7 +184,7 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 	return nil
 }
 
-// count is the number of members: not all of a user's may stand in the address.
+// count returns the number of members: a user's address may omit some.
 func (s *Server) count(ctx context.Context) int {
 	members := len(s.node.Servers)
 	for _, addr := range s.node.Servers {
@@ -197,7 +197,7 @@ func (s *Server) count(ctx context.Context) int {
 	return members
 }
 
-// cpus are those that the servers may run on; nil where that is not known.
+// cpus returns the CPUs on which the servers may run; nil if not known.
 func (s *Server) cpus() []int {
 	all := map[int]bool{}
 	for _, o := range s.own {
@@ -208,7 +208,7 @@ func (s *Server) cpus() []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// watch opens the session that looks on.
+// watch opens the session that observes.
 func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -224,19 +224,19 @@ func (s *Server) watch(ctx context.Context) error {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("%w: %w: user or password is wrong, or this user may not do that: give it in the address or in %s", store.ErrConfig, err, authEnv)
 	}
-	if _, why := s.looks(ctx); why != nil { // they served just now
+	if _, why := s.looks(ctx); why != nil { // the servers answered just before
 		err = errors.Join(err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// label begins the names of all connections of the session.
+// label is the prefix of all connections' names in the session.
 func (s *Server) label() string { return "lockbench:" + s.runID + ":" }
 
-// Describe says what it is, without any secret.
+// Describe says what the server is, without any secret.
 func (s *Server) Describe() results.Redis { return s.about }
 
-// RunIDs tell the servers of our own from themselves after a restart; others do not say.
+// RunIDs identify the processes that lockbench started; they are "" for a user's servers.
 func (s *Server) RunIDs() []string {
 	ids := make([]string, len(s.node.Servers))
 	for i, o := range s.own {
@@ -245,7 +245,7 @@ func (s *Server) RunIDs() []string {
 	return ids
 }
 
-// GeneratorCPUs are those that the generator was pinned to; nil without pinning.
+// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
 func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Local says whether all servers are on this machine.
@@ -253,13 +253,13 @@ func (s *Server) Local() bool {
 	return !slices.ContainsFunc(s.node.Servers, func(addr string) bool { return networkTo(addr) == "remote" })
 }
 
-// Ping says whether so many servers serve that locks can be had.
+// Ping says whether enough servers serve for locks.
 func (s *Server) Ping(ctx context.Context) error {
 	_, err := s.looks(ctx)
 	return err
 }
 
-// looks has a look at all servers; an error says that there are too few.
+// looks asks all servers and returns how many serve; the error says that these are too few.
 func (s *Server) looks(ctx context.Context) (serving int, err error) {
 	problems := make([]error, len(s.node.Servers))
 	var all sync.WaitGroup
@@ -282,8 +282,8 @@ func (s *Server) looks(ctx context.Context) (serving int, err error) {
 	return serving, nil
 }
 
-// enough says whether locks can be had of so many servers. Of a user's ensemble some may
-// not be known: then one that serves knows a majority.
+// enough says whether this many servers are enough for locks. Of a user's ensemble some members may not
+// be known: a member that serves is in contact with a majority.
 func (s *Server) enough(serving int) bool {
 	if len(s.own) > 0 {
 		return serving > len(s.own)/2
@@ -291,10 +291,10 @@ func (s *Server) enough(serving int) bool {
 	return serving > 0
 }
 
-// settling is how long servers may take to come together.
+// settling is how long servers may take to settle.
 const settling = 30 * time.Second
 
-// Settle waits until all servers of our own serve, or enough of a user's.
+// Settle waits until all servers that lockbench started serve, or enough of a user's.
 func (s *Server) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
@@ -313,7 +313,7 @@ func (s *Server) Settle(ctx context.Context) error {
 	}
 }
 
-// Limits asks the servers; an ensemble's is that of the tightest.
+// Limits reads the servers' limits; those of an ensemble are the lowest.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var tightest store.Limits
 	told := false
@@ -325,10 +325,10 @@ func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 		told = true
 		counted := fields(answer)
 		limits := store.Limits{MaxClients: counted["zk_max_file_descriptor_count"], Connected: counted["zk_num_alive_connections"]}
-		if limits.MaxClients > 0 { // its own files count too
+		if limits.MaxClients > 0 { // the server's own files count too
 			limits.MaxClients -= max(0, counted["zk_open_file_descriptor_count"]-limits.Connected)
 		}
-		if answer, err = ask(ctx, s.observed.dial, addr, "conf"); err == nil { // of connections from one address, ours
+		if answer, err = ask(ctx, s.observed.dial, addr, "conf"); err == nil { // limit of connections from one address, here ours
 			if most := fields(answer)["maxClientCnxns"]; most > 0 && (limits.MaxClients == 0 || most < limits.MaxClients) {
 				limits.MaxClients = most
 			}
@@ -358,7 +358,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(append(problems, stopped...)...)
 }
 
-// newTraffic is that of one more instance.
+// newTraffic returns the counter for one more instance.
 func (s *Server) newTraffic() *traffic {
 	t := new(traffic)
 	s.mu.Lock()
@@ -367,5 +367,5 @@ func (s *Server) newTraffic() *traffic {
 	return t
 }
 
-// traffic is connections that are counted.
+// traffic counts connections' traffic.
 type traffic struct{ intercept.Traffic }

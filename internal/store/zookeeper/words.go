@@ -25,13 +25,13 @@ func dialer(ctx context.Context, network, addr string) (net.Conn, error) {
 }
 
 const (
-	// wordLimit is how long the answer to one of ZooKeeper's words may take.
+	// wordLimit limits the time of an answer to a four-letter word.
 	wordLimit = 2 * time.Second
-	// longestAnswer is more than any is.
+	// longestAnswer is more than any answer has.
 	longestAnswer = 4 << 20
 )
 
-// ask sends one of ZooKeeper's words of four letters, on a connection of its own.
+// ask sends one of ZooKeeper's four-letter words on its own connection.
 func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
@@ -49,13 +49,13 @@ func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, err
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if len(answer) > 0 { // a server may hang up before it has read the end of the line
+	if len(answer) > 0 { // a server may close the connection before it has read the whole line
 		err = nil
 	}
 	return string(answer), err
 }
 
-// status is what a server says of itself.
+// status is what a server reports about itself.
 type status struct {
 	version, mode string // standalone, leader, follower, observer, read-only; "" while it does not serve
 	connections   int64
@@ -64,9 +64,9 @@ type status struct {
 func (s status) serves() bool { return s.mode != "" && s.mode != "read-only" }
 
 var (
-	// errNoQuorum is a server of an ensemble that has no leader.
+	// errNoQuorum says that a member of an ensemble has no leader.
 	errNoQuorum = errors.New("the server does not serve: its ensemble has no quorum, or it has just started")
-	// errStranger is something else at the address.
+	// errStranger says that another kind of server is at the address.
 	errStranger = errors.New("what answers there is no ZooKeeper")
 	errReadOnly = errors.New("the server has lost its ensemble and only reads (read-only mode)")
 )
@@ -104,13 +104,13 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	return s, nil
 }
 
-// fields reads lines of a name and a number, as mntr's.
+// fields parses lines of a name and a number, as in the answer to mntr.
 func fields(answer string) map[string]int64 {
 	all := map[string]int64{}
 	for line := range strings.Lines(answer) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "\t")
 		if !ok {
-			name, value, _ = strings.Cut(strings.TrimSpace(line), "=") // as conf's
+			name, value, _ = strings.Cut(strings.TrimSpace(line), "=") // as in the answer to conf
 		}
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			all[name] = n

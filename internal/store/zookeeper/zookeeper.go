@@ -1,5 +1,5 @@
-// Package zookeeper is ZooKeeper as a store: a server or an ensemble of its own, or servers
-// of the user's, whose tree it leaves as it was.
+// Package zookeeper is the store ZooKeeper: a server or an ensemble that lockbench starts, or the
+// user's servers, whose tree it leaves as it was.
 package zookeeper
 
 import (
@@ -21,17 +21,17 @@ const name = "zookeeper"
 
 func init() { store.Register(name, Store{}) }
 
-// Title is its name.
+// Title returns the store's name.
 func (Store) Title() string { return "ZooKeeper" }
 
-// Speaks says whether a ZooKeeper answers there to one of its words.
+// Speaks says whether a ZooKeeper answers there to a four-letter word.
 func (Store) Speaks(ctx context.Context, addr string) bool {
 	answer := store.Knock(ctx, addr, "srvr\n")
 	return strings.HasPrefix(answer, "Zookeeper version") || strings.Contains(answer, "ZooKeeper instance is not currently serving") ||
 		strings.Contains(answer, "is not in the whitelist")
 }
 
-// Needs are the rights of a user of ZooKeeper's.
+// Needs returns the rights that a user of ZooKeeper needs.
 func (Store) Needs(string) []string {
 	return []string{
 		"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH (setAcl PATH auth:bench:cdrw)",
@@ -39,7 +39,7 @@ func (Store) Needs(string) []string {
 	}
 }
 
-// Schemes are those of its addresses.
+// Schemes returns the schemes of its addresses.
 func (Store) Schemes() []string { return []string{"zk"} }
 
 // ErrUnreachable says that no ZooKeeper could be reached or started.
@@ -68,7 +68,7 @@ func (Store) Validate(o store.Options) error {
 	return errors.Join(append(problems, topology)...)
 }
 
-// Layout is the topology that is asked for.
+// Layout is the requested topology.
 func (Store) Layout(o store.Options) store.Layout {
 	members, err := parseTopology(o.Topology)
 	if err == nil && members == 0 && o.Started() {
@@ -89,13 +89,13 @@ func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	return server, nil
 }
 
-// layout is how many members there are; 0 is not known yet.
+// layout is the number of members, 0 if not known yet, with who started them.
 type layout struct {
 	members          int
 	started, allowed bool
 }
 
-// Unfit is why a strategy cannot run there; "" if it can.
+// Unfit says why a strategy cannot run there; "" if it can.
 func (layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes == 0 || info.Store == name && info.Nodes == 1:
@@ -106,10 +106,10 @@ func (layout) Unfit(info strategies.Info) string {
 	return fmt.Sprintf("it needs %d stores that know nothing of each other, and an ensemble is one", info.Nodes)
 }
 
-// Primaries is the number that an instance connects to: one member, whichever it is.
+// Primaries returns 1: an instance connects to one member, which may be any.
 func (layout) Primaries() int { return 1 }
 
-// Impossible names every fault that cannot come about.
+// Impossible returns an error for every fault that is not possible.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {

@@ -9,18 +9,18 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// afterwards ends a run when the lock was had often enough after its fault: one of servers
-// is over when it has been undone, and one of a client when that has hung up.
+// afterwards ends a run when the lock was acquired often enough after its fault. A fault of
+// servers is over when it is undone, a fault of a client when the client hangs up.
 type afterwards struct {
 	store.Server
 	injector store.Injector
 	times    int64
 	end      func()
 	over     atomic.Bool
-	had      atomic.Int64 // since then
+	had      atomic.Int64 // acquisitions since the fault was over
 }
 
-// Connect connects also whoever is hit.
+// Connect lets afterwards see when the instance is closed.
 func (a *afterwards) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	i, err := a.Server.Connect(ctx, name, pool, detour)
 	if err != nil {
@@ -34,13 +34,13 @@ type instance struct {
 	of *afterwards
 }
 
-// Close comes within the window to nobody but who was hit.
+// Close is called within the window only for an instance that the fault hit.
 func (i instance) Close() error {
 	defer i.of.over.Store(true)
 	return i.Instance.Close()
 }
 
-// faults are those of the run.
+// faults carries out the run's fault, and notes when it is over.
 type faults struct{ *afterwards }
 
 func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }
@@ -56,13 +56,13 @@ func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.
 	return action, err
 }
 
-// Holding is told to an engine.Observer.
+// Holding is part of engine.Observer.
 func (*afterwards) Holding(int) {}
 
-// Releasing is told to an engine.Observer.
+// Releasing is part of engine.Observer.
 func (*afterwards) Releasing(int) {}
 
-// Acquired counts.
+// Acquired counts the acquisitions after the fault.
 func (a *afterwards) Acquired(engine.Acquisition) {
 	if a.over.Load() && a.had.Add(1) == a.times {
 		a.end()

@@ -1,5 +1,5 @@
-// Package drive has tests of stores drive a lock on a server for as long as it takes, and no
-// longer: runs end by counts, so that a busy machine makes them longer and not fail.
+// Package drive lets tests of stores drive a lock on a server. Runs end by counts and not by
+// time: on a busy machine they take longer and do not fail.
 package drive
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Bound is how long anything may take: far more than a busy machine needs.
+// Bound limits how long anything may take: it is far more than a busy machine needs.
 const Bound = time.Minute
 
-// Thorough says whether every variant is tried, with LOCKBENCH_CONFORM=all, and not only
-// those that matter most.
+// Thorough says whether tests try every variant, with LOCKBENCH_CONFORM=all, or only the most
+// important ones.
 func Thorough() bool { return os.Getenv("LOCKBENCH_CONFORM") == "all" }
 
-// ManyAtATime has parallel tests wait for servers at the same time, also where there are few
-// cores. A TestMain calls it first; -parallel says otherwise.
+// ManyAtATime lets parallel tests wait for servers at the same time, also on few cores. A
+// TestMain calls it first; -parallel overrides it.
 func ManyAtATime() {
 	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err) // it is a flag of every test
+		panic(err) // every test binary has this flag
 	}
 }
 
-// Workload is three clients of three instances that hold a lock so many times in all, for a
-// millisecond: the machine has time for whoever looks on.
+// Workload has three clients on three instances, which hold a lock this many times in all,
+// for a millisecond each: observers need the rest of the machine.
 func Workload(times int64) workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Iterations = 3, 3, 0, times
@@ -42,9 +42,9 @@ func Workload(times int64) workloads.Spec {
 	return w
 }
 
-// Run drives a lock through a workload of at most one fault. With one, the workload's
-// acquisitions are those after it is over. What does not come about within Bound fails the
-// test, and so do overlaps and leftovers, and errors that no fault explains.
+// Run drives a lock through a workload with at most one fault. With a fault, it counts the
+// workload's acquisitions after the fault is over. The test fails if the run takes longer than
+// Bound, on overlaps and leftovers, and on errors without a fault.
 func Run(t testing.TB, server store.Server, session string, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Bound)

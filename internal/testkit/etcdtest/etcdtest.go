@@ -29,16 +29,16 @@ type Etcd struct {
 	tls     *tls.Config
 }
 
-// Start starts an etcd of so many members and stops it when the test ends. Where there is no
-// etcd the test fails. LOCKBENCH_ETCD_SERVER names another program than the one on PATH. With
-// a --cert-file its clients speak TLS.
+// Start starts an etcd with this number of members and stops it when the test ends. The test
+// fails if there is no etcd. LOCKBENCH_ETCD_SERVER names another program than the one on
+// PATH. With a --cert-file its clients speak TLS.
 func Start(t testing.TB, members int, args ...string) *Etcd {
 	t.Helper()
 	path, err := exec.LookPath(cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd"))
 	if err != nil {
 		t.Fatalf("this test needs an etcd (apt-get install etcd-server): %v", err)
 	}
-	const attempts = 5 // between our choice of a port and etcd's use of it somebody else may take it
+	const attempts = 5 // another process may take a chosen port before etcd does
 	for attempt := 1; ; attempt++ {
 		s := &Etcd{t: t}
 		s.start(path, members, args)
@@ -54,7 +54,7 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 	}
 }
 
-// errTaken says that another process listens on a port that a member was to have.
+// errTaken means that another process listens on a member's port.
 var errTaken = errors.New("address already in use")
 
 // start starts the members on ports that were free.
@@ -102,7 +102,7 @@ func (s *Etcd) stop() {
 	}
 }
 
-// done tells a fault.
+// done reports an error.
 func (s *Etcd) done(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -118,15 +118,15 @@ func (s *Etcd) Ready() {
 	}
 }
 
-// answers waits until all members answer. The error is errTaken where one has ended since
-// somebody else has its port.
+// answers waits until all members answer. It returns errTaken if a member has ended because
+// another process has its port.
 func (s *Etcd) answers() error {
 	for n, member := range s.members {
 		client := s.ClientOf(s.t, n)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for {
-			// A member that has ended is not waited for any longer than this.
+			// The timeout bounds how long a member that has ended is waited for.
 			attempt, end := context.WithTimeout(ctx, time.Second)
 			_, err := client.Get(attempt, "ready")
 			end()
@@ -147,15 +147,15 @@ func (s *Etcd) answers() error {
 	return nil
 }
 
-// Config is that of a client of all members.
+// Config returns the configuration of a client of all members.
 func (s *Etcd) Config() clientv3.Config {
 	return clientv3.Config{Endpoints: s.Endpoints, TLS: s.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1, DialTimeout: 5 * time.Second}
 }
 
-// Client is a client of all members, closed when the test ends.
+// Client returns a client of all members; it is closed when the test ends.
 func (s *Etcd) Client(t testing.TB) *clientv3.Client { t.Helper(); return dial(t, s.Config()) }
 
-// ClientOf is a client of one member.
+// ClientOf returns a client of one member; it is closed when the test ends.
 func (s *Etcd) ClientOf(t testing.TB, member int) *clientv3.Client {
 	t.Helper()
 	config := s.Config()
@@ -173,7 +173,7 @@ func dial(t testing.TB, config clientv3.Config) *clientv3.Client {
 	return client
 }
 
-// Leader is the place of the member that leads.
+// Leader returns the index of the member that leads.
 func (s *Etcd) Leader() int {
 	s.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

@@ -1,4 +1,4 @@
-// Package golden compares what a test has written with a file that was once found right.
+// Package golden compares a test's output with a file that was checked before.
 package golden
 
 import (
@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Compare fails the test where got is not what the file holds, which is named from the
-// test's folder; with -update it writes the file first.
+// Compare fails the test if got differs from the file, whose name is relative to the test's
+// folder. With -update it writes the file first.
 func Compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -34,7 +34,7 @@ func Compare(t *testing.T, file, got string) {
 	}
 }
 
-// Section is Compare for what stands in a file between two lines, which it fails without.
+// Section compares only the part of a file between two lines. It fails without those lines.
 func Section(t *testing.T, file, begin, end, got string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 )
 
-// With this tag tests start a Redis in a container where there is no redis-server. Without,
-// they link faster: a client for containers is a third of what a test of a lock links.
+// With this tag, tests start a Redis in a container if there is no redis-server. Without it
+// they link faster: the client for containers is a third of a lock test's code.
 func init() {
 	ways = ""
 	quiet = func() {

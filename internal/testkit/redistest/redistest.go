@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// quiet has those who start servers say nothing; ways are what else would do where there is
-// no Redis. Both are others with -tags containers.
+// quiet silences the packages that start servers; ways says what else would work without a
+// redis-server. Both differ with -tags containers.
 var (
 	quiet = servers.Quiet
 	ways  = " (go test -tags containers starts one in Docker)"
@@ -29,13 +29,13 @@ type Server struct {
 }
 
 // Start starts a redis-server with those extra arguments and stops it when the
-// test ends. Where Redis cannot be had the test fails.
+// test ends. The test fails if there is no Redis.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return StartWith(t, nil, args...)
 }
 
-// StartWith is Start with more in the server's environment, such as NAME=value.
+// StartWith is Start with more environment variables, such as NAME=value.
 func StartWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	quiet()
@@ -48,10 +48,10 @@ func StartWith(t testing.TB, env []string, args ...string) *Server {
 	return s
 }
 
-// URL is the server's redis:// address.
+// URL returns the server's redis:// address.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Node is the server as strategies get it, with a client that is closed when
+// Node returns the server as strategies get it, with a client that is closed when
 // the test ends.
 func (s *Server) Node(t testing.TB) goredis.Node {
 	t.Helper()
@@ -74,7 +74,7 @@ func (s *Server) Node(t testing.TB) goredis.Node {
 	return goredis.Node{Client: client, Options: options}
 }
 
-// Client is a client of its own for looking at the server from outside; it is
+// Client returns a separate client for looking at the server from outside; it is
 // closed when the test ends.
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
@@ -99,7 +99,7 @@ func (s *Server) Pause() { s.t.Helper(); s.do("pause", s.own.Pause) }
 // Resume lets a paused server go on.
 func (s *Server) Resume() { s.t.Helper(); s.do("resume", s.own.Resume) }
 
-// Save has the server write what it holds to its disk.
+// Save makes the server write its data to disk.
 func (s *Server) Save() { s.t.Helper(); s.do("save", s.own.Save) }
 
 // Restart starts the server again, empty and on the same port.
@@ -116,8 +116,8 @@ func (s *Server) do(what string, do func(context.Context) error) {
 	bounded(s.t, what, do)
 }
 
-// bounded does something to a test's server, also when the test's own context has
-// ended, as it has when its clean-up runs.
+// bounded does something to a test's server within a time limit. It works also in the
+// test's clean-up, when the test's own context has ended.
 func bounded(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Topology is several running Redis nodes that belong to one test. Nodes to be
-// killed and so on are named by their place: independent ones and a cluster's in
-// any order, of a primary with replicas the primary first.
+// Topology is several running Redis nodes that belong to one test. Methods such as
+// Kill take a node's index: independent nodes and those of a cluster are in any order,
+// a primary is before its replicas.
 type Topology struct {
 	Server *servers.Server
 
@@ -32,9 +32,9 @@ func StartTopology(t testing.TB, topology string) *Topology {
 	return top
 }
 
-// Nodes are the servers as strategies get them: one node for each independent
-// one, one on the primary, one on the whole cluster. The clients are closed when
-// the test ends.
+// Nodes returns the servers as strategies get them: one node for each independent
+// server, one for a primary, one for a whole cluster. The clients are closed when the
+// test ends.
 func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	t.Helper()
 	const pool = 64
@@ -50,7 +50,7 @@ func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 	return nodes
 }
 
-// Addrs are the addresses of all nodes.
+// Addrs returns the addresses of all nodes.
 func (top *Topology) Addrs() []string {
 	var addrs []string
 	for _, own := range top.Server.Owned() {
@@ -68,7 +68,7 @@ func (top *Topology) Pause(i int) { top.t.Helper(); top.do("pause", top.own(i).P
 // Resume lets a paused node go on.
 func (top *Topology) Resume(i int) { top.t.Helper(); top.do("resume", top.own(i).Resume) }
 
-// Save has a node write what it holds to its disk.
+// Save makes a node write its data to disk.
 func (top *Topology) Save(i int) { top.t.Helper(); top.do("save", top.own(i).Save) }
 
 // Restart starts a node again, empty and on the same port.

@@ -1,6 +1,6 @@
-// Package virtual runs the engine in virtual time, for tests: nothing costs any
-// time but the holds and the gaps between arrivals, so that what must come out is
-// known exactly. It needs no Redis.
+// Package virtual runs the engine in virtual time, for tests: only holds and the gaps
+// between arrivals take time, so that the expected result is known exactly. It needs no
+// Redis.
 package virtual
 
 import (
@@ -12,9 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Run has the lock local serve a workload of a hundred clients, changed as the
-// test wants it. It belongs in a bubble of testing/synctest. The observer may be
-// nil.
+// Run runs the lock local with a workload of a hundred clients, which change adapts.
+// Call it in a bubble of testing/synctest. The observer may be nil.
 func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
 	v, err := local.Strategy().Variant(nil)
@@ -31,7 +30,7 @@ func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *
 	return run
 }
 
-// Dist is the distribution that a flag's text stands for, such as exp:1ms.
+// Dist parses a distribution, such as exp:1ms.
 func Dist(t *testing.T, text string) workloads.Dist {
 	t.Helper()
 	var d workloads.Dist

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Cases are reports whose tables are kept as golden files.
+// Cases returns reports whose tables are stored as golden files.
 func Cases() map[string]*results.Report {
 	rounds := Report()
 	rounds.Rounds = 3

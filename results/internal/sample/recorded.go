@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Recorded is the sample in three rounds, with histograms as a recorder makes
-// them. What a caller may change is his own; what pointers lead to is not.
+// Recorded returns the sample in three rounds with histograms. The caller may change its
+// Strategies and Runs, but not what pointers in them lead to.
 func Recorded() *results.Report {
 	r := *recording()
 	r.Strategies, r.Runs = slices.Clone(r.Strategies), slices.Clone(r.Runs)
@@ -42,8 +42,8 @@ var recording = sync.OnceValue(func() *results.Report {
 	return r
 })
 
-// spread is a log-uniform distribution about a median, over a factor of 16, and
-// waits that were still open after up to ten times the median.
+// scattered returns a log-uniform distribution around a median, over a factor of 16, and open waits
+// of up to ten times the median.
 func scattered(n, open int64, median float64) results.Distribution {
 	ended, censored := results.NewHistogram(), results.NewHistogram()
 	record := func(h interface{ RecordValue(int64) error }, ns float64) int64 {

@@ -1,4 +1,4 @@
-// Package sample has reports for tests.
+// Package sample provides reports for tests.
 package sample
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Report is a report as a run of three strategies on a small machine gives it.
+// Report returns a report of three strategies on a small machine.
 func Report() *results.Report {
 	started := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
 	w := workloads.Default()
@@ -37,7 +37,7 @@ func Report() *results.Report {
 			NoopPerSecond: 2_104_000, LocalPerSecond: 1_020_000,
 			PingP50: new(int64(48_100)), PingP99: new(int64(91_000)), EvalP50: new(int64(55_200)), EvalP99: new(int64(120_000)),
 		},
-		// In the shuffled order in which they ran.
+		// The shuffled order in which they ran.
 		Runs: []results.Run{
 			Run("redsync", 1, 212, 1.4),
 			Run("pubsub", 1, 806, 1),
@@ -46,7 +46,7 @@ func Report() *results.Report {
 	}
 }
 
-// Run is a run at that rate, its durations longer by a factor.
+// Run returns a run with this rate; factor scales its durations.
 func Run(strategy string, round int, rate, factor float64) results.Run {
 	ns := func(base float64) *results.Bound { return &results.Bound{NS: int64(base * factor)} }
 	acquisitions := int64(rate * 5)
@@ -86,7 +86,7 @@ func Run(strategy string, round int, rate, factor float64) results.Run {
 	return run
 }
 
-// Faulty is a report of runs in which things went wrong on purpose.
+// Faulty returns a report of runs with injected faults.
 func Faulty() *results.Report {
 	r := Report()
 	for _, text := range []string{"holder-pause:at=1s,for=3s,every=4s", "holder-crash:at=2s"} {

@@ -2,8 +2,8 @@ package sample
 
 import "github.com/lockbench/lockbench/results"
 
-// Waited is a report of one run with so many waits seen to their end and so many cut off,
-// all of them of one length each, in ms.
+// Waited returns a report of one run with ended waits of endedMS each, and open waits of openMS
+// each.
 func Waited(ended, endedMS, open, openMS int64) *results.Report {
 	h, censored := results.NewHistogram(), results.NewHistogram()
 	longest := &results.Bound{NS: endedMS * 1e6}

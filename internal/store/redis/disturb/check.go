@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Check names every fault that cannot come about on such servers, or must not: on a
-// user's unless he allows it. A zero topology is not known yet.
+// Check returns an error for every fault that is impossible on such servers, or that a user has
+// not permitted on a server of their own. A zero topology is not known yet.
 func Check(all []workloads.Fault, topology servers.Topology, started, allowed bool) []error {
 	var wrong []error
 	for _, f := range all {

@@ -1,6 +1,5 @@
-// Package disturb has things go wrong on the servers of a run, and on the way to
-// them, on purpose. The faults themselves are data, see workloads.Fault; those that
-// befall clients are the engine's.
+// Package disturb injects faults on the servers of a run and on the network to them.
+// workloads.Fault defines the faults; the engine injects those of clients.
 package disturb
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Injector brings the faults of one run about. It is a store.Faults.
+// Injector injects the faults of one run. It is a store.Faults.
 type Injector struct {
 	server  *servers.Server
 	network *network.Network
@@ -26,13 +25,13 @@ func New(server *servers.Server, all []workloads.Fault) *Injector {
 	return &Injector{server: server, network: network.New(all)}
 }
 
-// Detour leads through proxies where there are faults of the network.
+// Detour uses proxies if there are faults of the network.
 func (i *Injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
 
-// Close ends the proxies.
+// Close closes the proxies.
 func (i *Injector) Close() { i.network.Close() }
 
-// Prepare does what precedes a fault, see store.Faults.
+// Prepare does what must precede a fault, see store.Faults.
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	var action store.Action
 	var err error
@@ -47,8 +46,8 @@ func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where sto
 	return action, nil
 }
 
-// place is that of the node that is hit. The first one of a replicated topology is
-// whichever is the primary.
+// place returns the place of the node to hit. In a replicated topology node 0 means the current
+// primary.
 func (i *Injector) place(fault workloads.Fault) int {
 	if fault.Node == 0 {
 		return i.server.FirstHit()
@@ -56,7 +55,7 @@ func (i *Injector) place(fault workloads.Fault) int {
 	return fault.Node
 }
 
-// several are the places of the nodes that are hit.
+// several returns the places of the nodes to hit.
 func several(fault workloads.Fault) []int {
 	var places []int
 	for n := range fault.N {
@@ -65,7 +64,7 @@ func several(fault workloads.Fault) []int {
 	return places
 }
 
-// own are nodes that lockbench started itself.
+// own returns the nodes at these places; lockbench must have started them.
 func (i *Injector) own(places []int) ([]servers.Own, error) {
 	all := i.server.Owned()
 	var own []servers.Own
@@ -78,7 +77,7 @@ func (i *Injector) own(places []int) ([]servers.Own, error) {
 	return own, nil
 }
 
-// outage is how long locks cannot be had while these nodes are away.
+// outage returns the outage while these nodes are away: none if locks can be had without them.
 func (i *Injector) outage(most store.Outage, places ...int) store.Outage {
 	if i.server.CanSpare(places...) {
 		return store.NoOutage
@@ -86,8 +85,7 @@ func (i *Injector) outage(most store.Outage, places ...int) store.Outage {
 	return most
 }
 
-// each is something to be done on several nodes at the same time; it names all that
-// goes wrong.
+// each returns a function that calls do concurrently for several nodes and joins the errors.
 func each(own []servers.Own, do func(servers.Own, context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wrong := make([]error, len(own))

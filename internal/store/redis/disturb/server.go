@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// prepareServer is a fault of the servers.
+// prepareServer returns the Action of a fault of the servers.
 func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	switch fault.Name {
 	case workloads.Kill:
@@ -43,7 +43,7 @@ func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, whe
 	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
 }
 
-// kill ends nodes; they come back empty, or with what they had just before.
+// kill kills nodes. They restart empty, or with the data that they had just before.
 func (i *Injector) kill(ctx context.Context, places []int, data workloads.Data) (store.Action, error) {
 	own, err := i.own(places)
 	if err != nil {
@@ -72,7 +72,7 @@ func (i *Injector) restartEmpty(places []int) (store.Action, error) {
 	return store.Action{Hit: each(own, servers.Own.Restart), Outage: i.outage(store.Briefly, places...), Loses: i.counts(places)}, err
 }
 
-// pause stops nodes with all their connections open.
+// pause stops nodes; their connections remain open.
 func (i *Injector) pause(places []int) (store.Action, error) {
 	own, err := i.own(places)
 	return store.Action{
@@ -80,9 +80,9 @@ func (i *Injector) pause(places []int) (store.Action, error) {
 	}, err
 }
 
-// failover kills the primary when a replica has heard nothing of it for a while,
-// and promotes that replica, or the one that has received the most. The old primary comes
-// back as a replica of the new.
+// failover detaches a replica from the primary for a while, then kills the primary and promotes
+// that replica, or the one that has received the most. The old primary returns as a replica of
+// the new one.
 func (i *Injector) failover(ctx context.Context, lag time.Duration, promote workloads.Promote) (store.Action, error) {
 	old, lagging := i.server.Primary(), 0
 	if old == 0 {
@@ -112,8 +112,8 @@ func (i *Injector) failover(ctx context.Context, lag time.Duration, promote work
 	}, nil
 }
 
-// clientPause has a node carry out nothing. It does not listen to a CLIENT UNPAUSE
-// either, so that the end is waited for.
+// clientPause makes a node execute no commands. The node does not execute CLIENT UNPAUSE
+// either, so End waits for the end of the pause.
 func (i *Injector) clientPause(place int, lasts time.Duration) store.Action {
 	var over time.Time
 	return store.Action{
@@ -131,7 +131,7 @@ func (i *Injector) clientPause(place int, lasts time.Duration) store.Action {
 	}
 }
 
-// everywhere is something to be done on every node.
+// everywhere returns a function that calls do for every node.
 func (i *Injector) everywhere(do func(context.Context, int, redis.UniversalClient) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for place := range i.server.Count() {
@@ -148,8 +148,7 @@ func (i *Injector) scriptFlush() store.Action {
 	return store.Action{Hit: i.everywhere(func(ctx context.Context, _ int, node redis.UniversalClient) error { return node.ScriptFlush(ctx).Err() })}
 }
 
-// killSubscribers closes the connections of that name that listen to channels;
-// other people's are left alone.
+// killSubscribers closes the subscribers' connections of that name, and no others.
 func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Action, error) {
 	found := map[int][]string{}
 	err := i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
@@ -165,7 +164,7 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Acti
 		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
 	}
 	return store.Action{Hit: i.everywhere(func(ctx context.Context, place int, node redis.UniversalClient) error {
-		for _, id := range found[place] { // one that is gone by now is none the less dead
+		for _, id := range found[place] { // a connection that is gone already is no error
 			if err := node.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
 				return err
 			}
@@ -174,9 +173,8 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Acti
 	})}, err
 }
 
-// expire deletes what has a TTL of the keys that contain mark: what a node does by
-// itself whose clock jumps ahead. Between two leases there is nothing; then it waits
-// until all of the nodes have some.
+// expire deletes the keys that contain mark and have a TTL, as a node does whose clock jumps
+// ahead. Between two leases there are none: then it waits until all the nodes have some.
 func (i *Injector) expire(ctx context.Context, places []int, mark string) (store.Action, error) {
 	for {
 		found := map[int][]string{}
@@ -204,7 +202,7 @@ func (i *Injector) expire(ctx context.Context, places []int, mark string) (store
 	}
 }
 
-// leases are the keys that contain mark and have a TTL.
+// leases returns the keys that contain mark and have a TTL.
 func leases(ctx context.Context, node redis.UniversalClient, mark string) ([]string, error) {
 	var found []string
 	keys := node.Scan(ctx, 0, "*"+servers.EscapeGlob(mark)+"*", 1000).Iterator()
@@ -220,7 +218,7 @@ func leases(ctx context.Context, node redis.UniversalClient, mark string) ([]str
 	return found, keys.Err()
 }
 
-// remove deletes keys, by the node's place.
+// remove deletes keys, which are listed by the node's place.
 func (i *Injector) remove(ctx context.Context, found map[int][]string) error {
 	for place, keys := range found {
 		err := i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error { return node.Del(ctx, keys...).Err() })

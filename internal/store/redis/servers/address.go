@@ -14,13 +14,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errAddress never repeats what was given: where it cannot be read it is not
-// known which part of it is a password.
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
 var errAddress = errors.New("--redis must be auto, container, process, host:port, redis[s]://[user:password@]host:port[/db] " +
 	"or unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
 
-// trust has a rediss:// address believe the certificates of a PEM file beside the
-// system's.
+// trust adds the certificates of a PEM file to the system's for a rediss:// address.
 func trust(options *redis.UniversalOptions, caFile string) error {
 	if options.TLSConfig == nil {
 		return errors.New("--ca-file is for rediss:// addresses")
@@ -30,7 +29,7 @@ func trust(options *redis.UniversalOptions, caFile string) error {
 		return fmt.Errorf("--ca-file: %w", err)
 	}
 	roots, err := x509.SystemCertPool()
-	if err != nil { // a machine without certificates of its own
+	if err != nil { // the machine has no certificates of its own
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
@@ -40,14 +39,13 @@ func trust(options *redis.UniversalOptions, caFile string) error {
 	return nil
 }
 
-// parseAddress reads a user's address into the options to reach it by: where it
-// is, who we are there, database and TLS, nothing else.
+// parseAddress converts a user's address to connection options: host, user, database and TLS.
 func parseAddress(address string) (*redis.UniversalOptions, error) {
 	if !strings.Contains(address, "://") {
 		return plainAddress(address)
 	}
 	u, err := url.Parse(address)
-	// An "@" behind the host, or a fragment, is a password cut in two at a "/" or "#".
+	// An "@" after the host, or a fragment, means a password that was cut at a "/" or "#".
 	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" {
 		return nil, errAddress
 	}
@@ -81,7 +79,7 @@ func plainAddress(address string) (*redis.UniversalOptions, error) {
 	return &redis.UniversalOptions{Addrs: []string{net.JoinHostPort(host, port)}}, nil
 }
 
-// networkTo says how far away an address is.
+// networkTo classifies the way to an address.
 func networkTo(addr string) string {
 	if strings.HasPrefix(addr, "/") {
 		return "unix socket"

@@ -2,9 +2,8 @@ package servers
 
 import "net/netip"
 
-// busBytes is what the other nodes of a cluster have sent to this one over its bus:
-// Redis itself counts messages only. It is nil where the node's sockets are not to be
-// seen from here.
+// busBytes returns the bytes that the other nodes of a cluster sent to this one on its bus; Redis
+// itself counts only messages. It returns nil if the node's sockets are not visible here.
 func (n *node) busBytes(received map[netip.AddrPort]int64) *int64 {
 	at, err := netip.ParseAddrPort(n.addr())
 	if err != nil {

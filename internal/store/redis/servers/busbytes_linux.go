@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// received is what this machine's connected sockets on loopback have received, added
-// up by their own address, as the kernel counts it; nil if it does not tell.
+// received returns the bytes that this machine's connected loopback sockets have received, summed
+// by local address, as the kernel counts them; nil if not available.
 func received() map[netip.AddrPort]int64 {
 	sum := map[netip.AddrPort]int64{}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {

@@ -13,14 +13,13 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// errNoTLS and errOnlyTLS are what a failed first contact was really about.
+// errNoTLS and errOnlyTLS say why a first contact failed.
 var (
 	errNoTLS   = errors.New("the server speaks no TLS at that port")
 	errOnlyTLS = errors.New("the server speaks TLS at that port, and nothing else")
 )
 
-// causes are what to do about what servers and networks say, by a part of it, the most
-// telling first.
+// causes maps parts of error messages to advice. The most specific parts come first.
 var causes = []struct{ said, next string }{
 	{errNoTLS.Error(), "give the address with redis:// instead of rediss://, or the port that speaks TLS"},
 	{errOnlyTLS.Error(), "give the address with rediss:// instead of redis://, with --ca-file for a certificate of your own"},
@@ -52,8 +51,7 @@ const (
 	noAnswer   = "there is no answer: does a firewall drop it, is the server stopped, or does the port speak another protocol?"
 )
 
-// NextStep is what to do about an error of a server or on the way to it; "" where its own
-// words must do.
+// NextStep returns advice for an error of a server or of the network; "" if there is none.
 func NextStep(text string) string {
 	for _, cause := range causes {
 		if strings.Contains(text, cause.said) {
@@ -63,11 +61,11 @@ func NextStep(text string) string {
 	return ""
 }
 
-// probeLimit bounds a second look at a port.
+// probeLimit bounds a second attempt at a port.
 const probeLimit = time.Second
 
-// mismatched says whether a server could not be talked to because only one side speaks
-// TLS; else it returns the error as it is.
+// mismatched returns an error that says so if only one side uses TLS, or another store answers;
+// else it returns err unchanged.
 func (n *node) mismatched(ctx context.Context, err error) error {
 	if refused(err) || strings.HasPrefix(n.addr(), "/") || errors.Is(ctx.Err(), context.Canceled) {
 		return err
@@ -89,7 +87,7 @@ func (n *node) mismatched(ctx context.Context, err error) error {
 	return err
 }
 
-// speaksPlainly says whether something answers a PING as Redis does, be it with an error.
+// speaksPlainly says whether a server answers a PING as Redis does, even with an error.
 func speaksPlainly(ctx context.Context, addr string) bool {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -105,13 +103,13 @@ func speaksPlainly(ctx context.Context, addr string) bool {
 	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-"))
 }
 
-// speaksTLS says whether something answers a TLS handshake, with whatever certificate.
+// speaksTLS says whether a server answers a TLS handshake, with any certificate.
 func speaksTLS(ctx context.Context, addr string) bool {
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		var record tls.RecordHeaderError
-		// A server that wants a certificate of ours has spoken TLS too.
+		// A server that requires a client certificate uses TLS too.
 		return !errors.As(err, &record) && strings.Contains(err.Error(), "remote error: tls:")
 	}
 	_ = conn.Close()

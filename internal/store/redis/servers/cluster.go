@@ -15,7 +15,7 @@ import (
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// formCluster spreads the slots evenly over empty nodes and has them meet.
+// formCluster distributes the slots evenly over empty nodes and joins the nodes to a cluster.
 func formCluster(ctx context.Context, nodes []*node) error {
 	host, port, err := net.SplitHostPort(nodes[0].addr())
 	if err != nil {
@@ -23,7 +23,7 @@ func formCluster(ctx context.Context, nodes []*node) error {
 	}
 	for i, n := range nodes {
 		first, last := i*slotCount/len(nodes), (i+1)*slotCount/len(nodes)-1
-		// Of the same epoch they would first have to settle who is who.
+		// With equal epochs the nodes would first have to resolve a conflict.
 		err := n.observer.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		if err == nil {
 			err = addSlots(ctx, n.observer, first, last)
@@ -38,7 +38,7 @@ func formCluster(ctx context.Context, nodes []*node) error {
 	return nil
 }
 
-// addSlots gives a node a range of slots, one by one before Redis 7.
+// addSlots assigns a range of slots to a node; before Redis 7, slot by slot.
 func addSlots(ctx context.Context, client redis.UniversalClient, first, last int) error {
 	err := client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last).Err()
 	if refused(err) {
@@ -51,11 +51,11 @@ func addSlots(ctx context.Context, client redis.UniversalClient, first, last int
 	return err
 }
 
-// serving says whether every node sees the cluster whole.
+// serving returns an error unless every node sees the whole cluster.
 func (s *Server) serving(ctx context.Context) error {
 	for _, n := range s.nodes {
 		text, err := n.observer.ClusterInfo(ctx).Result()
-		if refused(err) { // a managed one will not say
+		if refused(err) { // a managed cluster may refuse it
 			continue
 		}
 		if err != nil {
@@ -71,11 +71,10 @@ func (s *Server) serving(ctx context.Context) error {
 	return nil
 }
 
-// errNoSlots says why a cluster of the user's cannot be used as it is.
+// errNoSlots says why a user's cluster cannot be used.
 var errNoSlots = errors.New("the cluster has no slots assigned yet")
 
-// findCluster replaces the nodes, through which the user named a cluster, by all
-// its nodes as the cluster announces them.
+// findCluster replaces the nodes that the user named by all nodes that their cluster announces.
 func (s *Server) findCluster(ctx context.Context, runID string) error {
 	seeds := s.nodes
 	seed := seeds[0]
@@ -121,8 +120,8 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	return errors.Join(sameCluster(ctx, seeds, ids), disconnect(seeds))
 }
 
-// announcedAddr is a node's address; one that does not know its own host is
-// where it was asked.
+// announcedAddr returns a node's address. A node that does not know its host has the host of the
+// seed.
 func announcedAddr(announced, seed string) string {
 	host, port, err := net.SplitHostPort(announced)
 	if err != nil || host != "" {
@@ -132,7 +131,7 @@ func announcedAddr(announced, seed string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// sameCluster says whether all addresses the user gave belong to one cluster.
+// sameCluster returns an error unless all addresses of the user belong to one cluster.
 func sameCluster(ctx context.Context, seeds []*node, ids map[string]bool) error {
 	for _, seed := range seeds[1:] {
 		id, err := seed.observer.Do(ctx, "CLUSTER", "MYID").Text()

@@ -8,9 +8,8 @@ import (
 // greetings open a connection and are no part of an acquisition.
 var greetings = []string{"HELLO", "AUTH", "CLIENT", "SELECT", "PING", "READONLY", "CLUSTER", "COMMAND"}
 
-// Commands are the names of the commands in a piece of the Redis protocol, that of a
-// script with its digest, without greetings. A piece that begins within a command has
-// none.
+// Commands returns the names of the commands in data of the Redis protocol, without greetings. The
+// name of a script includes its digest. It returns none if the data begins inside a command.
 func (*Server) Commands(written []byte) []string {
 	return slices.DeleteFunc(commandsIn(written), func(name string) bool { return slices.Contains(greetings, name) })
 }
@@ -47,7 +46,7 @@ func commandsIn(b []byte) []string {
 	return names
 }
 
-// length reads the number of a line such as *3 or $5, and what follows the line.
+// length reads the number of a line such as *3 or $5, and returns what follows the line.
 func length(b []byte) (int, []byte, bool) {
 	end := bytes.Index(b, []byte("\r\n"))
 	if end < 2 {

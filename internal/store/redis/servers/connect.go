@@ -17,21 +17,20 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// readTimeout outlasts a server that stalls for 3 s, as faults make it do.
+	// readTimeout is longer than the 3 s for which faults may stop a server.
 	readTimeout = 10 * time.Second
 	poolTimeout = 30 * time.Second
-	// dialsAtOnce stays below the backlog of 511 that is Redis's default.
+	// dialsAtOnce is below 511, Redis's default backlog.
 	dialsAtOnce = 128
-	// bufferSize keeps 10,000 blocked connections at 80 MB; lock commands are short.
+	// bufferSize limits 10,000 blocked connections to 80 MB; the locks' commands are short.
 	bufferSize = 4 << 10
 )
 
-// Clients opens one application instance's own clients under that CLIENT name and
-// with command pools of that size, already filled: one client a node for
-// independent nodes, where a minority may be down; one on the primary, which
-// follows a promotion; one on a whole cluster, with a pool to each of its nodes.
-// Every connection, those that a strategy dials by itself too, takes the detour if
-// there is one. The caller closes the clients.
+// Clients opens one application instance's own clients under that CLIENT name, with filled command
+// pools of that size. There is one client for each independent node, and a minority of these
+// may be down; one for the primary, which follows a promotion; one for a whole cluster, with a
+// pool for each node. Every connection takes the detour if there is one, including those that
+// a strategy dials itself. The caller closes the clients.
 func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
 	t := s.newTraffic()
 	if detour == nil {
@@ -70,9 +69,9 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	return nodes, nil
 }
 
-// clusterOptions are those of a client of the whole cluster. It follows no
-// redirection: a ClusterClient that may redirect also sends a command again after
-// a connection broke. It learns from MOVED where the next command has to go.
+// clusterOptions are the options of a client for the whole cluster. It follows no redirection,
+// because a ClusterClient with redirections also repeats a command after a broken connection.
+// From MOVED it learns the node for the next command.
 func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *redis.UniversalOptions {
 	options := s.nodes[0].clientOptions(t, name, pool, s.dials)
 	options.IsClusterMode = true
@@ -84,8 +83,8 @@ func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *re
 	return options
 }
 
-// clientOptions are those of every client of a run. Nothing is retried: a SET NX
-// sent twice would measure something else.
+// clientOptions are the options of every client of a run. Nothing is retried: a repeated SET NX
+// would change what is measured.
 func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
 	options := n.options
 	options.ClientName = name
@@ -97,10 +96,10 @@ func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots 
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = pool
 	options.PoolTimeout = poolTimeout
-	options.PipelinePoolSize = -1 // pipelines share the pool: no connection opens in mid-run
+	options.PipelinePoolSize = -1 // pipelines share the pool, so that no connection is opened during a run
 	options.ConnMaxIdleTime = -1
 	options.ReadBufferSize, options.WriteBufferSize = bufferSize, bufferSize
-	// A connection starts with as few commands as it can.
+	// A connection starts with as few commands as possible.
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &options
@@ -109,7 +108,7 @@ func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots 
 // fill opens all connections of a client's pools.
 func fill(ctx context.Context, client redis.UniversalClient, pool int) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		// The first command has the client learn the slots and the commands.
+		// With the first command the client learns the slots and the commands.
 		if err := cluster.Exists(ctx, "lockbench").Err(); err != nil {
 			return err
 		}
@@ -139,9 +138,9 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	}
 	wg.Wait()
 	for _, conn := range conns {
-		_ = conn.Close() // gives it back to the pool
+		_ = conn.Close() // returns it to the pool
 	}
-	for _, problem := range problems { // one says it; a thousand would not say more
+	for _, problem := range problems { // one error is enough
 		if problem != nil {
 			return problem
 		}

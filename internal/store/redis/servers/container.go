@@ -15,17 +15,17 @@ import (
 type Container struct {
 	launch.Contained
 	saved   atomic.Bool
-	appends bool // to a file
+	appends bool // has an append-only file
 }
 
-// image is what containers of Redis are made of: redis:8, or of the machine's own
-// redis-server, or Valkey under that name, and its redis-cli, which compose files want.
+// image says how to get the image of the containers: redis:8, or an image of this machine's
+// redis-server, or of Valkey under that name, and its redis-cli, which compose files need.
 func image(wanted string) launch.Image {
 	return launch.Image{Wanted: wanted, Default: "redis:8", Repository: offlineRepo, Package: "redis-server", Parts: ownParts}
 }
 
-// startContainer starts a container of an image and returns once Redis answers. args
-// follow our own settings and so win over them.
+// startContainer starts a container and returns when Redis answers. args come after our own
+// settings and override them.
 func startContainer(ctx context.Context, engine launch.Engine, options Options, image, network string, pick launch.Picker, cpus []int, args ...string) (*Container, error) {
 	const inside = 6379
 	c, err := engine.Run(ctx, launch.Container{
@@ -33,15 +33,15 @@ func startContainer(ctx context.Context, engine launch.Engine, options Options, 
 		Command: func(bind string, port int, published bool) []string {
 			command := append([]string{programIn(image)}, settings(bind, port)...)
 			if published {
-				// Redis refuses strangers without a password; here the port is what keeps
-				// them out, it is published on the loopback interface only.
+				// Without a password Redis refuses connections from other hosts. Here the port itself
+				// prevents them: it is published on the loopback interface only.
 				command = append(command, "--protected-mode", "no")
 			}
 			return append(command, args...)
 		},
 		Ready: func(ctx context.Context, c launch.Contained) error {
-			// It is known by its age: what was there before is older, and two servers
-			// cannot listen on one port.
+			// A server is the new one if it is young enough: a server that was there before is older,
+			// and two servers cannot listen on one port.
 			return awaitReady(ctx, c, func(fields replies.Info) bool {
 				age := fields.Integer("uptime_in_seconds")
 				return age != nil && time.Duration(*age-1)*time.Second <= time.Since(c.Started())
@@ -54,18 +54,18 @@ func startContainer(ctx context.Context, engine launch.Engine, options Options, 
 	return &Container{Contained: c, appends: slices.Contains(args, appendSync)}, nil
 }
 
-// Save writes a snapshot into the container, which survives a restart of it.
+// Save writes a snapshot into the container; it survives a restart.
 func (c *Container) Save(ctx context.Context) error {
 	c.saved.Store(true)
 	return save(ctx, c.Addr())
 }
 
-// emptySnapshot is a snapshot of nothing: the magic word with the format's
-// version, the end mark, and a checksum of zeros, which stands for none.
+// emptySnapshot is a snapshot without data: the magic word with the format's version, the end
+// mark, and a checksum of zeros, which means none.
 const emptySnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// emptyAppends are the files, below the working directory, of an append-only file with
-// nothing in it, as Redis has them from version 7 on.
+// emptyAppends returns the files of an empty append-only file of Redis 7 or later, relative to the
+// working directory.
 func emptyAppends() map[string]string {
 	return map[string]string{
 		"appendonlydir/appendonly.aof.1.base.rdb": emptySnapshot,
@@ -79,7 +79,7 @@ func (c *Container) Restart(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err
 	}
-	// Nothing can be deleted there: the image may hold no program but Redis.
+	// Files cannot be deleted there: the image may contain no program except Redis.
 	empty := map[string]string{}
 	if c.appends {
 		empty = emptyAppends()
@@ -95,7 +95,7 @@ func (c *Container) Restart(ctx context.Context) error {
 	return c.Again(ctx)
 }
 
-// RestartWithData kills Redis and starts it again with what it had saved.
+// RestartWithData kills Redis and starts it again with its saved data.
 func (c *Container) RestartWithData(ctx context.Context) error {
 	if err := c.Kill(ctx); err != nil {
 		return err

@@ -16,12 +16,11 @@ var guardedSource string
 
 var guardedScript = redis.NewScript(guardedSource)
 
-// floorOf is where a counter keeps the largest token it has seen.
+// floorOf returns the key with the largest token that a counter has seen.
 func floorOf(counter string) string { return counter + ":floor" }
 
-// guarded is a counter that raises its floor on every touch, reads included, and
-// refuses whoever comes with an older token (M. Kleppmann, How to do distributed
-// locking, 2016).
+// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// tokens (M. Kleppmann, How to do distributed locking, 2016).
 type guarded struct {
 	server  redis.UniversalClient
 	counter string
@@ -51,8 +50,8 @@ func (g guarded) touch(ctx context.Context, args ...any) (int64, error) {
 	return n, err
 }
 
-// writesGuarded checks writes alone. A holder that reads, pauses while others
-// come, read too and are slow to write, and then writes, is not found out.
+// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
+// read too, and the holder writes before they do.
 type writesGuarded struct {
 	unguarded
 	guarded guarded
@@ -60,7 +59,7 @@ type writesGuarded struct {
 
 func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }
 
-// unguarded is a counter that believes everybody.
+// unguarded is a counter that checks no tokens.
 type unguarded struct {
 	server  redis.UniversalClient
 	counter string

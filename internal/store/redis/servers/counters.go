@@ -6,23 +6,23 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// restartCounters carries a node's counters over its restarts, with which Redis begins to
-// count anew, and over the time it is down.
+// restartCounters continues a node's counters over its restarts, at which Redis resets them, and
+// while it is down.
 type restartCounters struct {
 	mu    sync.Mutex
 	runID string
-	past  *results.Reading // of the earlier lives; nil for the first
-	last  *results.Reading // of this life
+	past  *results.Reading // sum over the earlier processes; nil for the first
+	last  *results.Reading // the last reading of the current process
 	down  bool
 }
 
-// enter takes a reading of the life runID.
+// enter adds a reading of the process runID.
 func (l *restartCounters) enter(runID string, r results.Reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil && runID != l.runID {
 		past := l.total()
-		past.Clients, past.Memory = 0, 0 // which say nothing of any other instant
+		past.Clients, past.Memory = 0, 0 // values of a past instant
 		l.past = &past
 	}
 	l.runID, l.last, l.down = runID, &r, false
@@ -35,8 +35,8 @@ func (l *restartCounters) miss() {
 	l.down = true
 }
 
-// read is what the node had counted in all its lives when it last answered; it
-// is false if it never has.
+// read returns the node's counts over all its processes at its last answer; false if it never
+// answered.
 func (l *restartCounters) read() (results.Reading, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

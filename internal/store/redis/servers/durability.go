@@ -7,16 +7,16 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// settings are those of the servers of a topology, beside those of every server.
+// settings returns the settings for a topology, in addition to those of every server.
 func (o Options) settings(wanted Topology) []string {
 	return slices.Concat(wanted.row().settings, persistence(o.Durability))
 }
 
-// appendSync is the setting that lockbench makes together with an append-only file.
+// appendSync is the setting that lockbench uses together with an append-only file.
 const appendSync = "--appendfsync"
 
-// persistence makes what lockbench starts keep its writes in an append-only file, synced
-// once a second, as Redis does by default where it keeps one, or before each answer.
+// persistence returns settings for an append-only file: synced once a second, Redis's default for
+// such a file, or before each answer.
 func persistence(d store.Durability) []string {
 	switch d {
 	case store.Usual:
@@ -28,8 +28,8 @@ func persistence(d store.Durability) []string {
 	}
 }
 
-// durability is what a crash of the node may lose, as results.Redis has it. What snapshots
-// would keep is not counted: they are minutes old.
+// durability says what a crash of the node may lose, as in results.Redis. It ignores snapshots:
+// they are minutes old.
 func (n *node) durability(ctx context.Context) string {
 	fields, err := readInfo(ctx, n.observer, "persistence")
 	if err != nil || fields["aof_enabled"] == "" {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// onEveryNode does something on every one of the nodes at the same time. Nodes that do
-// not answer are no error as long as the others can do without them; they are
-// passed over within a second.
+// onEveryNode calls do concurrently for every node. A node that does not answer is no error if the
+// run can go on without it; such a node is skipped after a second.
 func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
 	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -31,14 +30,14 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 	return s.bearable(nodes, problems)
 }
 
-// dispensable says whether the run may go on without the node, be it alone: a
-// minority of independent nodes, a replica.
+// dispensable says whether the run can go on without this node alone: one of several independent
+// nodes, or a replica.
 func (s *Server) dispensable(n *node) bool {
 	dispensable := s.topology.row().dispensable
 	return dispensable != nil && dispensable(s, n)
 }
 
-// bearable is nil if the nodes without a fault are enough to go on with.
+// bearable returns nil if enough nodes have no error.
 func (s *Server) bearable(nodes []*node, problems []error) error {
 	missing := 0
 	var serious []error
@@ -57,8 +56,7 @@ func (s *Server) bearable(nodes []*node, problems []error) error {
 	return errors.Join(serious...)
 }
 
-// ping asks a node for an answer; within 0 is for as long as ctx and connection
-// allow.
+// ping sends a PING to a node. within 0 means that only ctx and the connection limit the time.
 func (n *node) ping(ctx context.Context, within time.Duration) error {
 	if within > 0 {
 		var cancel context.CancelFunc
@@ -71,8 +69,8 @@ func (n *node) ping(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Ping says whether the nodes answer, or at least so many that a lock can still
-// be held: a majority of independent ones, the primary, all a cluster's.
+// Ping returns nil if enough nodes answer to hold a lock: a majority of independent nodes, the
+// primary, or all primaries of a cluster.
 func (s *Server) Ping(ctx context.Context) error {
 	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
 }

@@ -13,20 +13,19 @@ import (
 var (
 	// ErrUnreachable says that no Redis could be reached or started.
 	ErrUnreachable = fmt.Errorf("Redis %w", store.ErrUnreachable)
-	// ErrConfig says that what was asked for cannot work on this machine or with
-	// this server.
+	// ErrConfig says that the request cannot work on this machine or with this server.
 	ErrConfig = store.ErrConfig
 )
 
-// refused says that a server answered a command with an error: it is there, but
-// does not know the command or does not allow it.
+// refused says whether a server answered a command with an error: it is reachable, but does not
+// know the command or does not allow it.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// sentinel is the one that a failed first contact belongs to. A server that answers
-// and still will not have us was asked wrongly: password, user, database.
+// sentinel returns the error class of a failed first contact. A server that answers and refuses
+// means wrong options: password, user or database.
 func sentinel(err error) error {
 	if errors.Is(err, store.ErrConfig) || errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
 		return ErrConfig
@@ -37,12 +36,12 @@ func sentinel(err error) error {
 	return ErrConfig
 }
 
-// refusals are how the replies begin by which a server says that it will not have
-// anybody, or this user, do that now.
+// refusals are the first words of replies with which a server refuses a command at present, to
+// everyone or to this user.
 var refusals = []string{"NOPERM", "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN"}
 
-// Refused is the code of the reply by which a server refused, NOPERM for a right that is
-// missing; "" for any other error. Scripts put the code into the middle of a sentence.
+// Refused returns the code of a refusal, NOPERM for a missing right; "" for any other error. In a
+// script's error the code is inside the sentence.
 func Refused(err error) string {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
@@ -65,8 +64,8 @@ func Refused(err error) string {
 	return ""
 }
 
-// Refused is the same, for who does not know the store.
+// Refused is the function Refused as a method of store.Protocol.
 func (*Server) Refused(err error) string { return Refused(err) }
 
-// Unauthorised says whether that code is of a right that is missing.
+// Unauthorised says whether that code means a missing right.
 func (*Server) Unauthorised(code string) bool { return code == "NOPERM" }

@@ -8,9 +8,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// toPrimary dials the node that is the primary at that moment, whatever the
-// address, as a name that follows a failover would. During one it waits, as for
-// whoever decides who is next.
+// toPrimary dials the current primary instead of the given address, like a host name that follows
+// a failover. During a failover it waits for its end.
 func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		s.failing.RLock()
@@ -19,9 +18,9 @@ func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	}
 }
 
-// Failover kills the primary of our own replicated topology and promotes the node that
-// heir, called when it is dead, chooses by its place in Owned. That then has whatever it
-// has received so far. The old primary can be restarted: it follows.
+// Failover kills the primary of our own replicated topology and then promotes the node whose place
+// in Owned heir returns. That node has only what it had received. The old primary can be
+// restarted; it becomes a replica.
 func (s *Server) Failover(ctx context.Context, heir func(context.Context) (int, error)) error {
 	if _, err := s.member(s.Primary()); err != nil {
 		return err
@@ -38,8 +37,8 @@ func (s *Server) Failover(ctx context.Context, heir func(context.Context) (int, 
 	return s.Promote(ctx, place)
 }
 
-// Advanced is the place in Owned of the replica that has received the most, by its
-// replication offset. Sentinel prefers it among replicas of one priority.
+// Advanced returns the place in Owned of the replica with the largest replication offset. Among
+// replicas of the same priority, Sentinel prefers it too.
 func (s *Server) Advanced(ctx context.Context) (int, error) {
 	best, most := -1, int64(-1)
 	for i, n := range s.nodes {

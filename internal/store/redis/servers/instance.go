@@ -12,7 +12,7 @@ import (
 // instance is one application instance's own clients, a store.Instance.
 type instance []goredis.Node
 
-// Nodes are goredis.Nodes.
+// Nodes returns goredis.Nodes.
 func (i instance) Nodes() []any {
 	all := make([]any, len(i))
 	for at, node := range i {
@@ -21,7 +21,7 @@ func (i instance) Nodes() []any {
 	return all
 }
 
-// Counter is on the first node. It keeps its floor at NAME:floor.
+// Counter returns a counter on the first node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i[0].Client, name}
 	switch fence {
@@ -34,7 +34,7 @@ func (i instance) Counter(name string, fence workloads.Fence, token int64) store
 	}
 }
 
-// Pools sums up what go-redis says.
+// Pools sums go-redis's pool statistics.
 func (i instance) Pools() store.Pools {
 	var sum store.Pools
 	for _, node := range i {
@@ -47,7 +47,7 @@ func (i instance) Pools() store.Pools {
 	return sum
 }
 
-// Close hangs up.
+// Close closes the connections.
 func (i instance) Close() error {
 	var problems []error
 	for _, node := range i {

@@ -9,40 +9,40 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// row is all that there is to know of a kind of topology: nothing else asks which one it
-// is. What is nil is as with a single node.
+// row describes a kind of topology; all code that depends on the kind is here. A nil field means
+// the behaviour of a single node.
 type row struct {
 	name               Kind
-	least, usual, most int // of Topology.Count; 0 where the name alone says all
+	least, usual, most int // of Topology.Count; 0 if the kind has no number
 
-	servers     func(count int) int // Redis servers that it takes
-	primaries   func(count int) int // of them, those that take commands
-	independent func(count int) int // nodes that know nothing of each other
+	servers     func(count int) int // Redis servers that it needs
+	primaries   func(count int) int // those of them that take commands
+	independent func(count int) int // nodes that do not know each other
 	unfit       func(strategies.Info) string
 
-	settings []string                             // beside those of every server
+	settings []string                             // in addition to those of every server
 	pick     launch.Picker                        // finds ports
-	linked   bool                                 // the nodes reach each other
-	member   func(*Server, *node, Own) Own        // what stands for a started server
-	arrange  func(*Server, context.Context) error // makes a topology of what was started
+	linked   bool                                 // the nodes must reach each other
+	member   func(*Server, *node, Own) Own        // wraps a started server
+	arrange  func(*Server, context.Context) error // forms the topology from the started servers
 
 	whole   bool                                 // one client reaches all nodes
-	dial    func(*Server) store.Through          // what every client's connections take besides
-	nudge   func(*Server, context.Context) error // before one waits until it is settled
+	dial    func(*Server) store.Through          // wraps every client's connections
+	nudge   func(*Server, context.Context) error // called before the wait for settled
 	settled func(*Server, context.Context) error
 
-	// dispensable says whether a run may go on without the node, be it alone; enough,
-	// whether it may without so many of them.
+	// dispensable says whether a run can go on without this node alone; enough, whether it can
+	// without this many nodes.
 	dispensable func(s *Server, n *node) bool
 	enough      func(missing, nodes int) bool
-	// spares says whether locks can still be had without the nodes at these places.
+	// spares says whether clients can still get locks without the nodes at these places.
 	spares func(s *Server, places []int) bool
-	// firstHit is the place of the node that is hit where a fault names the first.
+	// firstHit returns the place of the node that a fault of node 0 hits.
 	firstHit func(s *Server) int
 }
 
-// kinds are all kinds of topologies. Redis refuses to make a cluster of fewer than three
-// primaries: they could not agree on the failure of one.
+// kinds returns all kinds of topologies. Redis does not form a cluster of fewer than three
+// primaries: fewer cannot agree on the failure of one.
 func kinds() []row {
 	one := func(int) int { return 1 }
 	all := func(count int) int { return count }
@@ -56,7 +56,7 @@ func kinds() []row {
 		},
 		{
 			name: Replicated, least: 1, usual: 2, most: 8, servers: func(count int) int { return 1 + count }, primaries: one, independent: one,
-			// Replicas attach at once, and nothing is written to disk for it.
+			// Replicas attach at once and without a file on disk.
 			settings: []string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"},
 			linked:   true, member: (*Server).newMember, arrange: (*Server).replicate,
 			dial: func(s *Server) store.Through { return s.toPrimary }, nudge: (*Server).nudge, settled: (*Server).inSync,
@@ -79,17 +79,17 @@ func kinds() []row {
 	}
 }
 
-// minority of so many nodes may be missing while the others are a majority.
+// minority is the number of nodes that may be missing while the others are a majority.
 func minority(nodes int) int { return (nodes - 1) / 2 }
 
-// row is that of a topology's kind; that of Single where it was left open.
+// row returns the row of the topology's kind; without a kind, that of Single.
 func (t Topology) row() row {
 	all := kinds()
 	i := slices.IndexFunc(all, func(r row) bool { return r.name == t.Kind })
 	return all[max(0, i)]
 }
 
-// usage is how one writes it.
+// usage returns the kind as a user writes it.
 func (r row) usage() string {
 	if r.usual == 0 {
 		return string(r.name)

@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// allowed asks, as a script and from Redis 7 on, which of some commands the user may run.
-// They are given whole, as they would be run: of one without its arguments Redis reads
-// beyond the end, and dies.
+// allowed is a script that asks which commands the user may run in scripts; it needs Redis 7. The
+// commands must be complete: without its arguments, Redis reads beyond the end of a command and
+// crashes.
 var allowed = redis.NewScript(`
 local may = {}
 for i, command in ipairs(cjson.decode(ARGV[1])) do
@@ -21,8 +21,8 @@ for i, command in ipairs(cjson.decode(ARGV[1])) do
 end
 return may`)
 
-// arguments are what stands behind the key in commands of the locks' scripts, so that
-// they are whole. Of others nothing is asked.
+// arguments completes the commands of the locks' scripts after the key. Other commands are not
+// tested.
 var arguments = map[string]string{
 	"get": "", "set": "0", "setnx": "0", "del": "", "exists": "", "pexpire": "0", "pttl": "", "incr": "", "decr": "", "incrby": "0",
 	"hexists": "0", "hincrby": "0 0", "lindex": "0", "linsert": "BEFORE 0 0", "lpop": "", "lrange": "0 0", "lrem": "0 0", "lset": "0 0", "ltrim": "0 0", "rpush": "0",
@@ -30,7 +30,7 @@ var arguments = map[string]string{
 	"zadd": "0 0", "zincrby": "0 0", "zrange": "0 0", "zrem": "0", "zscore": "0", "zremrangebyscore": "0 0",
 }
 
-// Lacking are the rights to keys, channels and commands of scripts that the user has not.
+// Lacking returns the rights to keys, channels and scripts' commands that the user does not have.
 func (i instance) Lacking(ctx context.Context, rights strategies.Rights, prefix, key, refusal string) []string {
 	concrete := strings.NewReplacer("{key}", key, "*", "", "?", "0")
 	var commands [][]string
@@ -58,14 +58,14 @@ func (i instance) Lacking(ctx context.Context, rights strategies.Rights, prefix,
 	if err != nil || len(may) != len(rules) {
 		return nil
 	}
-	if strings.Contains(refusal, "run this command") { // not the channel
+	if strings.Contains(refusal, "run this command") { // the refusal is about a command, not a channel
 		rights.Channels = nil
 	}
 	return lackingOf(rights, prefix, rules, may)
 }
 
-// lackingOf tells keys from commands: a key that no command may touch is what is missing,
-// not all the commands.
+// lackingOf distinguishes keys from commands: if no command may use a key, the key is missing, not
+// all the commands.
 func lackingOf(rights strategies.Rights, prefix string, rules []string, may []int64) []string {
 	usable := map[string]bool{}
 	for i, rule := range rules {
@@ -79,7 +79,7 @@ func lackingOf(rights strategies.Rights, prefix string, rules []string, may []in
 		switch {
 		case may[i] == 1:
 			continue
-		case !of: // of a channel the command may be missing, or the channel
+		case !of: // either the command or the channel may be missing
 			for _, channel := range (strategies.Rights{Channels: rights.Channels}).Rules(prefix) {
 				command += channel + " "
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Subscriptions counts the channel, pattern and sharded channel subscriptions
-// of all connections; nil where a server will not say.
+// Subscriptions counts the channel, pattern and sharded channel subscriptions of all connections;
+// nil if a server refuses.
 func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	var sum atomic.Int64
 	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
@@ -39,9 +39,8 @@ func (s *Server) Subscriptions(ctx context.Context) *int64 {
 	return &n
 }
 
-// Leftovers names the keys and channels that contain mark, and the connections
-// whose CLIENT name is name, on all nodes. What a server refuses to list is left
-// out.
+// Leftovers returns the keys and channels that contain mark, and the connections with this CLIENT
+// name, on all nodes. It leaves out what a server refuses to list.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
 	var mu sync.Mutex
 	var left results.Leftovers
@@ -63,12 +62,12 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	}
 	for _, names := range []*[]string{&left.Keys, &left.Channels, &left.Connections} {
 		slices.Sort(*names)
-		*names = slices.Compact(*names) // a quorum's nodes all have the same
+		*names = slices.Compact(*names) // independent nodes have the same keys
 	}
 	return left, nil
 }
 
-// leftovers are those of one node. A replica has no keys of its own.
+// leftovers returns those of one node. A replica has no keys of its own.
 func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (results.Leftovers, error) {
 	var left results.Leftovers
 	var err error
@@ -77,7 +76,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 			return left, unreachable("scan the keys of", n, err)
 		}
 	}
-	for _, ask := range []string{"CHANNELS", "SHARDCHANNELS"} { // the second since Redis 7
+	for _, ask := range []string{"CHANNELS", "SHARDCHANNELS"} { // the second exists since Redis 7
 		channels, err := n.observer.Do(ctx, "PUBSUB", ask, pattern).StringSlice()
 		if err != nil && !refused(err) {
 			return left, unreachable("list the channels of", n, err)
@@ -97,7 +96,7 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 	return left, nil
 }
 
-// Connected lists the CLIENT names of all connections that begin so, each once.
+// Connected lists the CLIENT names with this prefix, each once.
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
 	var mu sync.Mutex
 	var names []string
@@ -119,8 +118,7 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	return slices.Compact(names), err
 }
 
-// RunIDs are Redis's own names of the processes that the nodes are, each another
-// after every start; "" where a node does not say.
+// RunIDs returns Redis's run IDs of the nodes; each start has a new one. "" means not known.
 func (s *Server) RunIDs() []string {
 	var ids []string
 	for _, n := range s.nodes {
@@ -129,7 +127,7 @@ func (s *Server) RunIDs() []string {
 	return ids
 }
 
-// Remove deletes keys, on every node that may have them.
+// Remove deletes keys on every node that may have them.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	if s.cluster != nil {
 		if err := unlinkEach(ctx, s.cluster, keys); err != nil {
@@ -145,7 +143,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 	})
 }
 
-// unreachable is a node's error; what it refuses is none of being there.
+// unreachable wraps a node's error in ErrUnreachable, unless the node refused a command.
 func unreachable(what string, n *node, err error) error {
 	if refused(err) {
 		return fmt.Errorf("%s %s: %w", what, n.addr(), err)
@@ -153,8 +151,8 @@ func unreachable(what string, n *node, err error) error {
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
 }
 
-// unlink deletes keys without making Redis wait for their memory, or with DEL
-// where UNLINK is unknown or forbidden.
+// unlink deletes keys without a wait for their memory, or with DEL if UNLINK is unknown or
+// forbidden.
 func unlink(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
 		err := client.Unlink(ctx, batch...).Err()
@@ -168,8 +166,7 @@ func unlink(ctx context.Context, client redis.UniversalClient, keys []string) er
 	return nil
 }
 
-// unlinkEach deletes keys one by one, in a cluster, where a command may not name
-// keys of several slots.
+// unlinkEach deletes keys one by one: in a cluster a command may not name keys of several slots.
 func unlinkEach(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
 		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -204,7 +201,7 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]
 	return slices.Compact(keys), iterator.Err()
 }
 
-// EscapeGlob makes Redis's patterns take a text literally.
+// EscapeGlob escapes a text for Redis's patterns.
 func EscapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Limits asks for the limits, for a check before a run. It never changes them.
+// Limits reads the limits for a check before a run. It never changes them.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var mu sync.Mutex
 	var tightest *store.Limits
@@ -37,7 +37,7 @@ func (n *node) limits(ctx context.Context) (store.Limits, error) {
 		return store.Limits{}, err
 	}
 	limits := store.Limits{MaxClients: value(fields.Integer("maxclients")), Connected: value(fields.Integer("connected_clients"))}
-	if limits.MaxClients == 0 { // before Redis 7, or without INFO
+	if limits.MaxClients == 0 { // before Redis 7, or if INFO is refused
 		config, err := n.observer.ConfigGet(ctx, "maxclients").Result()
 		if err != nil && !refused(err) {
 			return store.Limits{}, err

@@ -13,14 +13,14 @@ import (
 
 // node is one Redis of a run.
 type node struct {
-	own      Own                    // nil for a user's
-	options  redis.UniversalOptions // where it is and who we are there
-	observer redis.UniversalClient  // looks at it, under a name of its own
+	own      Own                    // nil for a user's server
+	options  redis.UniversalOptions // address and user
+	observer redis.UniversalClient  // reads the node, under a name of its own
 	software software
-	runID    string      // Redis's own: another after each start of it
-	role     string      // when it was opened; "" where it does not say
-	replID   string      // the history of writes, which replicas share with their primary
-	detached atomic.Bool // from its primary, by ourselves
+	runID    string      // Redis's own; each start has a new one
+	role     string      // at the opening; "" if not known
+	replID   string      // ID of the replication history, which replicas share with their primary
+	detached atomic.Bool // we detached it from its primary
 	kept     restartCounters
 }
 
@@ -33,14 +33,13 @@ const (
 // addr is host:port or a socket's path.
 func (n *node) addr() string { return n.options.Addrs[0] }
 
-// contactTimeout bounds the first contact, so that a server out of reach is
-// named within 5 s.
+// contactTimeout bounds the first contact, so that an unreachable server is reported within 5 s.
 const contactTimeout = 4 * time.Second
 
-// open makes the observer and asks the server what it is.
+// open creates the observer and identifies the server.
 func (n *node) open(ctx context.Context, o *observed, runID string, slots chan struct{}) error {
-	// Few are ever open. But a pool that has failed to dial as often as it may have
-	// connections looks only once a second whether a server is back.
+	// Few are open at a time. But after as many failed dials as it has connections, a pool checks
+	// only once a second whether the server is back.
 	const connections = 64
 	options := n.clientOptions(&o.traffic, observerName(runID), connections, slots)
 	n.observer = redis.NewUniversalClient(options)
@@ -49,7 +48,7 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
 		if err = n.mismatched(ctx, err); errors.Is(err, ErrConfig) {
-			return err // of another store, which says it all
+			return err // another store answers; the error is complete
 		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
@@ -59,7 +58,7 @@ func (n *node) open(ctx context.Context, o *observed, runID string, slots chan s
 	return nil
 }
 
-// identify learns what the server is, from HELLO where INFO is refused.
+// identify reads what the server is, from HELLO if INFO is refused.
 func (n *node) identify(ctx context.Context) error {
 	if err := n.observer.Ping(ctx).Err(); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (n *node) identify(ctx context.Context) error {
 	return nil
 }
 
-// role is what Redis calls master and slave, or replica in HELLO.
+// role converts Redis's names: master, slave, or in HELLO replica.
 func role(said string) string {
 	switch said {
 	case "master":
@@ -95,6 +94,6 @@ func (n *node) disconnect() error {
 	return nil
 }
 
-// observerName is the CLIENT name of a run's observer. Those of its clients
-// begin with it: while one is connected the run lives.
+// observerName is the CLIENT name of a run's observer. The names of its clients begin with it: while
+// any is connected, the run is alive.
 func observerName(runID string) string { return "lockbench:" + runID }

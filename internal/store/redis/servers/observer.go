@@ -13,8 +13,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// observed counts what the observers' connections ask for, so that it can be
-// told from what the clients do.
+// observed counts the requests of the observers' connections, to separate them from the clients'.
 type observed struct {
 	traffic intercept.Traffic
 
@@ -29,7 +28,7 @@ func (o *observed) count(commands ...redis.Cmder) {
 		o.commands = map[string]int64{}
 	}
 	for _, c := range commands {
-		o.commands[strings.ReplaceAll(strings.ToLower(c.FullName()), " ", "|")]++ // as INFO commandstats writes it
+		o.commands[strings.ReplaceAll(strings.ToLower(c.FullName()), " ", "|")]++ // the form of INFO commandstats
 	}
 }
 
@@ -44,7 +43,7 @@ func (o *observed) counts() results.ObserverCounts {
 	}
 }
 
-// The methods of redis.Hook.
+// These are the methods of redis.Hook.
 
 func (o *observed) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }

@@ -13,32 +13,28 @@ import (
 
 // Options say where the Redis of a run comes from.
 type Options struct {
-	// Address is "auto", "container", "process", or where the user's Redis is: a
-	// redis://, rediss:// or unix:// URL or host:port, several of them with commas
-	// in between.
+	// Address is "auto", "container", "process", or the user's Redis: a redis://, rediss:// or unix://
+	// URL, or host:port. Several addresses are separated by commas.
 	Address string
-	// Topology is what ParseTopology reads: what to start, or what there must be
-	// at the addresses.
+	// Topology, in the form of ParseTopology, is what to start, or what to expect at the addresses.
 	Topology string
-	CAFile   string // PEM, to trust for rediss:// beside the system's
-	// Image is the container's; "" is what LOCKBENCH_REDIS_IMAGE says, else the
-	// best that can be had.
+	CAFile   string // PEM; trusted for rediss:// in addition to the system's
+	// Image is the container's; "" means LOCKBENCH_REDIS_IMAGE, or else the best available image.
 	Image string
-	// Durability of what lockbench starts; "" is in memory.
+	// Durability of the servers that lockbench starts; "" means in memory.
 	Durability store.Durability
 	Pin        bool // put server and generator on disjoint CPUs
-	// Program of processes, a path or a name on PATH; "" is the one of this machine.
+	// Program of processes, a path or a name on PATH; "" means this machine's default.
 	Program string
 	RunID   string // marks what belongs to this run
-	// Env is what the environment of a redis-server has beside this process's, such as
-	// NAME=value; it does not reach containers.
+	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
+	// effect in containers.
 	Env []string
-	// Logf is told what happens beside the run; nil is silence.
+	// Logf reports what happens apart from the run; nil means no reports.
 	Logf func(format string, args ...any)
 }
 
-// Validate returns every error that can be told without a look at the servers,
-// joined, each naming its flag.
+// Validate returns all errors that can be found without the servers, joined; each names its flag.
 func (o Options) Validate() error {
 	_, topology := ParseTopology(o.Topology)
 	if o.Started() {
@@ -57,7 +53,7 @@ func (o Options) Started() bool {
 	return false
 }
 
-// addresses reads where the user's Redis is.
+// addresses parses the user's addresses.
 func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 	var problems []error
 	if o.Pin {
@@ -84,5 +80,5 @@ func (o Options) logf(format string, args ...any) {
 	}
 }
 
-// wantedImage is the image asked for; "" is any.
+// wantedImage returns the requested image; "" means any.
 func (o Options) wantedImage() string { return cmp.Or(o.Image, os.Getenv("LOCKBENCH_REDIS_IMAGE")) }

@@ -11,32 +11,31 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Own is a Redis that lockbench started itself and may therefore stop, kill
-// and pause: a process or a container.
+// Own is a Redis that lockbench started, as a process or a container, and may therefore stop, kill
+// and pause.
 type Own interface {
 	// Addr is host:port.
 	Addr() string
-	// Kill ends it at once, as a crash would; what it had not saved is lost.
+	// Kill ends it at once, as a crash does; unsaved data is lost.
 	Kill(ctx context.Context) error
-	// Pause stops it in its tracks (SIGSTOP) with all connections open; Resume
-	// lets it go on.
+	// Pause stops it (SIGSTOP) with all connections open; Resume continues it.
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
-	// Save writes what it holds to its disk, for a restart with data.
+	// Save writes its data to disk for RestartWithData.
 	Save(ctx context.Context) error
-	// Restart starts it again, empty and on the same port, killing it first if
-	// it runs. A cluster's node keeps its slots, a replica its primary.
+	// Restart kills it if it runs, and starts it empty on the same port. A node of a cluster keeps
+	// its slots, a replica its primary.
 	Restart(ctx context.Context) error
-	// RestartWithData is a Restart with what was last saved; keys whose TTL has
-	// passed meanwhile are gone.
+	// RestartWithData is Restart with the data last saved, without keys whose TTL has passed
+	// meanwhile.
 	RestartWithData(ctx context.Context) error
-	// Close ends it and removes every trace of it.
+	// Close ends it and removes all its files.
 	Close(ctx context.Context) error
 }
 
-// settings are those of every server lockbench starts: nothing is written to
-// disk, so that no fork or fsync falls into a window, and many may connect.
-// Redis lowers maxclients by itself where the file limit is smaller.
+// settings returns the settings of every server that lockbench starts. Nothing is written to disk,
+// so that no fork or fsync disturbs a window, and many clients may connect. Redis lowers
+// maxclients itself if the limit of open files is smaller.
 func settings(bind string, port int) []string {
 	return []string{
 		"--bind", bind, "--port", strconv.Itoa(port),
@@ -47,11 +46,11 @@ func settings(bind string, port int) []string {
 
 const maxClients = 60000
 
-// snapshot is the file that SAVE writes into the server's working directory.
+// snapshot is the file that SAVE writes in the server's working directory.
 const snapshot = "dump.rdb"
 
-// save has the server at addr write its snapshot. One that is writing one already, as
-// a primary does for a replica that has just come, refuses: then it is asked again.
+// save makes the server at addr write its snapshot. A server that is already writing one, such as
+// a primary for a new replica, refuses: then save repeats the command.
 func save(ctx context.Context, addr string) error {
 	return control(addr, func(client *redis.Client) error {
 		for {
@@ -70,11 +69,11 @@ func save(ctx context.Context, addr string) error {
 	})
 }
 
-// saveAgain is how long a server is left alone that is saving.
+// saveAgain is the pause before save repeats the command.
 const saveAgain = 10 * time.Millisecond
 
-// control tells a server of our own something over a connection of its own: a
-// pool that met a dead server refuses for up to a second to look again.
+// control sends commands to a server of our own over a new connection: a pool that could not reach
+// the server may not dial again for up to a second.
 func control(addr string, do func(*redis.Client) error) error {
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, ContextTimeoutEnabled: true, DisableIdentity: true,

@@ -8,15 +8,14 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// Local says whether all nodes are on this machine, so that the CPU time they use is
-// among the machine's. What a tunnel brings to a loopback address is taken for one of
-// them.
+// Local says whether all nodes are on this machine, so that the machine's CPU time includes theirs.
+// A server behind a tunnel on a loopback address counts as local.
 func (s *Server) Local() bool {
 	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return networkTo(n.addr()) == "remote" })
 }
 
-// serverCPUs are those that any of the nodes may run on; nil where that is not known of
-// one: it is on another machine, or in a namespace of its own.
+// serverCPUs returns the CPUs on which any of the nodes may run; nil if that is unknown for one,
+// such as on another machine or in a namespace of its own.
 func (s *Server) serverCPUs(ctx context.Context) []int {
 	var all []int
 	for _, n := range s.nodes {
@@ -30,7 +29,7 @@ func (s *Server) serverCPUs(ctx context.Context) []int {
 	return slices.Compact(all)
 }
 
-// cpus are those that the node's process may run on; nil where that is not known.
+// cpus returns the CPUs on which the node's process may run; nil if not known.
 func (n *node) cpus(ctx context.Context) []int {
 	if networkTo(n.addr()) == "remote" {
 		return nil
@@ -42,7 +41,7 @@ func (n *node) cpus(ctx context.Context) []int {
 	return measure.Affinity(pid)
 }
 
-// pid is the number of the node's process among this machine's; 0 where it is not known.
+// pid returns the node's process ID on this machine; 0 if not known.
 func (n *node) pid(ctx context.Context) int {
 	own := n.own
 	if m, ok := own.(member); ok {
@@ -61,7 +60,7 @@ func (n *node) pid(ctx context.Context) int {
 	if err != nil {
 		return 0
 	}
-	// A number from another namespace would be somebody else's here.
+	// An ID from another namespace would be another process here.
 	pid, err := strconv.Atoi(fields["process_id"])
 	if err != nil || !isServer(pid, fields["tcp_port"]) {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// isServer says whether a process of this machine is a Redis, and by its title the one
-// that listens on that port, unless that is "".
+// isServer says whether a process of this machine is a Redis whose command line contains that port;
+// "" matches any.
 func isServer(pid int, port string) bool {
 	if pid <= 0 {
 		return false

@@ -12,10 +12,10 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// busDistance is from a cluster node's port to that of its cluster bus.
+// busDistance is the distance from a cluster node's port to its bus port.
 const busDistance = 10000
 
-// freeClusterPort is a free port whose cluster bus has a free port too.
+// freeClusterPort returns a free port whose bus port is free too.
 func freeClusterPort() (int, error) {
 	for range 100 {
 		port, err := launch.FreePort()
@@ -32,7 +32,7 @@ func freeClusterPort() (int, error) {
 	return 0, fmt.Errorf("find a free port with another %d above it", busDistance)
 }
 
-// bus are the ports of a server's cluster bus, which it has with these arguments; nil without.
+// bus returns the bus ports of a server with these arguments; nil without a bus.
 func bus(args []string) func(port int) []int {
 	if !slices.Contains(args, "--cluster-enabled") {
 		return nil
@@ -40,11 +40,10 @@ func bus(args []string) func(port int) []int {
 	return func(port int) []int { return []int{port + busDistance} }
 }
 
-// portTaken says whether Redis did not start because somebody else has its port.
+// portTaken says whether Redis did not start because its port was taken.
 func portTaken(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") }
 
-// answers says whether a Redis replies to PING at addr, be it to ask for a
-// password.
+// answers says whether a Redis answers PING at addr, even with a request for a password.
 func answers(ctx context.Context, addr string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", addr)

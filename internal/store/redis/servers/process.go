@@ -11,12 +11,12 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// Process is a redis-server of our own, see launch.Process.
+// Process is a redis-server that lockbench started, see launch.Process.
 type Process struct{ *launch.Process }
 
-// startProcess starts the server that lookProgram finds, on a port that pick finds, and
-// returns once it answers. args follow our own settings and so win over them. The error is exec.ErrNotFound where there is no such binary, and
-// otherwise carries Redis's own last words.
+// startProcess starts the server that lookProgram finds, on a port from pick, and returns when it
+// answers. args come after our own settings and override them. The error is exec.ErrNotFound if
+// there is no such program, and otherwise contains the end of Redis's log.
 func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []int, args ...string) (*Process, error) {
 	binary, err := lookProgram(o.Program)
 	if err != nil {
@@ -35,7 +35,7 @@ func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []in
 	return &Process{p}, nil
 }
 
-// isProcess says whether the server whose INFO it is is this one, by its process id.
+// isProcess returns a check, by process ID, that an INFO is from this server.
 func isProcess(p *launch.Process) func(replies.Info) bool {
 	return func(fields replies.Info) bool { return fields["process_id"] == strconv.Itoa(p.PID()) }
 }
@@ -56,8 +56,7 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Again(ctx)
 }
 
-// RestartWithData kills redis-server and starts it again with what its directory
-// holds.
+// RestartWithData kills redis-server and starts it again with the data in its directory.
 func (p *Process) RestartWithData(ctx context.Context) error {
 	if err := p.Kill(ctx); err != nil {
 		return err

@@ -12,32 +12,32 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// programs are those that lockbench starts, the first that there is: Debian's Valkey has
-// no redis-server beside it.
+// programs are the servers that lockbench looks for, in this order. Debian's Valkey package has no
+// redis-server.
 var programs = []string{"redis-server", "valkey-server"}
 
 // known are the programs that may be the server of a run.
 var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
 
-// offlineRepo is the repository of the images made here.
+// offlineRepo is the repository of the images that are built on this machine.
 const offlineRepo = "lockbench-redis"
 
-// ownParts are what an image can be made of on this machine.
+// ownParts returns the programs for an image built on this machine.
 func ownParts() (launch.Parts, error) {
 	server, err := lookProgram("")
 	if err != nil {
 		return launch.Parts{}, err
 	}
 	programs := map[string]string{"usr/bin/redis-server": server}
-	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files want it
+	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files need it
 		programs["usr/bin/redis-cli"] = cli
 	}
 	return launch.Parts{Files: programs}, nil
 }
 
-// lookProgram finds the server to start: what is wanted, a program on PATH or a path, else
-// what LOCKBENCH_REDIS_SERVER names, else the first of programs. The error is
-// exec.ErrNotFound where there is none.
+// lookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
+// one in LOCKBENCH_REDIS_SERVER, else the first of programs. The error is exec.ErrNotFound if
+// there is none.
 func lookProgram(wanted string) (string, error) {
 	const variable = "LOCKBENCH_REDIS_SERVER"
 	who := "--redis process:" + wanted
@@ -59,7 +59,7 @@ func lookProgram(wanted string) (string, error) {
 	return "", fmt.Errorf("find %s: %w", strings.Join(programs, " or "), exec.ErrNotFound)
 }
 
-// programIn is the program to start in an image: images are named after theirs.
+// programIn returns the program to start in an image, which the image's name tells.
 func programIn(image string) string {
 	repository, _, _ := strings.Cut(path.Base(image), ":")
 	for _, name := range []string{"valkey", "keydb"} {

@@ -7,9 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Quiet keeps go-redis's own logger off the terminal: what matters of it comes back as
-// errors. It is a setting of the process, which a command or a test makes, before it opens
-// anything, and no library.
+// Quiet turns go-redis's own logger off: important messages are also returned as errors. It is a
+// setting of the whole process, so only a command or a test calls it, before it opens anything.
 var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -13,10 +13,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Read takes one reading of the nodes' counters, all at the same time, and adds
-// them up; of more than one it also tells them one by one. What a node does not
-// tell is nil or left out. A node that is down stands with what it had counted;
-// it is an error only where the others cannot do without it.
+// Read reads the counters of all nodes at the same time and adds them up. If there are several
+// nodes, it also lists each one. Unknown counters are nil or left out. A node that is down has
+// its last counts; it is an error only if the others cannot go on without it.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
 	var bus map[netip.AddrPort]int64
@@ -67,7 +66,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return sum, nil
 }
 
-// ioThreads is the largest number that a node has; 0 where none says.
+// ioThreads returns the largest number of a node; 0 if not known.
 func (s *Server) ioThreads() int {
 	most := 0
 	for _, n := range s.nodes {
@@ -78,7 +77,7 @@ func (s *Server) ioThreads() int {
 	return most
 }
 
-// roleOf is what a node is at present.
+// roleOf returns a node's present role.
 func (s *Server) roleOf(n *node) string {
 	switch s.primary.Load() {
 	case nil:
@@ -90,7 +89,7 @@ func (s *Server) roleOf(n *node) string {
 	}
 }
 
-// counters are everything that a node counts.
+// counters reads everything that a node counts.
 func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
@@ -100,7 +99,7 @@ func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	return sent(ctx, pipe, asked)
 }
 
-// infos asks for them one by one: versions before 7 take only one in a command.
+// infos requests the sections one by one: before Redis 7, INFO takes only one.
 func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*redis.StringCmd {
 	var asked []*redis.StringCmd
 	for _, section := range sections {
@@ -109,7 +108,7 @@ func infos(ctx context.Context, pipe redis.Pipeliner, sections ...string) []*red
 	return asked
 }
 
-// sent sends the pipeline and reads its replies' fields.
+// sent sends the pipeline and parses its replies.
 func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (replies.Info, error) {
 	_, err := pipe.Exec(ctx)
 	if err != nil && !refused(err) {
@@ -138,9 +137,8 @@ func reading(fields replies.Info) results.Reading {
 	}
 }
 
-// published is how many messages a node of a cluster has sent to others for PUBLISH
-// and SPUBLISH; nil where CLUSTER INFO has not told. A kind of message that was
-// never sent is left out there.
+// published returns the messages that a node of a cluster has sent to others for PUBLISH and
+// SPUBLISH; nil without CLUSTER INFO, which leaves out kinds that were never sent.
 func published(fields replies.Info) *int64 {
 	if fields.Integer("cluster_stats_messages_sent") == nil {
 		return nil

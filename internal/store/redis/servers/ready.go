@@ -14,22 +14,20 @@ import (
 )
 
 const (
-	// reachTimeout is how long a server that calls itself ready may stay silent
-	// before it counts as being out of reach, on another loopback interface than
-	// ours for example.
+	// reachTimeout is how long a server that is ready by its log may be silent before it counts as
+	// unreachable, for example on another loopback interface than ours.
 	reachTimeout = 2 * time.Second
 )
 
-// awaitReady waits for an answer to PING by the server that was started, and not by a
-// stranger on the same port: is says whether the server whose INFO it is is this one, or,
-// where that takes a password, its own log. When it ends instead, the error is the last line
-// of its log.
+// awaitReady waits until the started server answers PING, and not another server on the same port:
+// is checks by the INFO that it is ours. If the server needs a password, its log decides. If it
+// ends instead, the error is the last line of its log.
 func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	var ready time.Time // by its log
+	var ready time.Time // by the log
 	for {
 		said := strings.Contains(server.Log(ctx), "Ready to accept")
 		if said && ready.IsZero() {
@@ -53,8 +51,8 @@ func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Inf
 	}
 }
 
-// who asks the server at addr for a PING and for its INFO; nil if it answers neither.
-// secret says that it asks for a password.
+// who sends PING and INFO to the server at addr; fields is nil if INFO gives nothing. secret says
+// that the server needs a password.
 func who(ctx context.Context, addr string) (fields replies.Info, secret bool) {
 	if !answers(ctx, addr) {
 		return nil, false

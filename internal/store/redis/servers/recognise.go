@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// useAddresses enters the user's nodes; recognise finds out later what they are.
+// useAddresses adds the user's nodes; recognise identifies them later.
 func (s *Server) useAddresses(options Options) error {
 	addresses, err := options.addresses()
 	if err != nil {
@@ -24,8 +24,7 @@ func (s *Server) useAddresses(options Options) error {
 	return nil
 }
 
-// recognise finds out what is at the addresses the user gave, and whether that
-// is what was asked for.
+// recognise finds out what is at the user's addresses, and checks that it is what was requested.
 func (s *Server) recognise(ctx context.Context, runID string, asked Topology) error {
 	clustered := 0
 	seen := map[string]*node{}
@@ -53,7 +52,7 @@ func (s *Server) recognise(ctx context.Context, runID string, asked Topology) er
 	return err
 }
 
-// findReplicas tells independent nodes from a primary with its replicas.
+// findReplicas distinguishes independent nodes from a primary with its replicas.
 func (s *Server) findReplicas() error {
 	var primaries, replicas []*node
 	for _, n := range s.nodes {

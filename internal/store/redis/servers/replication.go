@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// member is a Redis of our own in a replicated topology: after a restart it
-// knows nothing of that any more and is told again.
+// member is a Redis of our own in a replicated topology. After a restart it has lost its role and
+// must rejoin.
 type member struct {
 	Own
 	rejoin func(context.Context) error
@@ -31,7 +31,7 @@ func (m member) RestartWithData(ctx context.Context) error {
 	return m.rejoin(ctx)
 }
 
-// newMember is a node that was started to be one of them.
+// newMember wraps a started node as a member.
 func (s *Server) newMember(n *node, started Own) Own {
 	return member{started, func(ctx context.Context) error { return s.rejoin(ctx, n) }}
 }
@@ -47,7 +47,7 @@ func (s *Server) replicate(ctx context.Context) error {
 	return nil
 }
 
-// rejoin makes a node that came back a replica, unless it is the primary.
+// rejoin makes a restarted node a replica, unless it is the primary.
 func (s *Server) rejoin(ctx context.Context, n *node) error {
 	if lead := s.primary.Load(); lead != n {
 		return n.follow(ctx, lead)
@@ -55,8 +55,8 @@ func (s *Server) rejoin(ctx context.Context, n *node) error {
 	return nil
 }
 
-// follow makes n a replica of lead and closes the connections of its clients, as
-// Sentinel does, so that they look for the new primary.
+// follow makes n a replica of lead. It closes n's client connections, as Sentinel does, so that the
+// clients look for the new primary.
 func (n *node) follow(ctx context.Context, lead *node) error {
 	host, port, err := net.SplitHostPort(lead.addr())
 	if err != nil {
@@ -78,12 +78,11 @@ func (n *node) follow(ctx context.Context, lead *node) error {
 	return nil
 }
 
-// Promote makes a node of our own replicated topology the primary, i being its
-// place in Owned, with whatever it has received so far. New connections of all
-// clients then go to it; connections to the old primary break when that is
-// killed, or told here to follow. A node that does not answer within a second is
-// left as it is: a paused one, when resumed, is a primary too until Follow, as
-// behind a partition; a restarted one follows.
+// Promote makes a node of our own replicated topology the primary; i is its place in Owned. The node
+// has only what it had received. New connections of all clients then go to it; connections to
+// the old primary break when it is killed or becomes a replica. A node that does not answer
+// within a second keeps its state: a paused one, after Resume, is a second primary until Follow,
+// as after a partition; a restarted one becomes a replica.
 func (s *Server) Promote(ctx context.Context, i int) error {
 	n, err := s.member(i)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *Server) Promote(ctx context.Context, i int) error {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, patience)
 				defer cancel()
-				_ = other.follow(ctx, n) // it may be dead, that is what promotions are for
+				_ = other.follow(ctx, n) // it may be dead, which is the usual reason for a promotion
 			})
 		}
 	}
@@ -109,9 +108,9 @@ func (s *Server) Promote(ctx context.Context, i int) error {
 	return ctx.Err()
 }
 
-// Detach has a replica, by its place in Owned, hear no more of its primary: from then
-// on it lags by all that is written, and is promoted with what it had, as one behind
-// a slow link would be. Follow brings it back.
+// Detach disconnects a replica, by its place in Owned, from its primary. From then on it misses all
+// writes, and would be promoted without them, like a replica behind a slow link. Follow ends
+// this.
 func (s *Server) Detach(ctx context.Context, i int) error {
 	n, err := s.member(i)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *Server) Detach(ctx context.Context, i int) error {
 	if n == s.primary.Load() {
 		return fmt.Errorf("%w: node %d is the primary, not a replica", ErrConfig, i)
 	}
-	const nobody = "1" // the port on which nothing listens
+	const nobody = "1" // a port without a listener
 	err = control(n.addr(), func(client *redis.Client) error {
 		return client.Do(ctx, "REPLICAOF", "127.0.0.1", nobody).Err()
 	})
@@ -131,7 +130,7 @@ func (s *Server) Detach(ctx context.Context, i int) error {
 	return nil
 }
 
-// Follow makes a node, by its place in Owned, a replica of the present primary.
+// Follow makes a node, by its place in Owned, a replica of the current primary.
 func (s *Server) Follow(ctx context.Context, i int) error {
 	n, err := s.member(i)
 	if err != nil {
@@ -140,7 +139,7 @@ func (s *Server) Follow(ctx context.Context, i int) error {
 	return s.rejoin(ctx, n)
 }
 
-// Primary is the place in Owned of the node that is the primary now.
+// Primary returns the place in Owned of the current primary.
 func (s *Server) Primary() int {
 	lead := s.primary.Load()
 	for i, n := range s.nodes {
@@ -158,10 +157,9 @@ func (s *Server) member(i int) (*node, error) {
 	return s.nodes[i], nil
 }
 
-// nudge gives the primary something to pass on. One that has just sent a replica
-// its data may hold back what is written until the replica's next word, up to a
-// second later, and nothing but a write that does not arrive shows it. A user's
-// server is left alone.
+// nudge makes the primary send something to its replicas. A primary that has just sent a replica its
+// data may hold back writes for up to a second, until the replica's next message, and only a
+// missing write shows that. nudge does nothing on a user's server.
 func (s *Server) nudge(ctx context.Context) error {
 	lead := s.primary.Load()
 	if lead.own == nil {
@@ -173,7 +171,7 @@ func (s *Server) nudge(ctx context.Context) error {
 	return nil
 }
 
-// inSync says whether every replica has what the primary has.
+// inSync returns an error unless every replica has what the primary has.
 func (s *Server) inSync(ctx context.Context) error {
 	lead := s.primary.Load()
 	fields, err := readInfo(ctx, lead.observer, "replication")
@@ -182,7 +180,7 @@ func (s *Server) inSync(ctx context.Context) error {
 	}
 	written := fields.Integer("master_repl_offset")
 	for _, n := range s.nodes {
-		if n == lead || n.detached.Load() || n.ping(ctx, patience) != nil { // one that is down is not waited for
+		if n == lead || n.detached.Load() || n.ping(ctx, patience) != nil { // do not wait for a node that is down
 			continue
 		}
 		fields, err := readInfo(ctx, n.observer, "replication")

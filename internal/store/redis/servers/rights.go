@@ -1,8 +1,8 @@
 package servers
 
-// MeasuringRights are what lockbench itself needs of a server to know all it can show,
-// as rules of ACL SETUSER: the counters, the limits, who is connected and subscribed,
-// leftovers, and the baselines. Without one of them a figure is a dash.
+// MeasuringRights are the rights that lockbench itself needs to show all figures, as rules of ACL
+// SETUSER: for counters, limits, connections, subscriptions, leftovers and baselines. Without one
+// of them a figure is unknown.
 func MeasuringRights() []string {
 	return []string{
 		"+info", "+config|get", "+client|list", "+scan", "+unlink",
@@ -10,5 +10,5 @@ func MeasuringRights() []string {
 	}
 }
 
-// ClusterRights are those it needs of a cluster besides.
+// ClusterRights are further rights that it needs in a cluster.
 func ClusterRights() []string { return []string{"+cluster|info", "+cluster|myid", "+exists"} }

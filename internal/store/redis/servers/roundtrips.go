@@ -25,7 +25,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
 	if err := script.Load(ctx, client).Err(); err != nil {
-		if Refused(err) != "" { // no right to it: the figure is not known
+		if Refused(err) != "" { // without the right to it the figure is unknown
 			return times, nil
 		}
 		return times, fmt.Errorf("load the baseline's script: %w", err)
@@ -40,7 +40,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	return times, err
 }
 
-// roundTrip times a command; nil where the server refuses it.
+// roundTrip times a command; nil if the server refuses it.
 func roundTrip(send func() error) (p50, p99 *int64, err error) {
 	p50, p99, err = store.TimeCommand(send)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package servers provides the Redis of a run: containers or processes of its
-// own, or servers of the user's, which it never changes.
+// Package servers provides the Redis of a run: containers or processes that it starts, or the user's
+// servers, which it never changes.
 package servers
 
 import (
@@ -22,29 +22,28 @@ import (
 // for concurrent use.
 type Server struct {
 	topology Topology
-	// nodes are the Redis servers one by one, each with its observer: those of a
-	// cluster too, replicas too. The first primary comes first.
+	// nodes are all Redis servers, including those of a cluster and replicas, each with its observer.
+	// The first primary comes first.
 	nodes []*node
-	// primary is the node that takes the commands of a replicated topology; nil in
-	// others.
+	// primary takes the commands in a replicated topology; nil in others.
 	primary atomic.Pointer[node]
-	failing sync.RWMutex // held by a failover
-	// cluster reaches the keys of a cluster wherever they are; nil for others.
+	failing sync.RWMutex // a failover locks it
+	// cluster is a client for the keys of a whole cluster; nil in other topologies.
 	cluster *redis.ClusterClient
 
 	redis results.Redis
 	pin   *launch.Pinning
-	dials chan struct{} // held while dialing
+	dials chan struct{} // limits the dials at the same time
 
 	mu      sync.Mutex
-	traffic []*intercept.Traffic // one an instance, of closed ones too
+	traffic []*intercept.Traffic // one for each instance, including closed ones
 
-	observed observed // by ourselves, all nodes
+	observed observed // by our own observers, over all nodes
 }
 
-// Open finds or starts the Redis that the options name, sweeps what a killed
-// lockbench left behind, connects to it, and waits until it is whole: replicas
-// in sync, a cluster's slots served. The error wraps ErrUnreachable or ErrConfig.
+// Open finds or starts the Redis that the options name, removes what a killed lockbench left,
+// connects, and waits until it is complete: replicas in sync, all slots of a cluster served.
+// The error wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
 	asked, err := ParseTopology(options.Topology)
 	if err != nil {
@@ -96,7 +95,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 	return s.pin.PinGenerator()
 }
 
-// primaries are the nodes that hold the keys and take commands.
+// primaries returns the nodes that hold the keys and take commands.
 func (s *Server) primaries() []*node {
 	if primary := s.primary.Load(); primary != nil {
 		return []*node{primary}
@@ -104,7 +103,7 @@ func (s *Server) primaries() []*node {
 	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n.role == replica })
 }
 
-// describe completes what the report says of the server.
+// describe completes the report's description of the server.
 func (s *Server) describe() {
 	first := s.nodes[0]
 	s.redis.Address = first.addr()
@@ -122,28 +121,27 @@ func (s *Server) describe() {
 // Describe says which Redis it is and why, without any secret.
 func (s *Server) Describe() results.Redis { return s.redis }
 
-// Unfit is why a strategy cannot run there; "" if it can.
+// Unfit says why a strategy cannot run there; "" if it can.
 func (s *Server) Unfit(info strategies.Info) string { return s.topology.Unfit(info) }
 
-// Topology says how many nodes of what kind there are.
+// Topology returns the kind and the number of nodes.
 func (s *Server) Topology() Topology { return s.topology }
 
-// Independent is the number of nodes that know nothing of each other, which is
-// what a quorum can be made of.
+// Independent returns the number of nodes that do not know each other, as a quorum needs them.
 func (s *Server) Independent() int {
 	return s.topology.row().independent(len(s.nodes))
 }
 
-// Primaries is the number of nodes that every instance connects to.
+// Primaries returns the number of nodes to which every instance connects.
 func (s *Server) Primaries() int { return len(s.primaries()) }
 
-// GeneratorCPUs are the CPUs the generator was pinned to; nil without pinning.
+// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
 func (s *Server) GeneratorCPUs() []int {
 	return s.pin.GeneratorCPUs()
 }
 
-// Owned are the nodes lockbench started itself, to be killed and paused on
-// purpose, the first primary first; empty for a user's server.
+// Owned returns the nodes that lockbench started and may kill and pause, the first primary first;
+// empty for a user's server.
 func (s *Server) Owned() []Own {
 	var own []Own
 	for _, node := range s.nodes {
@@ -154,8 +152,8 @@ func (s *Server) Owned() []Own {
 	return own
 }
 
-// Close gives the generator its CPUs back, disconnects, and removes the servers
-// that Open started. It works with a context that has ended.
+// Close restores the generator's CPUs, disconnects, and removes the servers that Open started. It also
+// works with a context that has ended.
 func (s *Server) Close(ctx context.Context) error {
 	problems := []error{s.pin.Unpin()}
 	if s.cluster != nil {

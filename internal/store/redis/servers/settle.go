@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// patience is how long a node that may be down is waited for.
+	// patience is how long to wait for a node that may be down.
 	patience = time.Second
-	// settleTimeout is how long replicas and clusters may take to come together.
+	// settleTimeout is how long replicas and clusters may take to settle.
 	settleTimeout = time.Minute
 )
 
-// Settle waits until the nodes are together: every replica but the detached in sync
-// with what the primary had when it was asked, a cluster serving all its slots.
+// Settle waits until every replica, except detached ones, has what the primary had at that moment,
+// and a cluster serves all its slots.
 func (s *Server) Settle(ctx context.Context) error {
 	kind := s.topology.row()
 	if kind.settled == nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// software is what a server says it is. Valkey, KeyDB and Dragonfly speak Redis's
-// protocol, and in redis_version name the Redis that they are compatible with.
+// software is what a server says about itself. Valkey, KeyDB and Dragonfly use Redis's protocol; their
+// redis_version is the Redis with which they are compatible.
 type software struct {
-	name      string // redis, valkey, keydb, dragonfly; "" where it does not say
+	name      string // redis, valkey, keydb, dragonfly; "" if not known
 	version   string
 	mode      string // standalone, cluster, sentinel
-	protocol  int    // RESP version of our connections; 0 where it does not say
-	ioThreads *int   // nil where it does not say
+	protocol  int    // RESP version of our connections; 0 if not known
+	ioThreads *int   // nil if not known
 }
 
-// greeting are the fields of a reply to HELLO, in either version of the protocol.
+// greeting returns the fields of a reply to HELLO, in either version of the protocol.
 func greeting(reply any) map[string]string {
 	fields := map[string]string{}
 	add := func(name, value any) {
@@ -47,7 +47,7 @@ func greeting(reply any) map[string]string {
 	return fields
 }
 
-// softwareOf reads it from INFO, and from HELLO what is missing there.
+// softwareOf reads INFO, and HELLO for what is missing there.
 func softwareOf(info replies.Info, hello map[string]string) software {
 	s := software{
 		name:    cmp.Or(info["server_name"], hello["server"]),
@@ -66,7 +66,7 @@ func softwareOf(info replies.Info, hello map[string]string) software {
 	return s
 }
 
-// learn asks a server what it is, and which part it plays.
+// learn asks a server for its software and its role.
 func (n *node) learn(ctx context.Context) (replies.Info, map[string]string, error) {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "replication")
@@ -84,8 +84,7 @@ func (n *node) learn(ctx context.Context) (replies.Info, map[string]string, erro
 	return fields, greeted, nil
 }
 
-// readInfo asks for several sections in one pipeline. A section that is refused is
-// left out.
+// readInfo reads several sections in one pipeline. It leaves out sections that the server refuses.
 func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (replies.Info, error) {
 	pipe := client.Pipeline()
 	return sent(ctx, pipe, infos(ctx, pipe, sections...))

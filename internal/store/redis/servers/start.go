@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// start fills in the nodes, without connecting.
+// start creates the nodes; it does not connect.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
 		launch.Sweep(ctx).Log(options.Logf)
@@ -71,7 +71,7 @@ func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topol
 	return nil
 }
 
-// several starts n servers at the same time. When one fails none stays.
+// several starts n servers concurrently. If one fails, it closes the others.
 func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, error) {
 	started := make([]T, n)
 	problems := make([]error, n)
@@ -92,7 +92,7 @@ func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, e
 	return nil, err
 }
 
-// own enters a server that was started.
+// own adds a started server as a node.
 func (s *Server) own(topology Topology, started Own) {
 	s.topology = topology
 	n := &node{options: redis.UniversalOptions{Addrs: []string{started.Addr()}}, own: started}
@@ -102,7 +102,7 @@ func (s *Server) own(topology Topology, started Own) {
 	s.nodes = append(s.nodes, n)
 }
 
-// giveUp ends what was started, so that another way can be tried.
+// giveUp closes what was started, so that another way can be tried.
 func (s *Server) giveUp(ctx context.Context) error {
 	var problems []error
 	for _, node := range s.nodes {

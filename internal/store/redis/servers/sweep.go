@@ -7,9 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Sweep removes the keys that a lockbench that was killed left on the server that the
-// options name. It leaves alone what belongs to a lockbench that still runs, or that cannot
-// be told.
+// Sweep removes the keys that a killed lockbench left on the server that the options name. It does
+// not touch keys of a live run, or if it cannot know which runs are alive.
 func Sweep(ctx context.Context, options Options) (store.Swept, error) {
 	swept := store.Swept{Kind: "keys"}
 	s := &Server{dials: make(chan struct{}, dialsAtOnce)}

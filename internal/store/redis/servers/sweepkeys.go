@@ -13,26 +13,25 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// openBudget is how long a run may look for old keys on a user's server before
-// it starts; a database of millions is left to lockbench clean.
+// openBudget limits the search for old keys on a user's server before a run. For millions of keys use
+// lockbench clean.
 const openBudget = time.Second
 
-// runKey finds the run a key belongs to. Strategies may put something before
-// and behind it.
+// runKey finds the run ID in a key. Strategies may add a prefix and a suffix.
 var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
 
-// sweep removes the keys of dead runs. budget bounds the search on each node; 0 does not.
+// sweep removes the keys of dead runs. budget bounds the search on each node; 0 means no bound.
 func (s *Server) sweep(ctx context.Context, budget time.Duration) store.Swept {
 	swept := store.Swept{Kind: "keys"}
 	for _, node := range s.primaries() {
 		sweepKeys(ctx, node, budget, &swept)
 	}
-	slices.Sort(swept.Runs) // one may have left keys on several nodes
+	slices.Sort(swept.Runs) // a run may have left keys on several nodes
 	swept.Runs = slices.Compact(swept.Runs)
 	return swept
 }
 
-// logSwept tells what was removed, if anything.
+// logSwept reports what was removed, if anything.
 func (o Options) logSwept(swept store.Swept) {
 	if swept.Removed > 0 {
 		o.logf("removed what a killed lockbench left: %d keys", swept.Removed)
@@ -42,8 +41,8 @@ func (o Options) logSwept(swept store.Swept) {
 	}
 }
 
-// sweepKeys removes the keys of dead runs from a node. A run whose observer or
-// clients are still connected lives.
+// sweepKeys removes the keys of dead runs from a node. A run is alive while its observer or a client
+// is connected.
 func sweepKeys(ctx context.Context, n *node, budget time.Duration, swept *store.Swept) {
 	look := ctx
 	if budget > 0 {
@@ -68,7 +67,7 @@ func sweepKeys(ctx context.Context, n *node, budget time.Duration, swept *store.
 	if len(byRun) == 0 {
 		return
 	}
-	// Asked after the scan: a run that begins in between has no keys in it yet.
+	// This must follow the scan: a run that begins in between has no keys in the result.
 	list, err := n.observer.ClientList(ctx).Result()
 	if err != nil {
 		skipped("whose run lives cannot be told", err)

@@ -8,26 +8,26 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Kind says how the nodes of a run belong together.
+// Kind says how the nodes of a run work together.
 type Kind string
 
 // The kinds.
 const (
 	Single      Kind = "single"
-	Independent Kind = "nodes"    // N nodes that know nothing of each other, as Redlock needs
+	Independent Kind = "nodes"    // N nodes that do not know each other, as Redlock needs
 	Replicated  Kind = "replicas" // one primary and N replicas, without Sentinel
 	Clustered   Kind = "cluster"  // a Redis Cluster of N primaries
 )
 
-// Topology is a kind and its size. The zero Topology leaves it open: one node
-// where lockbench starts it, whatever is there at a user's addresses.
+// Topology is a kind and its size. The zero Topology is unspecified: lockbench starts one node, and
+// accepts anything at a user's addresses.
 type Topology struct {
 	Kind  Kind
-	Count int // nodes, replicas or primaries; 0 is the usual number
+	Count int // nodes, replicas or primaries; 0 means the default number
 }
 
-// ParseTopology reads single, nodes:5, replicas:2 or cluster:3; without a number
-// it is the usual one, and "" is the zero Topology.
+// ParseTopology parses single, nodes:5, replicas:2 or cluster:3. Without a number it uses the default;
+// "" is the zero Topology.
 func ParseTopology(text string) (Topology, error) {
 	if text == "" {
 		return Topology{}, nil
@@ -52,7 +52,7 @@ func ParseTopology(text string) (Topology, error) {
 	return Topology{}, fmt.Errorf("--topology must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], text)
 }
 
-// usual fills in what was left open.
+// usual fills in the defaults.
 func (t Topology) usual() Topology {
 	r := t.row()
 	t.Kind = r.name
@@ -62,7 +62,7 @@ func (t Topology) usual() Topology {
 	return t
 }
 
-// String writes it as ParseTopology reads it.
+// String writes the topology in the form of ParseTopology.
 func (t Topology) String() string {
 	if t.Count == 0 {
 		return string(t.Kind)
@@ -70,16 +70,16 @@ func (t Topology) String() string {
 	return fmt.Sprintf("%s:%d", t.Kind, t.Count)
 }
 
-// Independent is the number of nodes that know nothing of each other.
+// Independent returns the number of nodes that do not know each other.
 func (t Topology) Independent() int { return t.row().independent(t.usual().Count) }
 
-// Primaries is the number of nodes that take commands.
+// Primaries returns the number of nodes that take commands.
 func (t Topology) Primaries() int { return t.row().primaries(t.usual().Count) }
 
-// Servers is how many Redis servers it takes.
+// Servers returns the number of Redis servers that the topology needs.
 func (t Topology) Servers() int { return t.row().servers(t.usual().Count) }
 
-// Unfit is why a strategy cannot run there; "" if it can, or the topology is not known.
+// Unfit says why a strategy cannot run there; "" if it can, or if the topology is unknown.
 func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
@@ -98,7 +98,7 @@ func (t Topology) Unfit(info strategies.Info) string {
 	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there, max(info.Nodes, 5))
 }
 
-// admits says whether what was asked for is what was found.
+// admits says whether the found topology is as requested.
 func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/intercept"
 )
 
-// dialer opens counted connections. slots bounds how many are being opened at a
-// time: thousands at once would overflow the server's backlog.
+// dialer opens connections with counted traffic. slots limits the dials at the same time: thousands
+// would overflow the server's backlog.
 func dialer(t *intercept.Traffic, config *tls.Config, slots chan struct{}) func(context.Context, string, string) (net.Conn, error) {
 	plain := net.Dialer{KeepAlive: 5 * time.Minute}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
