@@ -110,7 +110,7 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
 
-sessions: redis ## prove that compare does not cry wolf: 10 minutes
+sessions: redis ## prove that compare does not cry wolf: half an hour
 	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
 
 valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights, native commands

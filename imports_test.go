@@ -171,8 +171,8 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 }
 
 // A program that measures compiles nothing that shows figures, nothing that starts
-// containers, no other store's client, and no locks but its own and those that floors are
-// measured with.
+// containers, no other store's client, and no locks but its own and those that
+// baselines are measured with.
 func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	t.Parallel()
 	baselines := []string{"strategies/noop", "strategies/local"}

@@ -69,7 +69,7 @@ func faultColumns(number int) []Column {
 		{Heading: "recovery\nlongest", Cell: of(func(struck []Injection) string { return recovery(struck, 1) })},
 		{Heading: "longest\nstall", Cell: of(func(struck []Injection) string { return LongestStall(struck).String() })},
 		{Heading: "over-\nlaps", Cell: total(func(s Injection) int64 { return s.Overlaps }, Whole)},
-		{Heading: "late\noverlaps", Cell: total(func(s Injection) int64 { return s.Late }, Whole)},
+		{Heading: "overlaps\nafter expiry", Cell: total(func(s Injection) int64 { return s.Late }, Whole)},
 		{Heading: "overlap\nlength", Cell: total(func(s Injection) int64 { return s.OverlapNS + s.LateNS }, Nanoseconds.Format)},
 		{Heading: "updates\nlost", Shown: counted, Cell: func(s Summary) string { return Shown{Metric: lost}.Text(s) }},
 		{Heading: "wake-ups\nlost", Cell: total(func(s Injection) int64 { return s.LostWakeUps }, Whole)},

@@ -96,8 +96,8 @@ func (r *Recorder) Client(i int) *Client { return r.clients[i] }
 
 // Drop removes clients that never returned from the time accounting: their goroutines may
 // still write to their records.
-func (r *Recorder) Drop(stuck []int) {
-	for _, i := range stuck {
+func (r *Recorder) Drop(hung []int) {
+	for _, i := range hung {
 		r.clients[i] = &Client{window: r.window, shard: r.shards[0]}
 	}
 }

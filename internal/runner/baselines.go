@@ -71,7 +71,7 @@ const (
 // measureRoundTrips times requests to each store, one after the other on one connection.
 func (s *session) measureRoundTrips(ctx context.Context, baselines *results.Baselines) error {
 	for _, p := range s.servers {
-		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":floors")
+		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":baselines")
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil

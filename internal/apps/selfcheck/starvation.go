@@ -44,7 +44,7 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	c.want(value(f.WorkingSet) <= others, "starving: working set", value(f.WorkingSet), results.Number, "at most %d", others)
 	c.want(f.ReacquireDistance != nil && *f.ReacquireDistance <= others, "starving: reacquire distance", whole(f.ReacquireDistance), results.Number, "at most %d", others)
 	c.want(value(f.Overtaken) >= 99, "starving: overtaken", value(f.Overtaken), results.Percent, "all")
-	c.want(f.LargestBypass >= starved.Speed.Acquisitions, "starving: largest bypass", float64(f.LargestBypass), results.Number, "at least all %d turns", starved.Speed.Acquisitions)
+	c.want(f.LargestBypass >= starved.Speed.Acquisitions, "starving: largest bypass", float64(f.LargestBypass), results.Number, "at least all %d acquisitions", starved.Speed.Acquisitions)
 	c.want(waits.Open >= starving, "starving: unfinished waits", float64(waits.Open), results.Number, "at least %d", starving)
 
 	f = fed.Fairness

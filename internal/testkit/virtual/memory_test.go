@@ -31,7 +31,7 @@ func TestRecordingForLongAddsNoMemory(t *testing.T) {
 			w.Duration = workloads.Duration(late + time.Second)
 		})
 		if run.Speed.Acquisitions < 30_000 || run.Waiting.TimedOut < 1000 {
-			t.Errorf("only %d acquisitions, %d given up", run.Speed.Acquisitions, run.Waiting.TimedOut)
+			t.Errorf("only %d acquisitions, %d timed out", run.Speed.Acquisitions, run.Waiting.TimedOut)
 		}
 		// A byte for each acquisition of these thousand seconds would be as much.
 		before, after := <-used, <-used
