@@ -190,7 +190,7 @@ argues why it holds.
 when no Redis is asked.
 
 Waiters stand in a queue; Release hands the lock to the first of them, so
-nobody overtaken and each release wakes one waiter. No command is sent.
+nobody is overtaken and each release wakes one waiter. No command is sent.
 
 It guarantees exclusion and first come, first served, among the callers of one
 Locker. Other processes, and other Lockers in the same process, are not kept
