@@ -3,10 +3,12 @@ package launch
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // Servers get ports from lowestPort to below OutgoingPorts. From OutgoingPorts on, Linux uses ports
@@ -75,28 +77,35 @@ func OnFreePort(pick Picker, taken func(error) bool, start func(port int) error)
 }
 
 // Kept holds ports of a server so that FreePort gives them to nobody else: after a kill the server
-// must get them again. The zero value keeps none.
-type Kept struct{ free []func() error }
+// must get them again. The zero value keeps none. Its methods are safe for concurrent use.
+type Kept struct {
+	mu      sync.Mutex
+	sockets []io.Closer
+}
 
 // Keep keeps a server's port and its further ports instead of those kept before. It only works on
 // Linux. If another process takes a port nevertheless, the server's next start reports it.
 func (k *Kept) Keep(port int, beside func(port int) []int) {
 	k.Free()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	ports := []int{port}
 	if beside != nil {
 		ports = append(ports, beside(port)...)
 	}
 	for _, port := range ports {
-		if free, err := keep(port); err == nil {
-			k.free = append(k.free, free)
+		if socket, err := keep(port); err == nil {
+			k.sockets = append(k.sockets, socket)
 		}
 	}
 }
 
 // Free releases the ports.
 func (k *Kept) Free() {
-	for _, free := range k.free {
-		_ = free() // closing an unconnected socket loses nothing
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, socket := range k.sockets {
+		_ = socket.Close() // an unconnected socket has nothing to lose
 	}
-	k.free = nil
+	k.sockets = nil
 }

@@ -4,9 +4,10 @@ package launch
 
 import (
 	"errors"
+	"io"
 	"syscall"
 )
 
-func keep(int) (free func() error, err error) { return nil, errors.ErrUnsupported }
+func keep(int) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 func exclusive(_, _ string, _ syscall.RawConn) error { return nil }
