@@ -36,7 +36,7 @@ func (d *disturbance) begin(f *fault, key int, at int64, halts bool) *injection 
 	if d.last != nil {
 		d.last.until = at
 	}
-	d.attribute()
+	d.attribute(measure.Seen(d.run.audit))
 	f.open = slices.DeleteFunc(f.open, func(s *injection) bool { return s.RecoveryNS != nil })
 	f.injections, f.open, d.last = append(f.injections, s), append(f.open, s), s
 	if halts {
@@ -91,9 +91,9 @@ func (d *disturbance) resume(s *injection, at int64) {
 	d.haltEnd, s.over, s.ended = at, at, true
 }
 
-// attribute counts the overlaps since the last injection as caused by that injection.
-func (d *disturbance) attribute() {
-	now := measure.Audit(d.run.audit)
+// attribute counts the overlaps since the last injection as caused by that injection. now is
+// what was seen until now.
+func (d *disturbance) attribute(now results.Safety) {
 	if s := d.last; s != nil {
 		s.Overlaps += now.Overlaps - d.base.Overlaps
 		s.OverlapNS += now.OverlapNS - d.base.OverlapNS
@@ -155,7 +155,7 @@ func (d *disturbance) report() []results.Fault {
 	end := d.run.window.End()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.attribute()
+	d.attribute(measure.Audit(d.run.audit))
 	var all []results.Fault
 	for _, f := range d.faults {
 		one := results.Fault{Fault: f.spec, Injections: []results.Injection{}, Missed: f.missed}
