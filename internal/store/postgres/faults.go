@@ -37,12 +37,21 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Ru
 		}
 	}
 	return store.Action{
-		Hit: own.Kill, Outage: store.Throughout, Loses: lose,
+		Outage: store.Throughout, Loses: lose,
+		Hit: func(ctx context.Context) error {
+			i.server.ending(ctx)
+			return own.Kill(ctx)
+		},
 		End: func(ctx context.Context) error {
 			if lose {
 				i.server.counted.Store(false)
 			}
-			return own.again(context.WithoutCancel(ctx), lose)
+			ctx = context.WithoutCancel(ctx)
+			if err := own.again(ctx, lose); err != nil {
+				return err
+			}
+			i.server.began(ctx)
+			return nil
 		},
 	}, nil
 }

@@ -17,9 +17,8 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var clients int64
 	var wal *int64
-	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients, &wal) }, // a standby reports no log position
-		`SELECT count(*), CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END
-		FROM pg_stat_activity WHERE backend_type = 'client backend'`)
+	err := s.query(ctx, func(row pgx.Row) error { return row.Scan(&clients, &wal) },
+		"SELECT count(*), "+walQuery+" FROM pg_stat_activity WHERE backend_type = 'client backend'")
 	if err != nil {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
@@ -30,7 +29,7 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 		},
 	}
 	if s.own != nil {
-		r.CPU = s.own.CPU()
+		r.CPU, r.WALBytes = s.restarts.continued(s.own.CPU(), wal)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,12 @@
 package postgres
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/workloads"
+)
 
 // What is written is counted, an advisory lock writes nothing. (Others must not write meanwhile.)
 func TestWhatIsWrittenIsCounted(t *testing.T) {
@@ -30,5 +36,41 @@ func TestWhatIsWrittenIsCounted(t *testing.T) {
 	}
 	if n := wal("DROP TABLE written"); n == 0 {
 		t.Error("what drops a table was not counted")
+	}
+}
+
+// The counters go on over a kill, at which the server's own begin again, with and without its data.
+func TestCountersGoOnOverARestart(t *testing.T) {
+	t.Parallel()
+	s := opened(t, "restarts", store.Options{Address: "process"})
+	if _, err := s.exec(t.Context(), "CREATE TABLE written AS SELECT repeat('x', 100) FROM generate_series(1, 100000)"); err != nil {
+		t.Fatal(err)
+	}
+	last, err := s.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"kill:at=0s,for=1s,data=keep", "kill:at=0s,for=1s"} {
+		f, err := workloads.ParseFault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		action, err := s.Faults(nil).Prepare(t.Context(), f, store.RunMarks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(action.Hit(t.Context()), action.End(t.Context()), s.Settle(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.WALBytes == nil || *now.WALBytes < *last.WALBytes || now.CPU == nil || *now.CPU < *last.CPU {
+			t.Errorf("%s: from %d bytes and %v s of CPU to %v and %v", text, *last.WALBytes, *last.CPU, now.WALBytes, now.CPU)
+		} else if grown := *now.WALBytes - *last.WALBytes; grown > 5_000_000 {
+			t.Errorf("%s: it wrote %d bytes, and nothing was asked of it", text, grown)
+		}
+		last = now
 	}
 }

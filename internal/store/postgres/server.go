@@ -42,9 +42,10 @@ type server struct {
 	observer *pgxpool.Pool // our own connections, to observe
 	observed intercept.Traffic
 
-	about results.Redis
-	swept store.Swept // on a user's server, before the run
-	runs  []string    // what RunIDs returns
+	about    results.Redis
+	restarts restarts
+	swept    store.Swept // on a user's server, before the run
+	runs     []string    // what RunIDs returns
 
 	mu      sync.Mutex
 	traffic []*intercept.Traffic // one for each instance, including closed ones
