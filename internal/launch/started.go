@@ -124,6 +124,9 @@ func (b *box) Anew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var meanwhile Kept
+	meanwhile.Keep(port, b.of.Beside) // Close frees them
+	defer meanwhile.Free()
 	if err := b.now.Close(ctx); err != nil {
 		return err
 	}

@@ -8,21 +8,25 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// mostBrief is the largest number of findings under the short table.
+// mostBrief is the largest number of findings under the short table, unless more was not safe.
 const mostBrief = 3
 
-// Brief returns the findings to read first, at most three, in few words and with no more digits
-// than are known: what was not safe, which clients a lock did not serve, which lock was the
-// fastest and whether that is certain, and what it cost Redis.
+// Brief returns the findings to read first, in few words and with no more digits than are known:
+// all that was not safe, which clients a lock did not serve, which lock was the fastest and whether
+// that is certain, and what it cost Redis. They are at most three, unless more was not safe.
 func Brief(all []results.Summary) []Finding {
 	var found []Finding
+	most := mostBrief
 	for _, r := range brief() {
 		for _, f := range r.find(all) {
 			f.Kind = r.Kind
 			found = append(found, f)
 		}
+		if r.Sort == Unsafe {
+			most = max(most, len(found)) // nothing unsafe is left out
+		}
 	}
-	return found[:min(len(found), mostBrief)]
+	return found[:min(len(found), most)]
 }
 
 // brief returns the rules of Brief, the most important first.
@@ -110,10 +114,17 @@ func ahead(all []results.Summary) []Finding {
 	if !ok || first.Brief(m) == results.NotKnown { // a percentile of too few waits
 		return nil
 	}
+	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
+		return nil // a window with few grants: at its edges a gap can come out below zero
+	}
 	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(), first.Brief(m))
 	ratio := first.Ratio(second, m)
 	if ratio == nil || ratio.Rounds < 2 {
-		return say(fmt.Sprintf("%s; next %s, %s: one run of each does not tell whether they differ (--runs 6)", text, second.Title(), second.Brief(m)))
+		why := "one run of each does not tell whether they differ (--runs 6)"
+		if min(len(first.Used), len(second.Used)) > 1 {
+			why = "too few of their rounds can be compared"
+		}
+		return say(fmt.Sprintf("%s; next %s, %s: %s", text, second.Title(), second.Brief(m), why))
 	}
 	text += fmt.Sprintf(", %.2f times that of %s ", ratio.Median, second.Title())
 	switch between := fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High); {

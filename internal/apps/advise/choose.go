@@ -137,7 +137,7 @@ func simpler(a, b contender) int {
 	)
 }
 
-// own says whether only this module has the lock with this strategy's name.
+// own says whether the strategy is one of the two that lockbench invented.
 func own(name string) bool {
 	return slices.Contains([]string{"handoff", "cohort"}, name[strings.LastIndex(name, ":")+1:])
 }

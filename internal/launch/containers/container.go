@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -259,6 +260,9 @@ func (c *contained) Close(ctx context.Context) error {
 	defer cancel()
 	return c.ask("remove", func(id string) error {
 		_, err := c.docker.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsNotFound(err) { // it was closed before
+			return nil
+		}
 		return err
 	})
 }

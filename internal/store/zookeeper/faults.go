@@ -48,7 +48,7 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Ru
 	}
 	switch fault.Name {
 	case workloads.Kill, workloads.NodeDown:
-		action.Hit, action.End = each(hit, launch.Started.Kill), each(hit, launch.Started.Again)
+		action.Hit, action.End = each(hit, i.server.kill()), each(hit, launch.Started.Again)
 		if fault.Name == workloads.Kill && fault.Data == workloads.DataLose {
 			lose := each(hit, launch.Started.Anew)
 			action.Loses = true
@@ -67,6 +67,14 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, _ store.Ru
 		}
 	}
 	return action, nil
+}
+
+// kill returns what kills a server that lockbench started, after noting the CPU time that it used.
+func (s *Server) kill() func(launch.Started, context.Context) error {
+	return func(o launch.Started, ctx context.Context) error {
+		s.counters[slices.Index(s.own, o)].entered(o)
+		return o.Kill(ctx)
+	}
 }
 
 // led waits until the remaining servers have a leader.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -14,23 +15,48 @@ import (
 type restartCounters struct {
 	mu            sync.Mutex
 	told          bool // mntr has answered
-	reads, writes grown[int64]
-	received      grown[int64] // bytes
-	cpu           grown[float64]
-	hasCPU        bool
+	reads, writes grown
+	received      grown // bytes
+	cpu           processTime
 	connections   int64
 	role          string
 }
 
 // grown is the sum of a counter that may be reset.
-type grown[N int64 | float64] struct{ last, sum N }
+type grown struct{ last, sum int64 }
 
-func (g *grown[N]) enter(now N) {
+func (g *grown) enter(now int64) {
 	if now < g.last {
 		g.last = 0
 	}
 	g.sum += now - g.last
 	g.last = now
+}
+
+// processTime is the CPU time of a server's processes, one after the other, in seconds.
+type processTime struct {
+	pid       int // 0 if none is known
+	last, sum float64
+}
+
+// enter notes what a process has used. Readings of one process may go back a little: they count the
+// ticks of threads that have ended, and the nanoseconds of the others.
+func (t *processTime) enter(pid int, now float64) {
+	if pid != t.pid {
+		t.pid, t.last = pid, 0
+	}
+	t.sum += max(0, now-t.last)
+	t.last = max(t.last, now)
+}
+
+// entered notes the CPU time of a server that lockbench started.
+func (l *restartCounters) entered(o launch.Started) {
+	pid, cpu := o.PID(), o.CPU()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pid > 0 && cpu != nil {
+		l.cpu.enter(pid, *cpu)
+	}
 }
 
 // read reads a server's counters.
@@ -45,14 +71,11 @@ func (s *Server) read(ctx context.Context, place int) error {
 	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
 		more, err = look(ctx, s.observed.dial, addr)
 	}
+	if len(s.own) > 0 {
+		l.entered(s.own[place])
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(s.own) > 0 {
-		if cpu := s.own[place].CPU(); cpu != nil {
-			l.hasCPU = true
-			l.cpu.enter(*cpu)
-		}
-	}
 	if err != nil {
 		l.connections = 0
 		return fmt.Errorf("%s: %w", addr, err)
@@ -87,7 +110,7 @@ func (l *restartCounters) reading() (results.Reading, string) {
 		r.BytesIn = &received
 		r.Commands = map[string]int64{"read": l.reads.sum, "write": l.writes.sum}
 	}
-	if l.hasCPU {
+	if l.cpu.pid > 0 {
 		cpu := l.cpu.sum
 		r.CPU = &cpu
 	}
