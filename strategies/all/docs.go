@@ -178,8 +178,8 @@ message: nobody polls.
 What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
 failover to a replica that had not seen the grant, which may hand the lock out twice; a
 clock of Redis that is set forward, which ends leases early by as much. Tokens follow
-Redis's clock: where that is set back, those of a lock that becomes free before it has caught up
-may be smaller than before. A waiting process that stops without its connection ending
+Redis's clock: where that is set back, or where a failover or a slot's move brings the lock to a host
+whose clock is behind, they may be smaller than before until the clock has caught up. A waiting process that stops without its connection ending
 costs one TTL, once.
 
 It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, and the
@@ -362,7 +362,11 @@ renews a lease every TTL/3 until it is released, unless a TTL of its own was ask
 What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
 that had not seen the hash; a subscription connection that is dead without being closed,
 which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
-Sharded differently, which hear of each other's releases only when the PTTL is over.
+Sharded differently, which hear of each other's releases only when the PTTL is over. A client
+that retries by itself (MaxRetries other than -1) sends a command again whose answer was lost: an
+acquire that fails then may hold the lock for nobody until the TTL is over, and a release that
+freed the lock may return ErrNotHeld. While Redis has no memory for writes, no lock is released:
+it ends with its TTL.
 
 An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
@@ -403,7 +407,7 @@ TTL of its own was asked for.
 
 What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
 that had not seen the hash. A client of RLock that waits for a lock which this one
-releases is not told, and looks when the PTTL is over.
+releases is not told, and looks when the PTTL is over. The rest is as in package pubsub.
 
 An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 another (HEXISTS, HINCRBY, DEL): one round trip each. A waiter pays one EVALSHA for each

@@ -26,7 +26,9 @@ if not held and (not head or head == me) then
 end
 if held and redis.call('HEXISTS', lock, me) == 1 then
   redis.call('HINCRBY', lock, me, 1)
-  redis.call('PEXPIRE', lock, ARGV[1])
+  if redis.call('PTTL', lock) < tonumber(ARGV[1]) then -- it never shortens a lease
+    redis.call('PEXPIRE', lock, ARGV[1])
+  end
   return nil
 end
 

@@ -267,3 +267,7 @@ func TestManyLeaveTogether(t *testing.T) {
 	}
 	trial.Release(t, lease)
 }
+
+func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fair:watchdog=false") }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fair:watchdog=false") }

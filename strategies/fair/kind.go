@@ -75,7 +75,7 @@ func (k *kind) Acquire(ctx context.Context, client redis.Scripter, held *redisso
 func (*kind) Release(ctx context.Context, client redis.Scripter, held *redisson.Lease) (freed bool, err error) {
 	topic := held.Topic(channel(held.Key))
 	code, err := releaseScript.Run(ctx, client, keys(held.Key),
-		held.TTL(), held.Owner, time.Now().UnixMilli(), topic.Channel, topic.Command()).Int()
+		held.TTL(), held.Owner, time.Now().UnixMilli(), topic.Channel, topic.Command(), held.Stay()).Int()
 	if errors.Is(err, redis.Nil) || err == nil && code < 0 {
 		return false, strategies.ErrNotHeld
 	}

@@ -123,3 +123,7 @@ func TestTokensGrowUnderLoad(t *testing.T) {
 		t.Errorf("the last token is %d after %d acquisitions", last, want)
 	}
 }
+
+func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fenced:watchdog=false") }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fenced:watchdog=false") }

@@ -51,6 +51,9 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 		return nil, err
 	}
 	defer l.mu.Unlock()
+	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) { // it has run out, and nobody waits who would notice
+		ln.lose(g)
+	}
 	if !ln.idle() {
 		return nil, strategies.ErrHeld
 	}
@@ -167,17 +170,19 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	l.mu.Unlock()
 	if follow {
 		n, err := l.redis.follow(ctx, ln.queue, p.entry())
-		if err != nil {
+		if err != nil && lost(err) {
 			return err
 		}
-		l.mu.Lock()
-		if ln.ahead = n; n > 0 {
-			p.queued = true
-			ln.known(longest)
-		}
-		l.mu.Unlock()
-		if n > 0 {
-			return nil
+		if err == nil { // if it was refused, such as by a replica, the script looks for the primary
+			l.mu.Lock()
+			if ln.ahead = n; n > 0 {
+				p.queued = true
+				ln.known(longest)
+			}
+			l.mu.Unlock()
+			if n > 0 {
+				return nil
+			}
 		}
 	}
 	sent := time.Now()

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -89,11 +90,14 @@ func (l *Locker) payOff() {
 	}
 }
 
-// pay asks Redis to forget ids, one lock after the other, for no longer than patience.
+// pay asks Redis to forget ids, one lock after the other, for no longer than patience. One lock
+// that cannot be asked about, such as on a shard that is down, does not keep the others waiting; pay
+// returns its error.
 func (l *Locker) pay(ctx context.Context, due []*debt) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for len(due) > 0 {
+	var problem error
+	for limit := patience; len(due) > 0 && ctx.Err() == nil; {
 		first := due[0]
 		var args []any
 		var same, rest []*debt
@@ -105,12 +109,24 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 			same = append(same, d)
 			args = append(args, d.entry)
 		}
-		sent := time.Now()
-		reply, err := l.redis.run(ctx, leaveScript, &first.names, l.ids.process, args...)
-		if err != nil {
-			return err
+		if due = rest; len(rest) > 0 {
+			limit = min(limit, patience/2)
 		}
+		sent := time.Now()
+		within, done := context.WithTimeout(ctx, limit)
+		reply, err := l.redis.run(within, leaveScript, &first.names, l.ids.process, args...)
+		done()
 		l.mu.Lock()
+		if err != nil {
+			for _, d := range same {
+				d.due = time.Now().Add(patience / 4) // others first
+			}
+			l.mu.Unlock()
+			if problem == nil {
+				problem, limit = err, patience/10
+			}
+			continue
+		}
 		if told, ok := reply.(string); ok {
 			l.told(told, sent, true)
 		}
@@ -121,7 +137,6 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 			}
 		}
 		l.mu.Unlock()
-		due = rest
 	}
-	return nil
+	return errors.Join(problem, ctx.Err())
 }

@@ -120,3 +120,18 @@ func GiveUpListening(l *Locker) bool {
 	}
 	return n > 0
 }
+
+// Owe has the process owe a place in a key's queue, after before has seen the queue's name. The
+// channel is closed when it is paid.
+func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
+	l.mu.Lock()
+	ln := l.line(key, l.config.TTL)
+	l.mu.Unlock()
+	if before != nil {
+		before(ln.queue)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer ln.forget()
+	return l.owe(ln.names, entry(l.ids.next(), l.config.TTL), false)
+}

@@ -12,8 +12,8 @@
 // What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
 // failover to a replica that had not seen the grant, which may hand the lock out twice; a
 // clock of Redis that is set forward, which ends leases early by as much. Tokens follow
-// Redis's clock: where that is set back, those of a lock that becomes free before it has caught up
-// may be smaller than before. A waiting process that stops without its connection ending
+// Redis's clock: where that is set back, or where a failover or a slot's move brings the lock to a host
+// whose clock is behind, they may be smaller than before until the clock has caught up. A waiting process that stops without its connection ending
 // costs one TTL, once.
 //
 // It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, and the
@@ -55,7 +55,7 @@ func Strategy() strategies.Strategy {
 func Limits() []strategies.Limit {
 	return []strategies.Limit{
 		strategies.ByRedisClock(),
-		{Check: "clock set back", Because: "its tokens follow Redis's clock while nobody has the lock"},
+		{Check: "clock set back", Because: "its tokens follow Redis's clock"},
 	}
 }
 

@@ -215,7 +215,6 @@ func (l *Locker) see(ln *line, g *lease) {
 		g.seen = sent
 	case ln.held == g:
 		ln.lose(g)
-		ln.look(0)
 	}
 }
 

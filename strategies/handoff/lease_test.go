@@ -169,3 +169,23 @@ func TestRestartedEmpty(t *testing.T) {
 	trial.Release(t, q.turns(lease, "two three"))
 	q.nothingLeft(h, p)
 }
+
+// A lease that nobody releases keeps no try of its own process from the lock once it has run out.
+func TestATryAfterALeaseThatRanOut(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "cohort"} {
+		p := trial.Start(t, redistest.Start(t), variant, 50*time.Millisecond)
+		first := p.Acquire(t, "key")
+		var second strategies.Lease
+		trial.Eventually(t, variant+": the lock is had again", func() bool {
+			lease, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key")
+			if err != nil && !errors.Is(err, strategies.ErrHeld) {
+				t.Fatal(err)
+			}
+			second = lease
+			return err == nil
+		})
+		notHeld(t, first)
+		trial.Release(t, second)
+	}
+}

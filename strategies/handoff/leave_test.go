@@ -356,3 +356,23 @@ func TestCloseWhileListeningIsGivenUp(t *testing.T) {
 	server.Resume()
 	trial.Release(t, lease)
 }
+
+// One lock of which Redis can take nothing back does not keep others waiting.
+func TestADebtThatCannotBePaid(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff", time.Hour)
+	l := locker(p)
+	bad := handoff.Owe(l, "bad", func(queue string) { server.Client(t).Set(t.Context(), queue, "no list", 0) })
+	select {
+	case <-handoff.Owe(l, "good", nil):
+	case <-time.After(time.Minute):
+		t.Fatal("the other was not paid either")
+	}
+	select {
+	case <-bad:
+		t.Error("it was paid: this shows nothing")
+	default:
+	}
+	server.Client(t).FlushAll(t.Context()) // so that Close need not wait for it
+}

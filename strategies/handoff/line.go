@@ -233,6 +233,9 @@ func (ln *line) lose(g *lease) {
 		g.holder.tell()
 	}
 	ln.giveUp(g)
+	if ln.waiters.Len() > 0 { // the lock may be free, or another process's
+		ln.look(0)
+	}
 }
 
 // giveUp records that this process no longer has a lease.

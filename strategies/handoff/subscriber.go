@@ -304,18 +304,22 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	since := time.Now()
 	clock, err := l.extend(ctx, ln, g.id, ln.ttl)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	ln.asking = false
 	g.until.Set(end(since, ln.ttl))
 	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
 		g.since, g.token = since, max(g.token, clock) // others may have had it since the message
 		ln.granted(g)
-		return
+	} else {
+		delete(l.held, g.id)
+		if err != nil || clock != 0 || g.indeterminate {
+			l.owe(ln.names, g.id, g.indeterminate)
+		}
+		ln.look(0)
+		ln.forget()
 	}
-	delete(l.held, g.id)
-	if err != nil || clock != 0 || g.indeterminate {
-		l.owe(ln.names, g.id, g.indeterminate)
+	closed := l.hungUp
+	l.mu.Unlock()
+	if closed { // nobody wants it, and Close has already paid what was owed
+		_ = l.pay(context.Background(), []*debt{{names: ln.names, entry: g.id, paid: make(chan struct{})}})
 	}
-	ln.look(0)
-	ln.forget()
 }

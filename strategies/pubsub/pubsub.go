@@ -13,7 +13,11 @@
 // What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
 // that had not seen the hash; a subscription connection that is dead without being closed,
 // which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
-// Sharded differently, which hear of each other's releases only when the PTTL is over.
+// Sharded differently, which hear of each other's releases only when the PTTL is over. A client
+// that retries by itself (MaxRetries other than -1) sends a command again whose answer was lost: an
+// acquire that fails then may hold the lock for nobody until the TTL is over, and a release that
+// freed the lock may return ErrNotHeld. While Redis has no memory for writes, no lock is released:
+// it ends with its TTL.
 //
 // An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 // another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,

@@ -311,3 +311,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	all.Wait()
 	release(t, lease)
 }
+
+func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "pubsub:watchdog=false") }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "pubsub:watchdog=false") }

@@ -12,7 +12,7 @@
 //
 // What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
 // that had not seen the hash. A client of RLock that waits for a lock which this one
-// releases is not told, and looks when the PTTL is over.
+// releases is not told, and looks when the PTTL is over. The rest is as in package pubsub.
 //
 // An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
 // another (HEXISTS, HINCRBY, DEL): one round trip each. A waiter pays one EVALSHA for each

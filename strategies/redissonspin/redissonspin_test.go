@@ -74,3 +74,7 @@ func TestWireFormat(t *testing.T) {
 		t.Errorf("leftovers: %v", fmt.Sprint(left))
 	}
 }
+
+func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "redisson-spin:watchdog=false") }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "redisson-spin:watchdog=false") }

@@ -157,3 +157,5 @@ func TestTriesEndAnAcquire(t *testing.T) {
 		t.Errorf("it made %d tries", n)
 	}
 }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "spin") }

@@ -24,6 +24,7 @@ type Lease struct {
 	brief bool          // it may end sooner than waiters expect
 	fixed bool          // the watchdog leaves it alone
 	again bool          // the owner may hold it more than once
+	stay  int           // with again: how many of the owner's holds a release leaves
 	asked bool          // Redis may have heard of the owner
 
 	mu    sync.Mutex
@@ -35,6 +36,14 @@ type Lease struct {
 
 // TTL returns the TTL that was asked for, in milliseconds.
 func (held *Lease) TTL() int64 { return held.term.Milliseconds() }
+
+// Stay returns how many holds of the owner a release leaves; "" means one fewer than there are.
+func (held *Lease) Stay() any {
+	if held.again {
+		return held.stay
+	}
+	return ""
+}
 
 // Brief says that the lease is shorter than the Locker's leases. Waiters may be parked for
 // longer, and must look.
@@ -76,6 +85,7 @@ func (held *Lease) Lost() <-chan struct{} {
 }
 
 func (held *Lease) lose() {
+	held.lock.holds.remove(held)
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	if !held.gone && held.lost != nil {
@@ -101,6 +111,12 @@ func (held *Lease) Release(ctx context.Context) error {
 // give gives up the hold. An owner that cannot hold twice gives up all holds: it has a second
 // one if the client sent the acquire again after a lost reply.
 func (held *Lease) give(ctx context.Context) error {
+	if held.again {
+		o := held.lock.holds.owned(held)
+		o.releasing.Lock()
+		defer o.releasing.Unlock()
+		held.stay = held.lock.holds.remove(held)
+	}
 	for {
 		freed, err := held.lock.kind.Release(ctx, held.lock.client, held)
 		if err != nil || freed || held.again {
@@ -109,7 +125,7 @@ func (held *Lease) give(ctx context.Context) error {
 	}
 }
 
-// Extend makes the lease last ttl from now on. If the watchdog renews the lease, ttl is at
+// Extend makes the lease last ttl from now on, or after a lost answer at most that long. If the watchdog renews the lease, ttl is at
 // least the Locker's own, and the watchdog continues with it.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.lock.watchdog != nil && !held.fixed {
@@ -117,9 +133,13 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
+	undo := held.lower(until)
 	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
 		max(ttl.Milliseconds(), 1), held.Owner).Int()
 	if err != nil {
+		if !indeterminate.MayHaveRun(err) {
+			undo()
+		}
 		return fmt.Errorf("extend %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	if renewed == 0 {
@@ -134,4 +154,23 @@ func (held *Lease) renewed(ttl time.Duration, until time.Time) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	held.ttl, held.until = ttl, until
+}
+
+// lower makes the lease end at an instant, if it ended later, before a command that may shorten it is
+// sent: its answer may be lost. undo is for a command that was not carried out.
+func (held *Lease) lower(to time.Time) (undo func()) {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	before := held.until
+	if !to.Before(before) {
+		return func() {}
+	}
+	held.until = to
+	return func() {
+		held.mu.Lock()
+		defer held.mu.Unlock()
+		if held.until.Equal(to) {
+			held.until = before
+		}
+	}
 }

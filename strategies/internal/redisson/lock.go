@@ -23,8 +23,8 @@ type Kind interface {
 	// Acquire asks for the lock once; an owner that has it gets one more hold. If another
 	// owner has it, left is how long to park at most.
 	Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error)
-	// Release gives up one hold and says whether it was the owner's last. It returns
-	// ErrNotHeld when the owner has none. It publishes by the command of held's Topic.
+	// Release gives up one hold, or all but held.Stay(), and says whether it was the owner's last.
+	// It returns ErrNotHeld when the owner has none. It publishes by the command of held's Topic.
 	Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error)
 	// Channel returns where a waiter for that lease is told of a release.
 	Channel(held *Lease) string
@@ -46,6 +46,7 @@ type Lock struct {
 	herald   *Herald
 	owners   *owner.Names
 	watchdog *watchdog // nil without renewals
+	holds    *holds    // of owners that may hold the lock more than once
 	blind    bool
 	closed   atomic.Bool
 }
@@ -62,7 +63,7 @@ func NewLock(config goredis.Config, kind Kind, line Line, herald *Herald, ways W
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Lock{
 		config: config, client: config.Nodes[0].Client, kind: kind,
-		line: line, herald: herald, owners: owner.New(), blind: ways.Blind,
+		line: line, herald: herald, owners: owner.New(), holds: newHolds(), blind: ways.Blind,
 	}
 	if ways.Renew {
 		l.watchdog = newWatchdog(l.client, config.TTL)
@@ -97,8 +98,8 @@ func (l *Lock) AcquireFor(ctx context.Context, key string, ttl time.Duration) (s
 // Locker in the same owner's name belong to one holder. An owner is like a thread: it does
 // not wait for one lock twice at the same time.
 //
-// An acquire whose reply was lost may leave the owner one hold too many; the lock
-// then frees by its TTL.
+// An acquire whose reply was lost may leave the owner one hold too many in Redis. The release of
+// its last lease ends all of them; without another lease of the owner, the TTL does.
 func (l *Lock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
 	held := l.lease(key, l.owners.Of(owner))
 	held.again = true
@@ -212,6 +213,9 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 		taken, left, err = false, time.Millisecond, validity.ErrLate
 	case taken:
 		held.until = until
+		if held.again {
+			l.holds.add(held)
+		}
 		if !held.fixed {
 			l.watchdog.watch(held)
 		}

@@ -48,9 +48,9 @@ func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) 
 	return giveUpHold(ctx, client, held, topic.Channel, topic.Command())
 }
 
-// giveUpHold gives up one hold, and publishes that if told names a channel.
+// giveUpHold gives up a hold, and publishes that if told names a channel and it was the last.
 func giveUpHold(ctx context.Context, client redis.Scripter, held *Lease, told ...any) (freed bool, err error) {
-	code, err := releaseScript.Run(ctx, client, []string{held.Key}, append([]any{held.TTL(), held.Owner}, told...)...).Int()
+	code, err := releaseScript.Run(ctx, client, []string{held.Key}, append([]any{held.TTL(), held.Owner, held.Stay()}, told...)...).Int()
 	if errors.Is(err, redis.Nil) {
 		return false, strategies.ErrNotHeld
 	}

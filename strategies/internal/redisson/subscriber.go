@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Subscriber is the Line of a process: one connection, with one subscription for each channel
@@ -119,6 +121,8 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	select {
 	case <-c.ready:
 		err = c.err
+	case <-s.ctx.Done():
+		err = strategies.ErrClosed
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -23,7 +23,7 @@ type Line interface {
 // Place is one waiter's place in a Line.
 type Place interface {
 	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
-	// returns an error only when ctx ends; the caller must then call Leave.
+	// returns an error only when ctx ends or the Line is closed; the caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
 	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
 	// with handOn one that was used in vain does too.
@@ -81,6 +81,8 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	select {
 	case <-w.woken:
 		return nil
+	case <-s.ctx.Done():
+		return strategies.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.timer.C:

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -163,4 +164,45 @@ func settable(t *testing.T, nodes int) locktest.Clock {
 			return nil
 		},
 	}
+}
+
+// CountDials returns a node, and counts how often its client, and whatever else uses its
+// options, dials.
+func CountDials(t testing.TB, server *redistest.Server) (goredis.Node, *atomic.Int64) {
+	t.Helper()
+	dials := new(atomic.Int64)
+	node := server.Node(t)
+	options := *node.Options
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return goredis.Node{Client: client, Options: &options}, dials
+}
+
+// Redis starts a server for an example, which has no testing.T.
+func Redis() (address string, stop func()) {
+	own, err := servers.StartOwn(context.Background(), servers.Options{RunID: "test"})
+	if err != nil {
+		panic(err)
+	}
+	return own.Addr(), func() { _ = own.Close(context.Background()) }
+}
+
+// Calm runs a play that a stalled machine can spoil. play returns what kept it from showing
+// anything, such as a lock that ran out before anybody waited for it, or "". Calm runs it six
+// times at most, with its times multiplied by 1, 4 and then 16. A fault that play finds fails
+// the test at once.
+func Calm(t testing.TB, play func(times int) (spoilt string)) {
+	t.Helper()
+	for _, times := range []int{1, 4, 16, 16, 16, 16} {
+		spoilt := play(times)
+		if spoilt == "" {
+			return
+		}
+		t.Logf("spoilt, with times multiplied by %d: %s", times, spoilt)
+	}
+	t.Error("it was spoilt each time")
 }

@@ -1,0 +1,111 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// answers is a hook that changes how the scripts of a client end.
+type answers struct{ mode atomic.Int32 }
+
+const (
+	asTheyCome int32 = iota
+	twice            // each is sent again, as by a client that retries after a lost answer
+	unheard          // each is carried out, and its answer is lost
+)
+
+func (a *answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook is a redis.Hook's.
+func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		mode := a.mode.Load()
+		if name := cmd.Name(); mode == asTheyCome || name != "eval" && name != "evalsha" && name != "set" {
+			return err
+		}
+		if mode == unheard {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		cmd.SetErr(nil)
+		return next(ctx, cmd)
+	}
+}
+
+// hooked starts a process with a hook for its answers.
+func hooked(t *testing.T, server *redistest.Server, variant string) (Process, *answers) {
+	t.Helper()
+	p, a := Start(t, server, variant, time.Minute), &answers{}
+	p.Config.Nodes[0].Client.AddHook(a)
+	return p, a
+}
+
+// HoldsSentTwice checks that an owner that holds a lock twice still has it after one release, also if
+// the client sends commands again whose answers were lost, and no longer after the second.
+func HoldsSentTwice(t *testing.T, variant string) {
+	t.Parallel()
+	for what, at := range map[string]int{"the acquire": 1, "the release": 2} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			p, a := hooked(t, server, variant)
+			other := Start(t, server, variant, time.Minute)
+			as := func() strategies.Lease {
+				lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return lease
+			}
+			again := func(step int) {
+				a.mode.Store(asTheyCome)
+				if step == at {
+					a.mode.Store(twice)
+				}
+			}
+			outer := as()
+			again(1)
+			inner := as()
+			again(2)
+			Release(t, inner)
+			again(3)
+			if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+				t.Errorf("after one of two releases another process gets %v, %v", lease, err)
+			}
+			Release(t, outer)
+			if _, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); err != nil {
+				t.Errorf("after both releases another process gets %v", err)
+			}
+		})
+	}
+}
+
+// ShortenedUnheard checks that a lease which Redis may have shortened is not relied on for longer.
+func ShortenedUnheard(t *testing.T, variant string) {
+	t.Parallel()
+	p, a := hooked(t, redistest.Start(t), variant)
+	lease := p.Acquire(t, "key")
+	a.mode.Store(unheard)
+	err := lease.(strategies.Extender).Extend(t.Context(), time.Second)
+	if latest := time.Now().Add(time.Second); err == nil || lease.(strategies.Timed).ValidUntil().After(latest) {
+		t.Errorf("shortened to a second (%v), it is said to be valid for %v", err, time.Until(lease.(strategies.Timed).ValidUntil()))
+	}
+	a.mode.Store(asTheyCome)
+	if err := lease.(strategies.Extender).Extend(t.Context(), time.Minute); err != nil || time.Until(lease.(strategies.Timed).ValidUntil()) < 50*time.Second {
+		t.Errorf("extended again (%v), it is said to be valid for %v", err, time.Until(lease.(strategies.Timed).ValidUntil()))
+	}
+}
