@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 // serversIn are the states of the redis-servers that run below a directory, and the
@@ -39,17 +41,6 @@ func serversIn(t *testing.T, dir string) (states []string, addr string) {
 		}
 	}
 	return states, addr
-}
-
-// until waits for what is to come true in a while on any machine.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("%s: it has not come true", what)
-			return
-		}
-	}
 }
 
 // locked counts the locks that were taken on the only server below a directory.
@@ -87,12 +78,12 @@ func TestNothingOutlivesAFault(t *testing.T) {
 			p.run()
 			p.await("[1/1]")
 			if test.state == running { // the partition has come once nobody gets a lock any more
-				until(t, "clients begin", func() bool { return locked(t, dir) != "" })
+				poll.Until(t, "clients begin", func() bool { return locked(t, dir) != "" })
 				for before := ""; before != locked(t, dir); time.Sleep(time.Second) {
 					before = locked(t, dir)
 				}
 			}
-			until(t, "the server's state is to be "+test.state, func() bool {
+			poll.Until(t, "the server's state is "+test.state, func() bool {
 				states, _ := serversIn(t, dir)
 				return strings.ReplaceAll(strings.Join(states, ""), "R", running) == test.state
 			})
@@ -108,7 +99,7 @@ func TestNothingOutlivesAFault(t *testing.T) {
 			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 || len(report.Runs[0].Faults[0].Injections) != 1 {
 				t.Errorf("exit code %s, runs %+v", code, report.Runs)
 			}
-			until(t, "no server is to be left", func() bool { states, _ := serversIn(t, dir); return len(states) == 0 })
+			poll.Until(t, "no server is left", func() bool { states, _ := serversIn(t, dir); return len(states) == 0 })
 			if left, err := filepath.Glob(filepath.Join(dir, "lockbench-*")); err != nil || len(left) > 0 {
 				t.Errorf("leftovers: %v %v", left, err)
 			}

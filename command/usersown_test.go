@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 // differences are the lines that one of two lists has and the other has not.
@@ -26,17 +27,6 @@ func differences(before, after []string) []string {
 		}
 	}
 	return all
-}
-
-// comesTrue waits for what a server does in its own time, such as to note that a connection was
-// closed.
-func comesTrue(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it has not come true: %s", what)
-		}
-	}
 }
 
 // has says whether there is a line with each of the parts.
@@ -78,7 +68,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				t.Helper()
 				p := measure("-d", "40s", "--ttl", "5s")
 				p.await("[1/")
-				comesTrue(t, "a client has had the lock", func() bool { return has(user.all(), user.held...) })
+				poll.Until(t, "a client has had the lock", func() bool { return has(user.all(), user.held...) })
 				return p
 			}
 
@@ -113,7 +103,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			}
 			killed.signal(os.Kill)
 			killed.code()
-			comesTrue(t, "the server knows that it is dead", func() bool { return !has(user.all(), user.alive) })
+			poll.Until(t, "the server knows that it is dead", func() bool { return !has(user.all(), user.alive) })
 			if left := differences(before, user.all()); !has(left, "lockbench") {
 				t.Fatalf("nothing was left to be removed: %q", left)
 			}

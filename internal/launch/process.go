@@ -51,6 +51,8 @@ type Process struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	exited chan struct{} // closed after cmd has been waited for
+
+	used cpuTime
 }
 
 // dirPattern is the prefix of the temporary directories of Processes.
@@ -202,6 +204,7 @@ func (p *Process) Kill(context.Context) error {
 	if cmd == nil {
 		return nil
 	}
+	p.CPU() // notes it
 	children := descendants(cmd.Process.Pid)
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.program.Name, err)
@@ -231,9 +234,14 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	return nil
 }
 
-// CPU returns the CPU time of the server and its children, including ended ones, since its last
+// CPU returns the CPU time of the server and its children, including ended ones, since its first
 // start, in seconds; nil if not known.
-func (p *Process) CPU() *float64 { return cpuOf(p.PID()) }
+func (p *Process) CPU() *float64 {
+	if p.Ended(context.Background()) { // its PID may be another process's now
+		return p.used.read(0)
+	}
+	return p.used.read(p.PID())
+}
 
 // Close kills the server and removes its directory.
 func (p *Process) Close(ctx context.Context) error {

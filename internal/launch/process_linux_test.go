@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 // servesEnv makes the test binary play a server with a child; orphanEnv a lockbench that
@@ -128,15 +130,6 @@ func state(pid int) string {
 	return ""
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // What is done to a server is done to the children that it has.
 func TestTheWholeTree(t *testing.T) {
 	p, child := start(t, program(t), FreePort)
@@ -149,17 +142,23 @@ func TestTheWholeTree(t *testing.T) {
 	if used := *p.CPU(); math.Mod(used, 0.01) == 0 {
 		t.Errorf("%v s is counted in ticks, of which many small processes have none", used)
 	}
-	eventually(t, "the child's processor time counts", func() bool { return *p.CPU() > before+0.05 })
+	poll.Until(t, "the child's processor time counts", func() bool { return *p.CPU() > before+0.05 })
 	if err := p.Pause(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both stand still", func() bool { return state(p.PID()) == "T" && state(child) == "T" })
+	poll.Until(t, "both stand still", func() bool { return state(p.PID()) == "T" && state(child) == "T" })
 	if err := p.Resume(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both go on", func() bool { return state(p.PID()) != "T" && state(child) != "T" })
+	poll.Until(t, "both go on", func() bool { return state(p.PID()) != "T" && state(child) != "T" })
+	noted, used := *p.CPU(), 0.0
+	poll.Until(t, "it uses more than was noted", func() bool { used = *cpuOf(p.PID()); return used > noted+0.05 })
 	if err := p.Kill(ctx); err != nil {
 		t.Fatal(err)
+	}
+	killed := p.CPU()
+	if killed == nil || *killed < used {
+		t.Fatalf("killed, it has used %v s, and %v before", killed, used)
 	}
 	if state(child) != "" {
 		t.Errorf("the child lives on, in state %s", state(child))
@@ -173,6 +172,9 @@ func TestTheWholeTree(t *testing.T) {
 	addr := p.Addr()
 	if err := p.Again(ctx); err != nil || p.Addr() != addr {
 		t.Errorf("again: %v, at %s instead of %s", err, p.Addr(), addr)
+	}
+	if now := p.CPU(); now == nil || *now < *killed {
+		t.Errorf("started again, it has used %v s, and %v before", now, *killed)
 	}
 }
 

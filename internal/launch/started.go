@@ -23,7 +23,7 @@ type Started interface {
 	Resume(ctx context.Context) error
 	Again(ctx context.Context) error // starts the ended server with its data
 	Anew(ctx context.Context) error  // kills it and starts it without data
-	// CPU is its CPU time since its last start, in seconds; nil if not known.
+	// CPU is the CPU time of its processes since its first start, in seconds; nil if not known.
 	CPU() *float64
 	Close(ctx context.Context) error // ends it and removes all its files
 }
@@ -58,9 +58,12 @@ type box struct {
 	name   string
 	addr   string
 
-	mu  sync.Mutex
-	now Contained
-	pid int // 0 until PID finds it
+	mu     sync.Mutex
+	now    Contained
+	pid    int  // 0 until PID finds it
+	killed bool // and not started again: its PID may be another process's now
+
+	used cpuTime
 }
 
 func (b *box) current() Contained {
@@ -73,23 +76,37 @@ func (b *box) Addr() string                     { return b.addr }
 func (b *box) Network() string                  { return b.of.Network }
 func (b *box) Log(ctx context.Context) string   { return b.current().Log(ctx) }
 func (b *box) Ended(ctx context.Context) bool   { return b.current().Ended(ctx) }
-func (b *box) Kill(ctx context.Context) error   { return b.current().Kill(ctx) }
 func (b *box) Pause(ctx context.Context) error  { return b.current().Pause(ctx) }
 func (b *box) Resume(ctx context.Context) error { return b.current().Resume(ctx) }
 func (b *box) Close(ctx context.Context) error  { return b.current().Close(ctx) }
 
-// CPU returns nil if the process is not known.
+// CPU returns nil if no process is known.
 func (b *box) CPU() *float64 {
-	if pid := b.PID(); pid > 0 {
-		return cpuOf(pid)
+	b.mu.Lock()
+	killed := b.killed
+	b.mu.Unlock()
+	if killed {
+		return b.used.read(0)
 	}
+	return b.used.read(b.PID())
+}
+
+// Kill notes the CPU time first.
+func (b *box) Kill(ctx context.Context) error {
+	b.CPU()
+	if err := b.current().Kill(ctx); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.killed = true
 	return nil
 }
 
 // Again also resets the pid: the old process has ended.
 func (b *box) Again(ctx context.Context) error {
 	b.mu.Lock()
-	b.pid = 0
+	b.pid, b.killed = 0, false
 	b.mu.Unlock()
 	return b.current().Again(ctx)
 }
@@ -114,6 +131,7 @@ const askTimeout = 2 * time.Second
 // Anew removes the container and starts another one on the same port: an image without other programs
 // has no way to delete files.
 func (b *box) Anew(ctx context.Context) error {
+	b.CPU() // notes it
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, text, err := net.SplitHostPort(b.addr)
@@ -136,7 +154,7 @@ func (b *box) Anew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start it without its data: %w", err)
 	}
-	b.now, b.pid = next, 0
+	b.now, b.pid, b.killed = next, 0, false
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/goetcd"
@@ -85,16 +86,6 @@ func leases(t testing.TB, client *clientv3.Client) []clientv3.LeaseStatus {
 	return answer.Leases
 }
 
-// eventually waits for something, far longer than it needs.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it has not come true: %s", what)
-		}
-	}
-}
-
 // waits acquires in the background, and returns once the waiter stands in the queue.
 func waits(t testing.TB, ctx context.Context, locker *etcd.Locker, outside *clientv3.Client, key string) <-chan granted {
 	t.Helper()
@@ -106,7 +97,7 @@ func waits(t testing.TB, ctx context.Context, locker *etcd.Locker, outside *clie
 		lease, err := locker.Acquire(ctx, key)
 		got <- granted{lease, err}
 	}()
-	eventually(t, "the waiter stands in the queue", func() bool { return len(keys(t, outside)) > before })
+	poll.Until(t, "the waiter stands in the queue", func() bool { return len(keys(t, outside)) > before })
 	return got
 }
 
@@ -282,7 +273,7 @@ func TestAWaitersSessionEnds(t *testing.T) {
 		next := waits(t, t.Context(), other, client, "key")
 		old := keys(t, client)[1]
 		revoke(t, client, old)
-		eventually(t, "it queues up again", func() bool { now := keys(t, client); return len(now) == 2 && now[1] != old })
+		poll.Until(t, "it queues up again", func() bool { now := keys(t, client); return len(now) == 2 && now[1] != old })
 		release(t, lease)
 		release(t, (<-next).held(t))
 	})
@@ -366,7 +357,7 @@ func TestEtcdHangs(t *testing.T) {
 		cancel()
 		server.Resume(0)
 		release(t, acquire(t, locker, "key")) // the unanswered release ended its session
-		eventually(t, "no key is left", func() bool { return len(keys(t, client)) == 0 })
+		poll.Until(t, "no key is left", func() bool { return len(keys(t, client)) == 0 })
 	})
 }
 

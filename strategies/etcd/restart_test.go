@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
 )
@@ -46,7 +47,7 @@ func (g *tokens) insist(locker *etcd.Locker) strategies.Lease {
 // insistOn releases although etcd fails for a while.
 func insistOn(t *testing.T, lease strategies.Lease) {
 	t.Helper()
-	eventually(t, "the lock is released", func() bool {
+	poll.Until(t, "the lock is released", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 		defer cancel()
 		return lease.Release(ctx) == nil

@@ -136,13 +136,3 @@ func release(t *testing.T, lease strategies.Lease) {
 		t.Fatal(err)
 	}
 }
-
-// eventually waits for something to be so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(drive.Bound); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it is never so: %s", what)
-		}
-	}
-}

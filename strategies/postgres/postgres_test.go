@@ -15,6 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	pgstore "github.com/lockbench/lockbench/internal/store/postgres"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/postgres"
@@ -41,7 +42,7 @@ func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 				}
 				next <- lease
 			}()
-			eventually(t, "somebody waits", func() bool { return waiting(t) == 1 })
+			poll.Until(t, "somebody waits", func() bool { return waiting(t) == 1 })
 			lost := lease.(strategies.Watched).Lost()
 			select {
 			case <-lost:

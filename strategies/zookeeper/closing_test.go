@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -53,5 +54,5 @@ func TestCloseWhileASessionIsBeingOpened(t *testing.T) {
 	if err := <-ended; !errors.Is(err, strategies.ErrClosed) {
 		t.Error(err)
 	}
-	eventually(t, "the session ends", func() bool { return left.Load() == 0 })
+	poll.Until(t, "the session ends", func() bool { return left.Load() == 0 })
 }

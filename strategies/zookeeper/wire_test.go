@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -104,7 +105,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	one, other := open(t, c.through(node(t)), ttl), open(t, node(t), ttl)
 	lease := acquire(t, one, "key")
 	first := lease.(strategies.Timed).ValidUntil()
-	eventually(t, "heartbeats keep it", func() bool { return time.Now().After(first) })
+	poll.Until(t, "heartbeats keep it", func() bool { return time.Now().After(first) })
 	if until := time.Until(lease.(strategies.Timed).ValidUntil()); until <= 0 {
 		t.Errorf("it has run out %v ago, and its session lives", -until)
 	}
@@ -151,7 +152,7 @@ func TestReconnectInTime(t *testing.T) {
 				order <- who
 				release(t, got, nil)
 			})
-			eventually(t, "it queues", func() bool { return queue(t, "key") == place })
+			poll.Until(t, "it queues", func() bool { return queue(t, "key") == place })
 		}
 		wait("first", waiter, 2)
 		wait("second", late, 3)
@@ -189,11 +190,11 @@ func TestWaiterIsCutOff(t *testing.T) {
 		}
 		got <- err
 	}()
-	eventually(t, "it queues", func() bool { return queue(t, "key") == 2 })
+	poll.Until(t, "it queues", func() bool { return queue(t, "key") == 2 })
 	c.broken(true)
-	eventually(t, "it has lost its place", func() bool { return queue(t, "key") == 1 })
+	poll.Until(t, "it has lost its place", func() bool { return queue(t, "key") == 1 })
 	c.broken(false)
-	eventually(t, "it queues again", func() bool { return queue(t, "key") == 2 })
+	poll.Until(t, "it queues again", func() bool { return queue(t, "key") == 2 })
 	release(t, lease, nil)
 	if err := <-got; err != nil {
 		t.Error(err)
@@ -225,14 +226,14 @@ func TestLostAnswers(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 					cancel()
 				} else {
-					eventually(t, "it queues", func() bool { return queue(t, "key") == 2 })
+					poll.Until(t, "it queues", func() bool { return queue(t, "key") == 2 })
 				}
 				release(t, lease, nil)
 				if err := <-got; err != nil && (!cancelled || !errors.Is(err, context.Canceled)) {
 					t.Errorf("cancelled %v: %v", cancelled, err)
 				}
 				cancel()
-				eventually(t, "the queue is empty", func() bool { return queue(t, "key") == 0 })
+				poll.Until(t, "the queue is empty", func() bool { return queue(t, "key") == 0 })
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -99,16 +99,6 @@ func queue(t *testing.T, key string) int {
 	return len(children)
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(drive.Bound); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if done() {
-			return
-		}
-	}
-	t.Fatalf("%s: it has not come true", what)
-}
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	n := node(t)

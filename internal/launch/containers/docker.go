@@ -5,8 +5,12 @@ package containers
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -52,3 +56,39 @@ func openDocker(ctx context.Context) (*docker, error) {
 
 // close closes the connections to the engine; a later call opens new ones.
 func (d *docker) close() { _ = d.provider.Close() }
+
+// Sweep removes the containers of dead owners.
+func (d *docker) Sweep(ctx context.Context) launch.Swept {
+	defer d.close()
+	var swept launch.Swept
+	list, err := d.client.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("label", ownerLabel),
+	})
+	if err != nil {
+		return launch.Swept{Skipped: []string{fmt.Sprintf("containers: %v", err)}}
+	}
+	for _, c := range list.Items {
+		if !launch.Orphaned(c.Labels[ownerLabel]) {
+			continue
+		}
+		_, err := d.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsNotFound(err) || errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
+			continue // another process sweeps too
+		}
+		if err != nil {
+			swept.Skipped = append(swept.Skipped, fmt.Sprintf("container %.12s: %v", c.ID, err))
+			continue
+		}
+		swept.Containers = append(swept.Containers, c.ID)
+	}
+	return swept
+}
+
+// Quiet turns testcontainers' own logger off: important messages are also returned as errors. It also
+// prevents its reaper, a second container with another image; Sweep does that work. Both are
+// settings of the whole process, so only a command or a test calls Quiet, before it opens
+// anything.
+var Quiet = sync.OnceFunc(func() {
+	log.SetDefault(log.NewNoopLogger())
+	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+})

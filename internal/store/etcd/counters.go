@@ -11,7 +11,6 @@ type restartCounters struct {
 	known   bool
 	earlier counted // of processes that have ended
 	now     counted
-	spent   float64 // CPU time of processes of ours that have ended
 }
 
 func (l *restartCounters) enter(c counted) {
@@ -37,29 +36,6 @@ func (l *restartCounters) started() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now.started
-}
-
-// ending adds the CPU time of a process of ours that is about to be killed.
-func (l *restartCounters) ending(cpu *float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if cpu != nil {
-		l.spent += *cpu
-	}
-}
-
-// own returns the CPU time of our processes, including cpu of the current one.
-func (l *restartCounters) own(cpu *float64) *float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sum := l.spent
-	switch {
-	case cpu != nil:
-		sum += *cpu
-	case sum == 0: // not known; otherwise the last process has ended
-		return nil
-	}
-	return &sum
 }
 
 func plus(a, b counted) counted {

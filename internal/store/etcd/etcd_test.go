@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
@@ -18,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	lock "github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/workloads"
@@ -54,16 +54,6 @@ func common(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	return s.(*Server)
-}
-
-// eventually waits for what happens in its own time.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it has not come true: %s", what)
-		}
-	}
 }
 
 // opened opens the store, and closes it when the test ends.
@@ -369,5 +359,5 @@ func TestSweepOfAKilledLockbench(t *testing.T) {
 		t.Fatal("etcd died with its lockbench, so that there is nothing to sweep")
 	}
 	opened(t, store.Options{Address: "etcd://" + common(t).members[0].endpoint})
-	eventually(t, "it is ended, and its new parent notices", func() bool { return !alive() })
+	poll.Until(t, "it is ended, and its new parent notices", func() bool { return !alive() })
 }

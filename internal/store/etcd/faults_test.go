@@ -40,7 +40,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	t.Run("without a quorum", func(t *testing.T) {
 		for _, m := range server.members[1:] {
-			if err := m.kill(t.Context()); err != nil {
+			if err := m.own.Kill(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

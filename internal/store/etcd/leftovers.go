@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,51 +102,13 @@ func (s *Server) scanRange(ctx context.Context, from, end string, look func(key 
 	}
 }
 
-// sweepBudget limits the search for old keys before a run.
-const sweepBudget = time.Second
-
-// runKey finds the run ID in a key.
-var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
-
-// sweepKeys removes the keys of runs without any connection. It skips what it has no time or right
-// to examine.
-func (s *Server) sweepKeys(ctx context.Context) error {
-	look, cancel := context.WithTimeout(ctx, sweepBudget)
-	defer cancel()
-	if err := s.sweepAll(ctx, look); err != nil {
-		return ctx.Err()
-	}
-	return nil
-}
-
-// sweepAll searches keys with look and removes them with ctx.
-func (s *Server) sweepAll(ctx, look context.Context) error {
-	byRun := map[string][]string{}
-	err := s.scan(look, func(key string) {
-		if match := runKey.FindStringSubmatch(key); match != nil {
-			byRun[match[1]] = append(byRun[match[1]], key)
-		}
-	})
-	if err != nil || len(byRun) == 0 {
-		return err
-	}
-	// This must follow the scan: a run that begins in between has no keys in the result.
-	names, err := s.Connected(ctx, "lockbench:")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		run, _, _ := strings.Cut(strings.TrimPrefix(name, "lockbench:"), ":")
-		delete(byRun, run)
-	}
-	for _, run := range slices.Sorted(maps.Keys(byRun)) {
-		if err := s.Remove(ctx, byRun[run]); err != nil {
-			return err
-		}
-		s.swept.Removed += len(byRun[run])
-		s.swept.Runs = append(s.swept.Runs, run)
-	}
-	return nil
+// sweep removes the keys of runs without any connection. budget bounds the search; 0 means no bound.
+func (s *Server) sweep(ctx context.Context, budget time.Duration) error {
+	return store.Keys{
+		Scan:      s.scan,
+		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
+		Remove:    s.Remove,
+	}.Sweep(ctx, budget, &s.swept)
 }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
@@ -158,7 +118,7 @@ func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.
 		return store.Swept{}, err
 	}
 	s := opened.(*Server)
-	if err := s.sweepAll(ctx, ctx); err != nil {
+	if err := s.sweep(ctx, 0); err != nil {
 		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.description.Address, err))
 	}
 	s.swept.Kind = "keys"

@@ -81,7 +81,7 @@ func (s *Server) sum(reading *results.Reading) {
 		reading.Memory += got.memory
 		one := got.cpu
 		if m.own != nil {
-			one = m.counters.own(m.own.CPU())
+			one = m.own.CPU()
 		}
 		if timed = timed && one != nil; timed {
 			cpu += *one

@@ -106,7 +106,8 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.present, err = announce(first, s.client, observerName(s.runID)); err != nil {
 		return s.because(ctx, err)
 	}
-	return s.sweepKeys(ctx)
+	_ = s.sweep(ctx, store.SweepBudget) // the next run tries again
+	return ctx.Err()
 }
 
 // observerName is the name of our own connections.

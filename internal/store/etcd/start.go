@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 )
 
 // program returns the path of this machine's etcd.
@@ -81,7 +81,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 			if n > 1 { // the members use this machine's loopback interface
 				network = "host"
 			}
-			err = s.startAll(n, func(m membership) (launch.Started, error) {
+			err = s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
 				return launch.InContainer(ctx, engine, launch.Container{
 					Image: image, RunID: s.runID, Network: network, Logf: o.Logf, Inside: inside,
 					Pick: func() (int, error) { return m.port, nil }, Beside: m.beside,
@@ -105,7 +105,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 			if err != nil {
 				return err
 			}
-			return s.startAll(n, func(m membership) (launch.Started, error) {
+			return s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
 				return started(launch.Start(ctx, launch.Program{
 					Name: "etcd", Path: path,
 					Args: func(p *launch.Process) []string { return m.args("http://"+p.Addr(), more) },
@@ -168,41 +168,22 @@ func (m membership) args(listen string, more []string) []string {
 	}, more...)
 }
 
-// startAll starts members on free ports. It tries again if one of the ports is taken meanwhile.
-func (s *Server) startAll(n int, start func(membership) (launch.Started, error)) error {
-	const attempts = 5
-	for attempt := 1; ; attempt++ {
-		err := s.startOnce(n, start)
-		if err == nil || attempt == attempts || !strings.Contains(err.Error(), "address already in use") {
-			return err
+// startAll starts members on free ports.
+func (s *Server) startAll(ctx context.Context, n int, start func(context.Context, membership) (launch.Started, error)) error {
+	all, err := ensemble.Start(ctx, n, 2, taken, func(ctx context.Context, number int, ports [][]int) (launch.Started, error) {
+		m := membership{number: number, port: ports[number][0], token: "lockbench-" + s.runID}
+		for _, of := range ports {
+			m.peers = append(m.peers, of[1])
 		}
-	}
-}
-
-func (s *Server) startOnce(n int, start func(membership) (launch.Started, error)) error {
-	ports, err := launch.FreePorts(2 * n)
-	if err != nil {
-		return err
-	}
-	own, problems := make([]launch.Started, n), make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { own[i], problems[i] = start(membership{i, ports[i], ports[n:], "lockbench-" + s.runID}) })
-	}
-	all.Wait()
-	if err := errors.Join(problems...); err != nil {
-		for _, one := range own {
-			if one != nil {
-				err = errors.Join(err, one.Close(context.Background()))
-			}
-		}
-		return err
-	}
-	for _, one := range own {
+		return start(ctx, m)
+	})
+	for _, one := range all {
 		s.members = append(s.members, &member{endpoint: one.Addr(), own: one})
 	}
-	return nil
+	return err
 }
+
+func taken(err error) bool { return strings.Contains(err.Error(), "address already in use") }
 
 // dataDir is in a process's directory.
 const dataDir = "data"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	lock "github.com/lockbench/lockbench/strategies/postgres"
@@ -70,16 +71,6 @@ func opened(t *testing.T, runID string, o store.Options) *server {
 		}
 	})
 	return s.(*server)
-}
-
-// eventually waits for what a server does in its own time.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(drive.Bound); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it has not come true: %s", what)
-		}
-	}
 }
 
 // url is how a user of a server of our own reaches it.
@@ -191,7 +182,7 @@ func TestAUsersServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contents(t, eye)
-	eventually(t, "nobody else comes or goes", func() bool {
+	poll.Until(t, "nobody else comes or goes", func() bool {
 		now := contents(t, eye)
 		quiet := slices.Equal(before, now)
 		before = now
@@ -204,7 +195,7 @@ func TestAUsersServer(t *testing.T) {
 				t.Logf("before %q, after %q", before, after)
 			}
 		}()
-		eventually(t, "the server is as before", func() bool { // backends take a moment to end
+		poll.Until(t, "the server is as before", func() bool { // backends take a moment to end
 			return slices.Equal(before, contents(t, eye))
 		})
 	}
@@ -270,7 +261,7 @@ func TestLeftovers(t *testing.T) {
 	if err := instance.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "nothing is left", func() bool {
+	poll.Until(t, "nothing is left", func() bool {
 		left, err := s.Leftovers(t.Context(), mark, name)
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis" // to be told apart
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -148,7 +149,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range backends(s) { // a signal is not heard at once
-		eventually(t, "process "+pid+" stops", func() bool { return state(pid) == "T" })
+		poll.Until(t, "process "+pid+" stops", func() bool { return state(pid) == "T" })
 	}
 	if err := pause.End(t.Context()); err != nil {
 		t.Fatal(err)
@@ -323,7 +324,7 @@ func TestSweep(t *testing.T) {
 			}
 			_ = victim.Process.Kill()
 			_ = victim.Wait()
-			eventually(t, "it is swept", func() bool { next(); return !there() })
+			poll.Until(t, "it is swept", func() bool { next(); return !there() })
 			if conn, err := net.Dial("tcp", at); dir != "" && err == nil {
 				_ = conn.Close()
 				t.Error("its server lives on")

@@ -29,7 +29,7 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 		},
 	}
 	if s.own != nil {
-		r.CPU, r.WALBytes = s.restarts.continued(s.own.CPU(), wal)
+		r.CPU, r.WALBytes = s.own.CPU(), s.restarts.continued(wal)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

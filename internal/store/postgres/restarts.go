@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// restarts continues counters over restarts of our own server, at which they begin again.
+// restarts continues the log's position over restarts of our own server, which may lose the log.
 type restarts struct {
 	mu       sync.Mutex
-	cpu      float64 // seconds, of processes that have ended
-	wal      int64   // bytes that the log had before the restarts, less where it began after them
-	position *int64  // of the log before the restart under way; nil if unknown
-	gap      bool    // the log's position before a restart is unknown
+	wal      int64  // bytes that the log had before the restarts, less where it began after them
+	position *int64 // of the log before the restart under way; nil if unknown
+	gap      bool   // the log's position before a restart is unknown
 }
 
 // brief limits what may delay a fault.
@@ -29,18 +28,15 @@ func (s *server) position(ctx context.Context) *int64 {
 	return wal
 }
 
-// ending notes the counters of a server of ours that is about to be killed.
+// ending notes the position of a server of ours that is about to be killed.
 func (s *server) ending(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, brief) // a paused server does not answer
 	defer cancel()
-	wal, cpu := s.position(ctx), s.own.CPU()
+	wal := s.position(ctx)
 	r := &s.restarts
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.position = wal
-	if cpu != nil {
-		r.cpu += *cpu
-	}
 }
 
 // began notes where the log goes on after a restart.
@@ -59,23 +55,13 @@ func (s *server) began(ctx context.Context) {
 	r.wal += *r.position - *wal
 }
 
-// continued returns the counters as if there had been no restart; nil is unknown.
-func (r *restarts) continued(cpu *float64, wal *int64) (*float64, *int64) {
+// continued returns the position as if there had been no restart; nil is unknown.
+func (r *restarts) continued(wal *int64) *int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if cpu != nil || r.cpu > 0 { // a killed server uses none
-		sum := r.cpu
-		if cpu != nil {
-			sum += *cpu
-		}
-		cpu = &sum
+	if wal == nil || r.gap {
+		return nil
 	}
-	if wal != nil {
-		sum := *wal + r.wal
-		wal = &sum
-	}
-	if r.gap {
-		wal = nil
-	}
-	return cpu, wal
+	sum := *wal + r.wal
+	return &sum
 }

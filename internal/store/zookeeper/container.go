@@ -158,7 +158,7 @@ func classPath(jar string) ([]string, error) {
 }
 
 // contain starts the member in a container.
-func (m member) contain(ctx context.Context, engine launch.Engine, image, network string, pick launch.Picker, runID string, o store.Options) (launch.Started, error) {
+func (m member) contain(ctx context.Context, engine launch.Engine, image, network, runID string, o store.Options) (launch.Started, error) {
 	java, jars := "java", "lib/*" // relative to the working directory of ZooKeeper's own image
 	if strings.HasPrefix(image, repository+":") {
 		found, err := lookUp()
@@ -171,7 +171,7 @@ func (m member) contain(ctx context.Context, engine launch.Engine, image, networ
 		jars = found.jars
 	}
 	return launch.InContainer(ctx, engine, launch.Container{
-		Image: image, RunID: runID, Network: network, Pick: pick, CPUs: m.cpus, Inside: inside, Logf: o.Logf, Taken: m.taken(), Beside: m.beside,
+		Image: image, RunID: runID, Network: network, Pick: m.pick, CPUs: m.cpus, Inside: inside, Logf: o.Logf, Beside: m.beside,
 		Entrypoint: []string{java}, User: "0", // root owns these files in every image
 		Command: func(string, int, bool) []string { return m.options(place, jars) },
 		Files: func(port int) map[string]string {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
@@ -89,7 +91,10 @@ func tokens(t *testing.T, s *Server) {
 				t.Fatal(err)
 			}
 		}
-		leader := s.hit(t.Context(), fault(t, "kill"))[0]
+		leader, err := s.leader(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := leader.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +134,7 @@ func withoutQuorum(t *testing.T, s *Server) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the third notices", func() bool { return s.Ping(t.Context()) != nil })
+	poll.Until(t, "the third notices", func() bool { return s.Ping(t.Context()) != nil })
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 	defer cancel()
 	_, err := opened(ctx, "lost", store.Options{Address: "zk://" + strings.Join(s.node.Servers, ",")})
@@ -140,7 +145,7 @@ func withoutQuorum(t *testing.T, s *Server) {
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("counters were read")
 	}
-	if err := each(s.own[:2], launch.Started.Again)(t.Context()); err != nil {
+	if err := ensemble.Each(t.Context(), s.own[:2], launch.Started.Again); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Settle(t.Context()); err != nil {

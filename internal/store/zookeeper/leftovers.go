@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -116,36 +115,20 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
 
-// sweepLimit limits the search for old keys before a run.
-const sweepLimit = 2 * time.Second
-
-// runKey finds the run ID in a key. Strategies may add a prefix.
-var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
-
-// sweep removes the keys of killed runs: no connection has their session's name. What cannot be removed
-// remains for the next run.
-func (s *Server) sweep(ctx context.Context) error {
-	_, found, err := keys(ctx, s.watching, runKey.MatchString)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	// This must follow the list of keys: a run that begins in between has none in it.
-	names, err := s.watching.names(ctx)
-	if err != nil {
-		return err
-	}
-	dead := slices.DeleteFunc(found, func(key string) bool {
-		mine := "lockbench:" + runKey.FindStringSubmatch(key)[1] + ":"
-		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, mine) })
-	})
-	if err := s.Remove(ctx, dead); err != nil {
-		return err
-	}
-	s.swept.Removed += len(dead)
-	for _, key := range dead {
-		s.swept.Runs = append(s.swept.Runs, runKey.FindStringSubmatch(key)[1])
-	}
-	return nil
+// sweep removes the keys of killed runs: no connection has their session's name. budget bounds the
+// search; 0 means no bound.
+func (s *Server) sweep(ctx context.Context, budget time.Duration) error {
+	return store.Keys{
+		Scan: func(ctx context.Context, visit func(string)) error {
+			_, found, err := keys(ctx, s.watching, func(string) bool { return true })
+			for _, key := range found {
+				visit(key)
+			}
+			return err
+		},
+		Connected: s.watching.names,
+		Remove:    s.Remove,
+	}.Sweep(ctx, budget, &s.swept)
 }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
@@ -155,10 +138,9 @@ func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.
 		return store.Swept{}, err
 	}
 	s := opened.(*Server)
-	if err := s.sweep(ctx); err != nil {
+	if err := s.sweep(ctx, 0); err != nil {
 		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.about.Address, err))
 	}
-	slices.Sort(s.swept.Runs)
-	s.swept.Kind, s.swept.Runs = "keys", slices.Compact(s.swept.Runs)
+	s.swept.Kind = "keys"
 	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -69,14 +68,3 @@ func open(t *testing.T, o store.Options) *Server {
 
 // users are options that name a server as a user's.
 func users(s *Server) store.Options { return store.Options{Address: "zk://" + s.Describe().Address} }
-
-// eventually waits for what a server does in its own time.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(drive.Bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if done() {
-			return
-		}
-	}
-	t.Fatalf("%s: it has not come true", what)
-}

@@ -272,14 +272,14 @@ func TestFailedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	found.jars = "/nowhere"
-	begin := func(ctx context.Context, m member, pick launch.Picker) (launch.Started, error) {
-		return launch.Start(ctx, m.program(), pick, "test")
+	begin := func(ctx context.Context, m member) (launch.Started, error) {
+		return launch.Start(ctx, m.program(), m.pick, "test")
 	}
-	_, err = start(t.Context(), 1, member{software: found}, begin)
+	_, err = startAll(t.Context(), 1, member{software: found}, begin)
 	if err == nil || !strings.Contains(err.Error(), "QuorumPeerMain") {
 		t.Errorf("error %v", err)
 	}
-	_, err = start(t.Context(), 3, member{software: found}, begin)
+	_, err = startAll(t.Context(), 3, member{software: found}, begin)
 	if err == nil || !strings.Contains(err.Error(), "QuorumPeerMain") {
 		t.Errorf("error %v", err)
 	}

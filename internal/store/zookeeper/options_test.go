@@ -110,18 +110,3 @@ func TestGrown(t *testing.T) {
 		t.Errorf("it is %d", g.sum)
 	}
 }
-
-// A reading of the same process that goes back a little is no restart; another process is one.
-func TestProcessTime(t *testing.T) {
-	t.Parallel()
-	var used processTime
-	for _, r := range []struct {
-		pid int
-		cpu float64
-	}{{1, 5}, {1, 4.75}, {1, 5.25}, {2, 6}, {2, 6.5}, {3, 0.5}} {
-		used.enter(r.pid, r.cpu)
-	}
-	if used.sum != 12.25 {
-		t.Errorf("it is %v", used.sum)
-	}
-}

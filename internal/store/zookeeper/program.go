@@ -57,12 +57,13 @@ type member struct {
 	software
 	durability store.Durability // of confirmed writes; by default they are on the disk
 	cpus       []int
-	id         int        // from 1
-	ensemble   []ensemble // ports of all members; empty for a single server
+	id         int     // from 1
+	port       int     // for clients
+	ensemble   []ports // of all members; empty for a single server
 }
 
-// ensemble holds the ports of one member.
-type ensemble struct{ client, quorum, election int }
+// ports are those on which a member meets the others.
+type ports struct{ quorum, election int }
 
 // settings are those of every server. A tick of 100 ms, instead of the usual 2 s, allows session
 // timeouts from 200 ms on, which are at most one tick late. Members may be out of contact with
@@ -94,18 +95,14 @@ func (m member) program() launch.Program {
 	return launch.Program{
 		Name: name, Path: m.java, Known: []string{"java"}, CPUs: m.cpus,
 		Args:    func(p *launch.Process) []string { return m.options(p.Dir(), m.jars) },
-		Prepare: m.prepare, Empty: m.empty, Taken: m.taken(), Beside: m.beside,
+		Prepare: m.prepare, Empty: m.empty, Beside: m.beside,
 		Ready: func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
 	}
 }
 
-// taken is only for a single server: the ports of an ensemble are fixed.
-func (m member) taken() func(error) bool {
-	if len(m.ensemble) > 0 {
-		return nil
-	}
-	return func(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
-}
+func taken(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
+
+func (m member) pick() (int, error) { return m.port, nil }
 
 // beside returns the ports on which the member meets the others.
 func (m member) beside(int) []int {

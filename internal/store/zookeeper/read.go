@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -17,7 +16,6 @@ type restartCounters struct {
 	told          bool // mntr has answered
 	reads, writes grown
 	received      grown // bytes
-	cpu           processTime
 	connections   int64
 	role          string
 }
@@ -33,32 +31,6 @@ func (g *grown) enter(now int64) {
 	g.last = now
 }
 
-// processTime is the CPU time of a server's processes, one after the other, in seconds.
-type processTime struct {
-	pid       int // 0 if none is known
-	last, sum float64
-}
-
-// enter notes what a process has used. Readings of one process may go back a little: they count the
-// ticks of threads that have ended, and the nanoseconds of the others.
-func (t *processTime) enter(pid int, now float64) {
-	if pid != t.pid {
-		t.pid, t.last = pid, 0
-	}
-	t.sum += max(0, now-t.last)
-	t.last = max(t.last, now)
-}
-
-// entered notes the CPU time of a server that lockbench started.
-func (l *restartCounters) entered(o launch.Started) {
-	pid, cpu := o.PID(), o.CPU()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if pid > 0 && cpu != nil {
-		l.cpu.enter(pid, *cpu)
-	}
-}
-
 // read reads a server's counters.
 func (s *Server) read(ctx context.Context, place int) error {
 	addr, l := s.node.Servers[place], s.counters[place]
@@ -70,9 +42,6 @@ func (s *Server) read(ctx context.Context, place int) error {
 	var more status
 	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
 		more, err = look(ctx, s.observed.dial, addr)
-	}
-	if len(s.own) > 0 {
-		l.entered(s.own[place])
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,11 +79,16 @@ func (l *restartCounters) reading() (results.Reading, string) {
 		r.BytesIn = &received
 		r.Commands = map[string]int64{"read": l.reads.sum, "write": l.writes.sum}
 	}
-	if l.cpu.pid > 0 {
-		cpu := l.cpu.sum
-		r.CPU = &cpu
-	}
 	return r, l.role
+}
+
+// reading returns a server's sums and its role.
+func (s *Server) reading(place int) (results.Reading, string) {
+	r, role := s.counters[place].reading()
+	if len(s.own) > 0 {
+		r.CPU = s.own[place].CPU()
+	}
+	return r, role
 }
 
 // Read reads the counters of all servers at the same time and adds them up. Only the server of a client
@@ -136,17 +110,19 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	if !s.enough(answered) {
 		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(problems))
 	}
-	sum, _ := s.counters[0].reading()
-	for place, l := range s.counters {
-		one, role := l.reading()
-		if place > 0 {
-			nodes := sum.Nodes
+	var sum results.Reading
+	var nodes []results.NodeReading
+	for place := range s.counters {
+		one, role := s.reading(place)
+		if place == 0 {
+			sum = one
+		} else {
 			sum = sum.Plus(one)
-			sum.Nodes = nodes
 		}
-		if len(s.counters) > 1 {
-			sum.Nodes = append(sum.Nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
-		}
+		nodes = append(nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
+	}
+	if len(nodes) > 1 {
+		sum.Nodes = nodes
 	}
 	sum.At = began.Add(time.Since(began) / 2)
 	sum.Observer = results.ObserverCounts{RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read()}

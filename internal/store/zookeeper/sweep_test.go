@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
@@ -139,7 +140,7 @@ func TestSweepOfKeys(t *testing.T) {
 		t.Fatal("the key of a living lockbench was removed")
 	}
 	kill()
-	eventually(t, "the keys of the dead are removed", func() bool { next(); return !there("/lockbench:{victim:1:0}") })
+	poll.Until(t, "the keys of the dead are removed", func() bool { next(); return !there("/lockbench:{victim:1:0}") })
 	for _, path := range theirs {
 		if !there(path) {
 			t.Errorf("%s was removed with them", path)

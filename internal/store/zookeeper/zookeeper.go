@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -113,28 +114,16 @@ func (layout) Primaries() int { return 1 }
 func (l layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {
-		if why := l.impossible(f); why != "" {
-			wrong = append(wrong, fmt.Errorf("--fault %s %s", f.Name, why))
+		if err := l.impossible(f); err != nil {
+			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
 		}
 	}
 	return wrong
 }
 
-func (l layout) impossible(f workloads.Fault) string {
-	last := f.Node + max(f.N, 1) - 1
-	switch {
-	case f.Kind().Place != workloads.OnServers:
-		return ""
-	case f.Name != workloads.Kill && f.Name != workloads.Pause && f.Name != workloads.NodeDown && f.Name != workloads.NodeHang:
-		return "cannot be brought about on ZooKeeper"
-	case !l.started:
-		return "needs a ZooKeeper that lockbench starts itself"
-	case f.Kind().Topology != "" && l.members < 3:
-		return "needs --topology zookeeper:3"
-	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.members > 1:
-		return "needs data=keep: a member of an ensemble that forgets what it has confirmed may not come back"
-	case last >= l.members:
-		return fmt.Sprintf("hits a server %d, and there are %d from 0 on", last, l.members)
+func (l layout) impossible(f workloads.Fault) error {
+	if f.Kind().Place != workloads.OnServers {
+		return nil
 	}
-	return ""
+	return ensemble.Impossible(f, Store{}.Title(), l.members, l.started)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 var _ store.Target = (*Server)(nil)
@@ -92,7 +93,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("20 connections of 10: %v", err)
 	}
 	// What had been opened is closed again; Redis notices a little later.
-	eventually(t, func() bool {
+	poll.Until(t, "the connections end", func() bool {
 		left, err := s.Leftovers(t.Context(), "mark", "lockbench:test:clients")
 		return err == nil && len(left.Connections) == 0
 	})

@@ -38,17 +38,6 @@ func open(t *testing.T, options Options) *Server {
 	return s
 }
 
-// eventually waits for what another process does in its own time.
-func eventually(t *testing.T, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if cond() {
-			return
-		}
-	}
-	t.Error("it has not come true")
-}
-
 // up says whether a server answers, be it after a while.
 func up(t *testing.T, addr string) bool {
 	t.Helper()

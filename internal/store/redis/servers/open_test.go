@@ -15,6 +15,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 // brokenDocker is an engine that says it is there and then does nothing.
@@ -153,7 +154,7 @@ func TestUsersServerIsLeftAlone(t *testing.T) {
 		t.Fatal("it was stopped")
 	}
 	again := open(t, Options{Address: p.Addr(), RunID: "again"})
-	eventually(t, func() bool {
+	poll.Until(t, "only the observer is connected", func() bool {
 		r, err := again.Read(t.Context())
 		return err == nil && r.Clients == 1
 	})

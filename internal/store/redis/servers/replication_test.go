@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 func TestReplicas(t *testing.T) {
@@ -128,7 +130,7 @@ func promotion(t *testing.T, s *Server) {
 		t.Errorf("the old primary is only a dead replica now: %v", err)
 	}
 	for name, c := range map[string]redis.UniversalClient{"the node's client": client, "a client of its options": own} {
-		eventually(t, func() bool { return c.Set(ctx, "k", name, 0).Err() == nil })
+		poll.Until(t, "a write is confirmed", func() bool { return c.Set(ctx, "k", name, 0).Err() == nil })
 	}
 	if got := s.nodes[2].observer.Get(ctx, "k").Val(); got == "before" || got == "" {
 		t.Errorf("the new primary holds %q", got)

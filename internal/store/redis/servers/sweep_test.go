@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
 // helperEnv makes the test binary play a lockbench that is about to be killed:
@@ -142,7 +143,7 @@ func TestSweepAfterKill(t *testing.T) {
 			if source == "process" && (len(swept.Processes) < nodes || len(swept.Directories) < nodes) {
 				t.Errorf("swept %+v", swept)
 			}
-			eventually(t, func() bool { return v.answering(t) == 0 })
+			poll.Until(t, "no server of the dead run answers", func() bool { return v.answering(t) == 0 })
 			if !up(t, bystander.Addr()) {
 				t.Error("a Redis of this living process was swept with it")
 			}
@@ -183,7 +184,7 @@ func TestSweepKeys(t *testing.T) {
 	}
 	v.kill()
 	removed, runs := 0, []string(nil)
-	eventually(t, func() bool { // until Redis has noticed that the connection is gone
+	poll.Until(t, "Redis notices that the connection is gone", func() bool {
 		one, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"})
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +206,7 @@ func TestOpenSweepsKeys(t *testing.T) {
 	p := process(t)
 	v := startVictim(t, p.Addr())
 	v.kill()
-	eventually(t, func() bool {
+	poll.Until(t, "the leftovers are removed", func() bool {
 		s, err := Open(t.Context(), Options{Address: p.Addr(), RunID: "next"})
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,116 @@
+// Package ensemble starts the members of an ensemble, servers that serve as long as most of them run,
+// such as etcd's and ZooKeeper's, and injects their faults.
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Impossible returns why a fault of servers is not possible on so many members of a store, as text
+// that follows the fault's name; nil if it is. started says whether lockbench starts them.
+func Impossible(fault workloads.Fault, storeName string, members int, started bool) error {
+	switch fault.Name {
+	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
+	default:
+		return fmt.Errorf("is of Redis, and not of %s", storeName)
+	}
+	switch last := fault.Node + max(fault.N, 1) - 1; {
+	case !started:
+		return fmt.Errorf("needs a server of %s that lockbench starts itself", storeName)
+	case fault.Kind().Topology != "" && members == 1:
+		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(storeName))
+	case last >= members:
+		return fmt.Errorf("there is no member %d, of %d from 0 on", last, members)
+	case fault.Name == workloads.Kill && fault.Data == workloads.DataLose && members > 1:
+		return errors.New("cannot bring a member back without its data, which the others count on: data=keep")
+	}
+	return nil
+}
+
+// Faults injects the faults into one ensemble, or into a server that is alone.
+type Faults struct {
+	Members []launch.Started
+	// Leader waits for a leader that is not away, until ctx ends.
+	Leader func(ctx context.Context, away []launch.Started) (launch.Started, error)
+}
+
+// Prepare finds the members to hit, see store.Faults: place 0 is the leader, and the others follow. If
+// most members remain, Hit returns when they have a leader.
+func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Action, error) {
+	hit, err := e.targets(ctx, fault)
+	if err != nil {
+		return store.Action{}, err
+	}
+	begin, end := launch.Started.Kill, launch.Started.Again
+	loses := fault.Name == workloads.Kill && fault.Data == workloads.DataLose
+	switch {
+	case loses:
+		end = launch.Started.Anew
+	case fault.Name == workloads.Pause, fault.Name == workloads.NodeHang:
+		begin, end = launch.Started.Pause, launch.Started.Resume
+	}
+	action := store.Action{
+		Hit:    func(ctx context.Context) error { return Each(ctx, hit, begin) },
+		End:    func(ctx context.Context) error { return Each(context.WithoutCancel(ctx), hit, end) },
+		Outage: store.Throughout, Loses: loses,
+	}
+	if most := len(e.Members)/2 + 1; len(e.Members)-len(hit) >= most {
+		action.Outage = store.Briefly
+		action.Hit = func(ctx context.Context) error {
+			if err := Each(ctx, hit, begin); err != nil {
+				return err
+			}
+			_, err := e.leader(ctx, hit)
+			return err
+		}
+	}
+	return action, nil
+}
+
+// targets returns the members to hit.
+func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.Started, error) {
+	places := e.Members
+	if len(places) > 1 {
+		leader, err := e.leader(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		places = slices.DeleteFunc(slices.Clone(places), func(m launch.Started) bool { return m == leader })
+		places = slices.Insert(places, 0, leader)
+	}
+	return places[fault.Node : fault.Node+max(fault.N, 1)], nil
+}
+
+func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Started, error) {
+	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
+	defer cancel()
+	leader, err := e.Leader(ctx, away)
+	if err != nil {
+		return nil, fmt.Errorf("find the leader: %w", err)
+	}
+	return leader, nil
+}
+
+// Each calls do for all those members at the same time, and joins the errors.
+func Each(ctx context.Context, members []launch.Started, do func(launch.Started, context.Context) error) error {
+	wrong := make([]error, len(members))
+	var all sync.WaitGroup
+	for n, m := range members {
+		all.Go(func() {
+			if err := do(m, ctx); err != nil {
+				wrong[n] = fmt.Errorf("%s: %w", m.Addr(), err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(wrong...)
+}
