@@ -123,6 +123,8 @@ func counted(r *Report) bool { return r.Workload.Work == workloads.WorkCounter }
 
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
 
+func slots(r *Report) bool { return r.Workload.Slots() }
+
 // anyRun says whether has is true for a run of the report.
 func anyRun(has func(Run) bool) func(*Report) bool {
 	return func(r *Report) bool { return slices.ContainsFunc(r.Runs, has) }

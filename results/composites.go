@@ -12,7 +12,7 @@ func composites() []Column {
 		{Group: SpeedGroup, Place: 0, Heading: "runs", Shown: several, Cell: runsOf},
 		{Group: SpeedGroup, Place: 2, Heading: "±\n95 %", Shown: func(r *Report) bool { return !several(r) && r.Steady() }, Cell: steadiness},
 		{Group: WaitingGroup, Place: 0, Heading: "waits per\nclient", Cell: waitsOf},
-		{Group: FairnessGroup, Place: -1, Heading: "acq per client\nmin–max", Cell: acquisitionsOf},
+		{Group: FairnessGroup, Place: -1, Heading: "acq per client\nmin–max", Shown: not(slots), Cell: acquisitionsOf},
 		{Group: SafetyGroup, Place: 0, Heading: "claims", Words: true, Cell: Summary.Verdict},
 		{Group: PageGroup, Place: -1, Heading: "runs", Cell: runsOf},
 		{Group: PageGroup, Place: 4, Heading: "claims", Words: true, Cell: Summary.Verdict},

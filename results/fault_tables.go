@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -39,16 +40,17 @@ func (r *Report) FaultTables() []Table {
 
 // faultColumns are the columns of the fault with this index.
 func faultColumns(number int) []Column {
-	of := func(write func([]Injection) string) func(Summary) string {
-		return func(s Summary) string {
-			var all []Injection
-			for _, run := range s.Runs {
-				if number < len(run.Faults) {
-					all = append(all, run.Faults[number].Injections...)
-				}
+	injections := func(runs []Run) []Injection {
+		var all []Injection
+		for _, run := range runs {
+			if number < len(run.Faults) {
+				all = append(all, run.Faults[number].Injections...)
 			}
-			return write(all)
 		}
+		return all
+	}
+	of := func(write func([]Injection) string) func(Summary) string {
+		return func(s Summary) string { return write(injections(s.Runs)) }
 	}
 	total := func(count func(Injection) int64, write func(float64) string) func(Summary) string {
 		return of(func(struck []Injection) string {
@@ -65,7 +67,7 @@ func faultColumns(number int) []Column {
 	lost, _ := FindMetric("lost_updates") // of the whole run
 	return []Column{
 		{Heading: "struck", Cell: of(func(struck []Injection) string { return Whole(float64(len(struck))) })},
-		{Heading: "recovery\np50", Cell: of(func(struck []Injection) string { return recovery(struck, 0.5) })},
+		{Heading: "recovery\np50", Cell: func(s Summary) string { return recovery(injections(s.Used), 0.5) }},
 		{Heading: "recovery\nlongest", Cell: of(func(struck []Injection) string { return recovery(struck, 1) })},
 		{Heading: "longest\nstall", Cell: of(func(struck []Injection) string { return LongestStall(struck).String() })},
 		{Heading: "over-\nlaps", Cell: total(func(s Injection) int64 { return s.Overlaps }, Whole)},
@@ -79,7 +81,7 @@ func faultColumns(number int) []Column {
 // never stands for a recovery that did not happen.
 const never = "never"
 
-// recovery is a quantile of the recovery times; never counts as the longest.
+// recovery is a quantile of the recovery times, by nearest rank; never counts as the longest.
 func recovery(injections []Injection, quantile float64) string {
 	if len(injections) == 0 {
 		return NotKnown
@@ -95,7 +97,7 @@ func recovery(injections []Injection, quantile float64) string {
 		}
 		return cmp.Compare(*a.RecoveryNS, *b.RecoveryNS)
 	})
-	at := injections[int(quantile*float64(len(injections)-1)+0.5)]
+	at := injections[int(math.Ceil(quantile*float64(len(injections))))-1]
 	if at.RecoveryNS == nil {
 		return never
 	}

@@ -46,13 +46,18 @@ func perAcquisition(total func(*ServerDelta) *int64) func(Run) *Figure {
 }
 
 // clientCPU returns the generator's CPU time per acquisition in nanoseconds; nil without
-// acquisitions, or if the system does not report it.
+// acquisitions, if the system does not report it, or if the window was too short for the counters.
 func clientCPU(r Run) *float64 {
-	if r.Speed.Acquisitions == 0 || r.Generator.CPUSeconds == 0 {
+	acquisitions := r.Speed.Acquisitions
+	if window := r.Server.Window; window != nil {
+		acquisitions = window.Acquisitions // between the same two instants
+	} else if r.Server.Whole != nil {
 		return nil
 	}
-	per := r.Generator.CPUSeconds * 1e9 / float64(r.Speed.Acquisitions)
-	return &per
+	if acquisitions == 0 || r.Generator.CPUSeconds == 0 {
+		return nil
+	}
+	return new(r.Generator.CPUSeconds * 1e9 / float64(acquisitions))
 }
 
 // inNanoseconds converts a figure of the servers' window from seconds.

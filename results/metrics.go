@@ -111,8 +111,8 @@ func waitingMetrics() []Metric {
 			Columns: when(openLoop, Column{Group: WaitingGroup, Place: 2, Heading: "starts\nlate p99"}), of: lateness, percentile: 99,
 		},
 		{
-			Name: "waits_unfinished", Former: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended when the window closed", Columns: in(WaitingGroup, 1, "unfinished"),
-			value: always(func(r Run) int64 { return r.Waiting.Open }),
+			Name: "waits_unfinished", Former: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended when the window closed, and arrivals that no client had taken", Columns: in(WaitingGroup, 1, "unfinished"),
+			value: always(func(r Run) int64 { return r.Waiting.Open + r.Waiting.Backlog }),
 		},
 		{
 			Name: "timed_out", Former: "gave_up", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "timed\nout"),
@@ -132,7 +132,7 @@ func fairnessMetrics() []Metric {
 		},
 		{
 			Name: "starved", Better: Lower, Whole: true, Help: "clients without an acquisition although there were two for each",
-			Columns:  []Column{{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, {Group: PageGroup, Place: 1, Heading: "starved"}, {Group: ShortGroup, Place: 4, Heading: "starved"}},
+			Columns:  append(when(not(slots), Column{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, Column{Group: ShortGroup, Place: 4, Heading: "starved"}), in(PageGroup, 1, "starved")...),
 			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1}, Tracked: 9,
 			value: maybe(func(r Run) *int { return r.Fairness.Starved }),
 		},
@@ -256,7 +256,7 @@ func safetyMetrics() []Metric {
 		{
 			Name: "fencing_regressions", Better: Lower, Whole: true, total: true, Help: "fencing tokens not larger than an earlier one", Columns: in(SafetyGroup, 3, "fencing\nbroken"),
 			value: maybe(func(r Run) *int64 {
-				if r.Safety.FencedLeases == 0 {
+				if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 { // without a lease no token can go back
 					return nil
 				}
 				return &r.Safety.FencingRegression
@@ -278,7 +278,7 @@ func safetyMetrics() []Metric {
 			Name: "hung_clients", Former: "stuck_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not return from Acquire or Release", Columns: in(SafetyGroup, 3, "clients\nhung"),
 			value: always(func(r Run) int64 { return int64(r.Safety.Hung) }),
 		},
-		{Name: "errors", Better: Lower, Whole: true, total: true, Help: "of Acquire and Release", Columns: in(SafetyGroup, 3, "errors"), value: always(Run.errors)},
+		{Name: "errors", Better: Lower, Whole: true, total: true, Help: "of Acquire and Release, and of lockbench's own commands", Columns: in(SafetyGroup, 3, "errors"), value: always(Run.errors)},
 	}
 }
 

@@ -21,14 +21,16 @@ type Ratio struct {
 }
 
 // String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1).
-func (r Ratio) String() string {
+func (r Ratio) String() string { return r.write(Significant) }
+
+func (r Ratio) write(number func(float64) string) string {
 	switch {
 	case r.AtLeast:
-		return "≥ " + Significant(r.Median) + " (≥ " + Significant(r.Low) + ")"
+		return "≥ " + number(r.Median) + " (≥ " + number(r.Low) + ")"
 	case r.AtMost:
-		return "≤ " + Significant(r.Median) + " (≤ " + Significant(r.High) + ")"
+		return "≤ " + number(r.Median) + " (≤ " + number(r.High) + ")"
 	}
-	return Significant(r.Median) + " (" + Significant(r.Low) + "–" + Significant(r.High) + ")"
+	return number(r.Median) + " (" + number(r.Low) + "–" + number(r.High) + ")"
 }
 
 // Text is String with this many digits, marked "~" if they are fewer than three; 0 means
@@ -37,11 +39,10 @@ func (r Ratio) Text(digits int) string {
 	if digits == 0 {
 		return r.String()
 	}
-	write := func(x float64) string {
+	return "~" + r.write(func(x float64) string {
 		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
 		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return "~" + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
+	})
 }
 
 // Ratio compares a metric with another strategy's round by round; nil if in no round both

@@ -44,3 +44,11 @@ func TestRatiosPairTheRunsOfARound(t *testing.T) {
 		t.Errorf("the ratio is %+v, want 1.5 and 2", got)
 	}
 }
+
+// Few digits take no bound away.
+func TestABoundedRatioInFewDigits(t *testing.T) {
+	t.Parallel()
+	if text := (Ratio{Median: 41.2, Low: 38.9, High: 55, AtLeast: true}).Text(1); text != "~≥ 40 (≥ 40)" {
+		t.Errorf("it is %q", text)
+	}
+}

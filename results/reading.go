@@ -132,7 +132,7 @@ func nodesSince(later, earlier []NodeReading) []NodeDelta {
 			d := n.Reading.Since(first, 0)
 			deltas = append(deltas, NodeDelta{
 				Address: n.Address, Role: n.Role,
-				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU, BusPublished: d.BusPublished, BusReceived: d.BusReceived,
+				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU, MainCPU: d.MainCPU, BusPublished: d.BusPublished, BusReceived: d.BusReceived,
 			})
 		}
 	}

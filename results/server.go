@@ -59,6 +59,7 @@ type NodeDelta struct {
 	BytesIn  *int64           `json:"bytes_in" merge:"mean"`
 	BytesOut *int64           `json:"bytes_out" merge:"mean"`
 	CPU      *float64         `json:"cpu_seconds" merge:"mean"`
+	MainCPU  *float64         `json:"main_thread_cpu_seconds,omitempty" merge:"mean"` // as in ServerDelta
 
 	BusPublished *int64 `json:"bus_published,omitempty" merge:"mean"`      // sent by this node, as in ServerDelta
 	BusReceived  *int64 `json:"bus_bytes_received,omitempty" merge:"mean"` // by this node, as in ServerDelta
@@ -149,4 +150,25 @@ func (d *ServerDelta) CPUPercent() *float64 {
 	}
 	percent := *d.CPU / d.Seconds * 100
 	return &percent
+}
+
+// MainThreadPercent is how busy the thread that executes commands was, in percent of its core; of several
+// nodes, the busiest one. nil if not known.
+func (d *ServerDelta) MainThreadPercent() *float64 {
+	if d == nil || d.Seconds <= 0 {
+		return nil
+	}
+	busiest := d.MainCPU
+	if len(d.Nodes) > 0 {
+		busiest = nil
+	}
+	for _, n := range d.Nodes {
+		if n.MainCPU != nil && (busiest == nil || *n.MainCPU > *busiest) {
+			busiest = n.MainCPU
+		}
+	}
+	if busiest == nil {
+		return nil
+	}
+	return new(*busiest / d.Seconds * 100)
 }

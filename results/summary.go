@@ -141,18 +141,23 @@ func (s Summary) Figure(m Metric) *Figure { return s.over(m, m.Of) }
 
 func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
 	if m.total {
-		var sum *Figure
-		for _, run := range s.Runs {
-			if f := value(run); f != nil {
-				if sum == nil {
-					sum = &Figure{}
-				}
-				sum.Value += f.Value
-			}
-		}
-		return sum
+		return sum(s.Runs, value)
 	}
 	return MedianFigure(figures(s.Used, value))
+}
+
+// sum adds up a count over runs. Where some runs have none it is only a lower bound, and a bound of 0
+// says nothing: then it is nil.
+func sum(runs []Run, value func(Run) *Figure) *Figure {
+	all := figures(runs, value)
+	total := &Figure{AtLeast: len(all) < len(runs)}
+	for _, f := range all {
+		total.Value += f.Value
+	}
+	if len(all) == 0 || total.AtLeast && total.Value == 0 {
+		return nil
+	}
+	return total
 }
 
 // Figures returns the known values of a metric in the used runs.

@@ -133,6 +133,10 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
+// Slots says whether clients are only slots for arrivals, with a rate or with stages: then no client
+// has a share of its own, and figures per client mean nothing.
+func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
+
 // Validate returns every error at once, joined, each naming its field as the
 // flag is called.
 func (s Spec) Validate() error {

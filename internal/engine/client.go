@@ -34,6 +34,7 @@ type client struct {
 	random   *rand.Rand // draws keys, holds and thinks; in an open loop the arrival's own source
 	returned atomic.Bool
 	burst    *burst // the last burst of a herd in which it took part
+	first    bool   // it is the first in its burst after the leader, and has the lock
 }
 
 // retryPause is the pause after an error. Without it the clients would flood a dead server.
@@ -92,7 +93,7 @@ func (r *run) start(ctx context.Context) {
 		end = open + int64(w.Duration)
 	}
 	r.window.Plan(open, end)
-	if w.Rate > 0 || len(w.Stages) > 0 {
+	if w.Slots() {
 		r.recorder.OpenLoop()
 	}
 	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
@@ -211,6 +212,9 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	}
 	if r.Observer != nil {
 		r.Observer.Releasing(c.id)
+	}
+	if r.herd != nil {
+		r.herd.releasing(c)
 	}
 	released := clock.Now()
 	if r.misread != nil {

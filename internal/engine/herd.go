@@ -31,6 +31,8 @@ type burst struct {
 	drained chan struct{} // closed when left is 0
 	taken   atomic.Bool   // set by the first of them to get the lock
 
+	last atomic.Int64 // the last instant at which one of them got the lock
+
 	// The first of the others writes these before its turn is over.
 	firstAt, drainAt int64
 	settled          snapshot
@@ -92,11 +94,25 @@ func (h *herd) granted(c *client, at int64) {
 			c.sleep(time.Millisecond)
 		}
 		c.sleep(h.gathering)
+		return
+	case b.taken.CompareAndSwap(false, true):
+		b.firstAt, c.first = at, true
+		c.sleep(h.gathering)
+	}
+	for last := b.last.Load(); at > last && !b.last.CompareAndSwap(last, at); last = b.last.Load() {
+	}
+}
+
+// releasing is called just before the client releases: what it did with the lock is no effect of a
+// release.
+func (h *herd) releasing(c *client) {
+	b := h.current.Load()
+	switch {
+	case c.id == 0:
 		b.before = *h.run.snapshot(h.run.control.release)
 		b.releasedAt = h.run.clock.Now()
-	case b.taken.CompareAndSwap(false, true):
-		b.firstAt = at
-		c.sleep(h.gathering)
+	case c.first:
+		c.first = false
 		b.settled = *h.run.snapshot(h.run.control.release)
 		b.drainAt = h.run.clock.Now()
 	}
@@ -124,7 +140,7 @@ func (h *herd) done(c *client) {
 	end := h.run.clock.Now()
 	if b.taken.Load() && h.run.window.Contains(b.releasedAt) && h.run.window.Contains(end) {
 		h.ended = append(h.ended, burstSeen{
-			first: b.firstAt - b.releasedAt, drain: end - b.drainAt,
+			first: b.firstAt - b.releasedAt, drain: max(0, b.last.Load()-b.drainAt),
 			before: b.before, settled: b.settled, end: *h.run.snapshot(h.run.control.release),
 		})
 	}

@@ -240,6 +240,21 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	return &reading
 }
 
+// readCounters reads the store of the counters, if that is not the store of the locks; nil if it
+// cannot be read.
+func (r *run) readCounters(ctx context.Context) *results.Reading {
+	if !r.counted() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	reading, err := r.Counters.Read(within)
+	if err != nil {
+		return nil
+	}
+	return &reading
+}
+
 // grants is the number of leases handed out so far.
 func (r *run) grants() int64 {
 	var sum int64

@@ -15,7 +15,8 @@ import (
 // snapshot is what had been counted up to one instant.
 type snapshot struct {
 	server   *results.Reading
-	readings int64 // taken so far
+	apart    *results.Reading // of the counters' store, if lockbench keeps them apart
+	readings int64            // taken so far
 	grants   int64
 	probes   strategies.ProbeCounts
 	pools    store.Pools
@@ -30,7 +31,7 @@ type observed struct {
 }
 
 func (r *run) snapshot(ctx context.Context) *snapshot {
-	s := &snapshot{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
+	s := &snapshot{server: r.read(ctx), apart: r.readCounters(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
 	for _, i := range r.instances {
 		if i.store != nil {
 			p := i.store.Pools()

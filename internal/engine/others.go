@@ -18,16 +18,26 @@ const (
 func (r *run) others(result *results.Run, from, to snapshot) {
 	g := &result.Generator
 	g.Steal = to.health.StolenSince(from.health)
-	redis := 0.0
+	locks, known := 0.0, true
 	if r.remote() && r.Target.Local() {
-		if from.server == nil || to.server == nil || from.server.CPU == nil || to.server.CPU == nil {
-			return // all of it may be Redis's
-		}
-		if redis = *to.server.CPU - *from.server.CPU; redis < 0 { // Redis was restarted, and its CPU time began again at 0
-			return
-		}
+		locks, known = spent(from.server, to.server)
 	}
-	g.OtherCPU = to.health.OtherCPUSince(from.health, redis)
+	counters := 0.0
+	if r.counted() && r.Counters.Local() && known {
+		counters, known = spent(from.apart, to.apart)
+	}
+	if known { // else all of it may be Redis's
+		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+counters)
+	}
+}
+
+// spent returns a server's CPU time between two readings in seconds; false if it is not known, such as
+// over a restart of Redis, at which it begins again at 0.
+func spent(from, to *results.Reading) (float64, bool) {
+	if from == nil || to == nil || from.CPU == nil || to.CPU == nil || *to.CPU < *from.CPU {
+		return 0, false
+	}
+	return *to.CPU - *from.CPU, true
 }
 
 // othersLabels returns labels that say how much other processes used.

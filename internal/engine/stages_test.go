@@ -40,7 +40,7 @@ func TestStagesKeepClientsOut(t *testing.T) {
 	run := do(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Stages, w.Duration = 3, workloads.Stages{second(1), second(2)}, workloads.Duration(200*time.Millisecond)
 	}))
-	if run.Fairness.AcquisitionsMin != 0 || run.Fairness.AcquisitionsMax == 0 || run.Fairness.Jain != nil {
+	if run.Fairness.AcquisitionsMin != 0 || run.Fairness.AcquisitionsMax == 0 || run.Fairness.Jain != nil || run.Fairness.Starved != nil {
 		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)
 	}
 	if !run.TimeAccounting.Balanced {

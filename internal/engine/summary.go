@@ -60,10 +60,11 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 // counts as always contended.
 const crowded = 0.99
 
-// gap returns the Gap of a run; nil where there is none.
+// gap returns the Gap of a run; nil where there is none. Of several keys all must be waited for alike.
 func (r *run) gap(s results.Speed) *float64 {
 	hold := s.Hold.MeanNS
-	if r.info.Capacity != 1 || hold == nil || s.Acquisitions == 0 || float64(s.Handoff.Count) < crowded*float64(s.Acquisitions) {
+	skewed := len(r.keys) > 1 && !r.Workload.KeyDist.Equal(workloads.KeyDist{})
+	if r.info.Capacity != 1 || skewed || hold == nil || s.Acquisitions == 0 || float64(s.Handoff.Count) < crowded*float64(s.Acquisitions) {
 		return nil
 	}
 	return new(float64(len(r.keys))*float64(r.window.Length())/float64(s.Acquisitions) - *hold)
@@ -233,8 +234,8 @@ func (r *run) labels(result *results.Run) []string {
 	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
 		labels = append(labels, "window too short for the server's counters")
 	}
-	w := result.Server.Window
-	redisBound := w != nil && w.MainCPU != nil && w.Seconds > 0 && *w.MainCPU/w.Seconds*100 >= busy
+	main := result.Server.Window.MainThreadPercent()
+	redisBound := main != nil && *main >= busy
 	disturbed := othersLabels(result.Generator)
 	switch idle := result.Generator.MachineIdle; {
 	case redisBound:
@@ -267,4 +268,15 @@ func (r *run) labels(result *results.Run) []string {
 		labels = append(labels, "partial: "+ran.Round(time.Millisecond).String())
 	}
 	return labels
+}
+
+// outlived returns a label if some client held its lock for longer than the TTL of a lease
+// that nothing renews; else "". The lock claims exclusion only while the lease is valid, so
+// the claim can be kept while several clients work on what the lock protects.
+func (r *run) outlived(s results.Speed) string {
+	longest := s.Hold.Max
+	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v for a TTL of %v", results.OutlivedLease, time.Duration(longest.NS).Round(time.Millisecond), r.Workload.TTL)
 }

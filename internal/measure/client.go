@@ -196,9 +196,7 @@ func (c *Client) waited(from, ns int64, ended bool) {
 	}
 	open := c.window.Open
 	c.shard.waits.record(ns, open-from, ended)
-	if ended {
-		c.shard.recent.record(ns)
-	}
+	c.shard.recent.of(ended).record(ns)
 	if from < open {
 		c.before = wait{ns, ended, true}
 		return

@@ -10,7 +10,6 @@ import (
 // over short sequences. waiters holds the clients' Waiters by client number.
 func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, error) {
 	f := results.Fairness{AcquisitionsMin: r.clients[0].granted + r.clients[0].served, LongestWait: r.longest()}
-	f.Starved, _ = r.starved(keys, waiters)
 	var sum, squares, acquisitions, overtook float64
 	shares := results.NewPerClientHistogram()
 	for _, c := range r.clients {
@@ -32,6 +31,7 @@ func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, e
 	if r.openLoop {
 		return f, nil
 	}
+	f.Starved, _ = r.starved(keys, waiters)
 	if err := f.SetPerClient(shares); err != nil {
 		return f, err
 	}

@@ -24,17 +24,20 @@ type Recent struct {
 // Recent summarises the waits in the window since the last call. ages holds the ages, in
 // nanoseconds, of the waits under way now. Only one goroutine may call it.
 func (r *Recorder) Recent(ages []int64) Recent {
-	var sum total
+	var got, without total
 	r.eachShard(func(s *shard) {
-		sum.add(s.recent)
-		s.recent.reset()
+		got.add(s.recent.ended)
+		without.add(s.recent.censored)
+		s.recent.ended.reset()
+		s.recent.censored.reset()
 	})
-	ended, open, before := sum.all(), newRecent(), r.underWay
+	ended, censored, open, before := got.all(), without.all(), newRecent(), r.underWay
 	for _, age := range ages {
 		open.record(age)
+		censored.record(age)
 	}
 	r.underWay = open
-	o := results.Observations{Ended: ended.Histogram, Censored: open.Histogram}
+	o := results.Observations{Ended: ended.Histogram, Censored: censored.Histogram}
 	if before != nil {
 		o.Entered = before.Histogram
 	}
@@ -42,7 +45,7 @@ func (r *Recorder) Recent(ages []int64) Recent {
 	if ended.TotalCount() > 0 {
 		most = &results.Bound{NS: ended.largest}
 	}
-	seen := results.Estimate(o, &results.Bound{NS: max(ended.largest, open.largest)})
+	seen := results.Estimate(o, &results.Bound{NS: max(ended.largest, censored.largest)})
 	return Recent{P50: seen.Quantile(0.5), P99: seen.Quantile(0.99), Max: most}
 }
 

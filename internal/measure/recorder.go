@@ -68,7 +68,7 @@ type shard struct {
 	mu                 sync.Mutex
 	waits              durations             // ns
 	byClient           durations             // the same, weighed by client; see results.Waiting
-	recent             *histogram            // ns, waits that ended since Recent was last called
+	recent             durations             // ns, waits that ended since Recent was last called; censored: without a lease
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
 	reacquireDistances *histogram            // grants until the same client's next grant
@@ -78,7 +78,7 @@ type shard struct {
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
-		s := &shard{waits: newDurations(), byClient: newDurations(), recent: newRecent(), reacquireDistances: newHistogram(), overshoot: newHistogram()}
+		s := &shard{waits: newDurations(), byClient: newDurations(), recent: durations{ended: newRecent(), censored: newRecent()}, reacquireDistances: newHistogram(), overshoot: newHistogram()}
 		for kind := range s.kinds {
 			s.kinds[kind] = newHistogram()
 		}

@@ -337,3 +337,19 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// A slice of the timeline counts the waits that ended without a lease as longer than they were.
+func TestASliceCountsWaitsThatTimedOut(t *testing.T) {
+	r := NewRecorder(planned(0), 1)
+	r.Recent(nil)
+	turns(r.Client(0), 2*second, 1000, 0, 0, 0)
+	for range 19 {
+		r.Client(0).Waited(TimedOut, 2*second, 2*second, 2*second+5000, 0)
+	}
+	if got := r.Recent(nil); got.P50 == nil || !got.P50.AtLeast || got.P50.NS < 5000 {
+		t.Errorf("of 20 waits 19 timed out after 5 µs: p50 %v", got.P50)
+	}
+	if got := r.Recent(nil); got.P50 != nil {
+		t.Errorf("nothing happened: p50 %v", got.P50)
+	}
+}

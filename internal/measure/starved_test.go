@@ -130,3 +130,20 @@ func TestAQueueOnAnotherKeyIsNotOnesOwn(t *testing.T) {
 		}
 	}
 }
+
+// Where clients are only slots for arrivals, nobody starves: a client that was hardly wanted has no share.
+func TestSlotsDoNotStarve(t *testing.T) {
+	for _, slots := range []bool{false, true} {
+		r, keys, waiters := queue(3, 30, 2)
+		if slots {
+			r.OpenLoop()
+		}
+		f, err := r.Fairness(keys, waiters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known := f.Starved != nil; known == slots {
+			t.Errorf("slots %v: %v starved", slots, f.Starved)
+		}
+	}
+}

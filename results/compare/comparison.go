@@ -4,8 +4,10 @@
 package compare
 
 import (
+	"io"
 	"slices"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -176,3 +178,7 @@ func (c *Comparison) Comparable() bool {
 	}
 	return false
 }
+
+// WriteJSON writes the comparison as an indented JSON document, or nothing if it cannot be
+// encoded.
+func WriteJSON(w io.Writer, c *Comparison) error { return jsonio.Write(w, "comparison", c) }

@@ -67,13 +67,13 @@ func strategiesTogether(find func([]results.Summary) []Finding) func([]results.S
 }
 
 // served names the locks that served every client, and for the others how many they did not
-// serve. It leaves out open loops: their clients have no share of their own.
+// serve. It leaves out workloads whose clients are only slots.
 func served(all []results.Summary) []Finding {
 	var every, not []string
 	for _, s := range rivals(all, metric("starved")) {
 		low, high, known := starved(s)
 		switch {
-		case s.Workload.Rate > 0 || !known:
+		case s.Workload.Slots() || !known:
 		case high == 0:
 			every = append(every, s.Title())
 		default:
@@ -118,7 +118,7 @@ func ahead(all []results.Summary) []Finding {
 		return nil // a window with few grants: at its edges a gap can come out below zero
 	}
 	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(), first.Brief(m))
-	ratio := first.Ratio(second, m)
+	ratio := first.Against(second, m)
 	if ratio == nil || ratio.Rounds < 2 {
 		why := "one run of each does not tell whether they differ (--runs 6)"
 		if min(len(first.Used), len(second.Used)) > 1 {

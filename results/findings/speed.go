@@ -39,7 +39,7 @@ func best() []rule {
 // starvation reports clients without an acquisition.
 func starvation(s results.Summary) []Finding {
 	low, high, _ := starved(s)
-	if s.Invalid || high == 0 || s.Workload.Rate > 0 {
+	if s.Invalid || high == 0 || s.Workload.Slots() {
 		return nil
 	}
 	who := fmt.Sprint(high)

@@ -78,14 +78,23 @@ func csvColumns() []csvColumn {
 			return strconv.FormatFloat(f.Value, 'f', -1, 64)
 		}})
 		if m.Unit == results.Nanoseconds && strings.Contains(m.Name, "wait") {
-			columns = append(columns, csvColumn{m.Name + "_at_least", func(_ *results.Report, run results.Run) string {
-				f := m.Of(run)
-				if f == nil {
-					return ""
-				}
-				return strconv.FormatBool(f.AtLeast)
-			}})
+			columns = append(columns, atLeast(m))
 		}
 	}
+	for _, name := range []string{"fault_recovery_max", "fault_stall_max"} { // later than the others, so at the end
+		m, _ := results.FindMetric(name)
+		columns = append(columns, atLeast(m))
+	}
 	return columns
+}
+
+// atLeast is the column that says whether a metric is a lower bound.
+func atLeast(m results.Metric) csvColumn {
+	return csvColumn{m.Name + "_at_least", func(_ *results.Report, run results.Run) string {
+		f := m.Of(run)
+		if f == nil {
+			return ""
+		}
+		return strconv.FormatBool(f.AtLeast)
+	}}
 }

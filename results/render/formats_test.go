@@ -171,3 +171,21 @@ func TestGitHubFilesShareOutTheMetrics(t *testing.T) {
 		t.Errorf("missing: %v", seen)
 	}
 }
+
+// A lock that nobody got again after a fault has no recovery time in the CSV, but a lower bound.
+func TestANeverIsNoTimeInTheCSV(t *testing.T) {
+	t.Parallel()
+	report := sample.Cases()["faults"]
+	report.Runs[0].Faults[0].Injections = []results.Injection{{AtNS: report.Runs[0].WindowNS / 2}}
+	rows, err := csv.NewReader(bytes.NewReader(written(t, WriteCSV, report))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, title := range rows[0] {
+		at[title] = i
+	}
+	if got := rows[1][at["fault_recovery_max_at_least"]]; got != "true" || at["fault_stall_max_at_least"] == 0 {
+		t.Errorf("nobody got the lock again, and the bound is %q", got)
+	}
+}

@@ -61,7 +61,7 @@ func method(r *results.Report, whole bool) string {
 func signs(figures string) string {
 	var explained []string
 	if strings.Contains(figures, "≥") {
-		explained = append(explained, "≥ at least: some waits had not ended")
+		explained = append(explained, "≥ at least: some had not ended, or too few waits decide")
 	}
 	if strings.Contains(figures, "~") {
 		explained = append(explained, "~ rough: over a third was subtracted for idle connections")

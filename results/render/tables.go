@@ -52,7 +52,7 @@ func ratios(columns []results.Shown, r *results.Report, all []results.Summary) [
 			if base.Title() == s.Title() {
 				return "1"
 			}
-			ratio := s.Ratio(base, c.Metric)
+			ratio := s.Against(base, c.Metric)
 			if ratio == nil {
 				return results.NotKnown
 			}

@@ -1,10 +1,12 @@
 package trend
 
 import (
+	"io"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
@@ -119,4 +121,12 @@ func (s *Series) changes(at []int) []Change {
 		changes = append(changes, c)
 	}
 	return changes
+}
+
+// WriteJSON writes every series with its points and changes.
+func WriteJSON(w io.Writer, all []Series) error {
+	if all == nil {
+		all = []Series{}
+	}
+	return jsonio.Write(w, "trend", all)
 }
