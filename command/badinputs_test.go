@@ -110,7 +110,7 @@ var badInputs = []struct {
 		{"lockbench -o otava=words.txt", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},
 		{"lockbench report run.json -o run.json", 104},
-		{"lockbench report run.json", 104},
+		{"lockbench report run.json --png slides", 104},
 		{"lockbench report -o page.html", 104},
 		{"lockbench compare run.json linked.json -o json=linked.json", 104},
 		{"lockbench trend h.jsonl -o text=h.jsonl", 104},

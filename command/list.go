@@ -12,8 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func (a *app) list() *cobra.Command {
@@ -193,4 +196,60 @@ func connections(c strategies.Connections) string {
 		return ""
 	}
 	return strings.Join(parts, " and ") + ", beside the instance's pool"
+}
+
+// rights prints what a strategy's user needs: for Redis as a redis-cli command, for another
+// store in the store's own words.
+func rights(line func(label, text string), i strategies.Info) {
+	if !i.OnRedis() {
+		if kind, err := store.Lookup(i.Store); i.Nodes > 0 && err == nil {
+			if needer, ok := kind.(store.Needer); ok {
+				label := "needs"
+				for _, need := range needer.Needs("lockbench") {
+					line(label, need)
+					label = ""
+				}
+			}
+		}
+		return
+	}
+	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
+	if i.NoCluster == "" {
+		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
+	}
+	line("", "for all figures also "+strings.Join(servers.MeasuringRights(), " "))
+}
+
+// clusterRights returns what the lock, its client and lockbench need in a cluster.
+func clusterRights(r strategies.Rights) []string {
+	var all []string
+	for _, command := range slices.Concat(strategies.ConnectingCluster(), r.Cluster) {
+		all = append(all, "+"+command)
+	}
+	return append(all, servers.ClusterRights()...)
+}
+
+// listFaults prints what --fault accepts.
+func listFaults(w io.Writer) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, "FAULT\tOPTIONS\tWHAT HAPPENS")
+	var options []workloads.FaultOption
+	known := map[string]bool{}
+	for _, kind := range workloads.FaultKinds() {
+		var settings []string
+		for _, o := range kind.Options() {
+			settings = append(settings, o.Name+"="+o.Default)
+			if !known[o.Name] {
+				known[o.Name] = true
+				options = append(options, o)
+			}
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\n", kind.Name, strings.Join(settings, ","), kind.Summary)
+	}
+	fmt.Fprintln(columns)
+	for _, o := range options {
+		fmt.Fprintf(columns, "%s\t%s\n", o.Name, o.Help)
+	}
+	fmt.Fprintln(columns, "\nset with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md")
+	return columns.Flush() // returns the errors of earlier writes too
 }

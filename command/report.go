@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/html"
+	"github.com/lockbench/lockbench/results/render"
 )
 
 // pageFlags are the flags of report.
@@ -26,11 +27,12 @@ func (a *app) report() *cobra.Command {
 	p := &pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "report RUN.json...",
-		Short: "Show reports as a page for a browser",
+		Short: "Show reports as a page for a browser, or their tables",
 		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
 			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
-			"several numbers of clients make its herd curve.",
+			"several numbers of clients make its herd curve. Without --output it prints the table of each report.",
 		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
+			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html\n" +
 			"  lockbench report 'runs/*.json' -o report.html --png slides",
 		Args:               cobra.ArbitraryArgs,
@@ -39,12 +41,15 @@ func (a *app) report() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for -")
+	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for - (default the table of each report)")
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
 		read, err := a.readFiles(patterns, odd)
-		if faults := a.problems(source{set: set}, p.validate(patterns), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
+		if faults := a.problems(source{set: set}, p.validate(patterns, !set.Changed("output")), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
+		}
+		if p.file == "" {
+			return a.printTables(read)
 		}
 		var files []html.File
 		for _, f := range read {
@@ -55,8 +60,12 @@ func (a *app) report() *cobra.Command {
 	return cmd
 }
 
-func (p *pageFlags) validate(patterns []string) error {
-	problems := []error{destination(p.file, "report.html")}
+// validate returns all errors of the flags; tables says that there is to be no page.
+func (p *pageFlags) validate(patterns []string, tables bool) error {
+	var problems []error
+	if !tables || p.png != "" {
+		problems = append(problems, destination(p.file, "report.html"))
+	}
 	if len(patterns) == 0 {
 		problems = append(problems, errors.New("RUN.json is needed: reports written by lockbench -o json=FILE"))
 	}
@@ -72,7 +81,10 @@ func (p *pageFlags) validate(patterns []string) error {
 
 // written returns the page and the directory of the pictures.
 func (p *pageFlags) written() []file {
-	files := []file{written(p.file)}
+	var files []file
+	if p.file != "" {
+		files = append(files, written(p.file))
+	}
 	if p.png != "" {
 		files = append(files, file{"--png", p.png, p.png})
 	}
@@ -155,6 +167,21 @@ func drawn(p *pageFlags, pictures []html.Picture) []file {
 		files = append(files, file{"--png", path, path})
 	}
 	return files
+}
+
+// printTables prints the table of each report, under its file's name if there are several.
+func (a *app) printTables(reports []reportFile) error {
+	var text bytes.Buffer
+	for i, f := range reports {
+		if len(reports) > 1 {
+			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.name)
+		}
+		if err := render.WriteTable(&text, f.report, render.TableOptions{Color: colorful(a.stdout)}); err != nil {
+			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.name, err)}
+		}
+	}
+	_, err := a.stdout.Write(text.Bytes())
+	return printed(err)
 }
 
 // savePage writes the page and its pictures. It draws all of them before it writes

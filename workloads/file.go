@@ -29,13 +29,14 @@ type File struct {
 
 // Option is one line of a File.
 type Option struct {
-	Name   string
-	Values []string
-	Line   int
+	Name    string // the option's current name
+	Values  []string
+	Line    int
+	Written string // its name in the file, which may be a former one
 }
 
 // Place returns where the option is, for messages.
-func (f *File) Place(o Option) string { return fmt.Sprintf("%s:%d: %s", f.Name, o.Line, o.Name) }
+func (f *File) Place(o Option) string { return fmt.Sprintf("%s:%d: %s", f.Name, o.Line, o.Written) }
 
 // maxFile is more than any workload needs.
 const maxFile = 1 << 20
@@ -92,15 +93,18 @@ func (r *fileReader) read(data []byte) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
-		key.Value = cmp.Or(Renamed()[key.Value], key.Value)
-		if before, twice := seen[key.Value]; twice {
+		name := present(key.Value)
+		if before, twice := seen[name]; twice {
 			r.problem(key.Line, "%s: it is in line %d already", key.Value, before)
 			continue
 		}
-		seen[key.Value] = key.Line
+		seen[name] = key.Line
 		r.option(key, value)
 	}
 }
+
+// present returns an option's current name.
+func present(name string) string { return cmp.Or(Renamed()[name], name) }
 
 func (r *fileReader) option(key, value *yaml.Node) {
 	if key.Kind != yaml.ScalarNode {
@@ -108,7 +112,7 @@ func (r *fileReader) option(key, value *yaml.Node) {
 		return
 	}
 	name := key.Value
-	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == name || f.Plural == name) })
+	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == present(name) || f.Plural == name) })
 	if name != "description" && at < 0 {
 		r.problem(key.Line, "%q is no option of a workload%s", name, r.suggestion(name))
 		return
@@ -132,7 +136,7 @@ func (r *fileReader) option(key, value *yaml.Node) {
 		sound = r.try(field, name, value.Line, texts...)
 	}
 	if sound {
-		r.file.Options = append(r.file.Options, Option{field.Name, texts, key.Line})
+		r.file.Options = append(r.file.Options, Option{field.Name, texts, key.Line, name})
 	}
 }
 
