@@ -248,8 +248,8 @@ type Herd struct {
 	Bursts int64 `json:"bursts"`
 	// FirstHandoff is the time from the start of the one release to the next lease.
 	FirstHandoff Distribution `json:"first_handoff"`
-	// Drain is the time from the release of that next lease until the last client has had its
-	// turn.
+	// Drain is the time from the release of that next lease until the last client gets the lock; 0
+	// with two clients.
 	Drain Distribution `json:"drain"`
 	// The means of what the one release caused until the next holder had held for as long as
 	// the first. 1 attempt and 1 wake-up are ideal. Clients that poll add attempts of their own.

@@ -85,9 +85,16 @@ func (l *Locker) payOff() {
 		l.hungUp = over
 		l.mu.Unlock()
 		if !over {
-			err = l.pay(context.Background(), due)
+			err = l.payBy(l.deadline, due)
 		}
 	}
+}
+
+// payBy is pay with a deadline.
+func (l *Locker) payBy(deadline time.Time, due []*debt) error {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	return l.pay(ctx, due)
 }
 
 // pay asks Redis to forget ids, one lock after the other, for no longer than patience. One lock

@@ -138,14 +138,15 @@ type Locker struct {
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	hungUp bool              // closed, and owe takes no more debts
-	lines  map[lineKey]*line // of the locks that a caller of this process wants or has
-	places map[string]*place // the places at Redis, by id
-	held   map[string]*lease // the leases that came to places, by id
-	debts  []*debt
-	paying bool // a task pays debts
+	mu       sync.Mutex
+	closed   bool
+	hungUp   bool              // closed, and owe takes no more debts
+	deadline time.Time         // of Close; what is not given up by then is left to its TTL
+	lines    map[lineKey]*line // of the locks that a caller of this process wants or has
+	places   map[string]*place // the places at Redis, by id
+	held     map[string]*lease // the leases that came to places, by id
+	debts    []*debt
+	paying   bool // a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -261,7 +262,7 @@ func (l *Locker) Close() error {
 		l.mu.Unlock()
 		return nil
 	}
-	l.closed = true
+	l.closed, l.deadline = true, time.Now().Add(patience)
 	for _, ln := range l.lines {
 		ln.fail(strategies.ErrClosed)
 	}

@@ -241,6 +241,9 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		ln.forget()
 		return strategies.ErrNotHeld
 	case t.over:
+		if g.lost { // it ran out meanwhile, and Redis keeps it for nobody
+			l.owe(ln.names, g.id, g.indeterminate)
+		}
 		return strategies.ErrNotHeld
 	}
 	g.until.Set(end(since, ttl))

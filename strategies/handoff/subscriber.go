@@ -317,9 +317,9 @@ func (l *Locker) confirm(ln *line, g *lease) {
 		ln.look(0)
 		ln.forget()
 	}
-	closed := l.hungUp
+	closed, deadline := l.hungUp, l.deadline
 	l.mu.Unlock()
 	if closed { // nobody wants it, and Close has already paid what was owed
-		_ = l.pay(context.Background(), []*debt{{names: ln.names, entry: g.id, paid: make(chan struct{})}})
+		_ = l.payBy(deadline, []*debt{{names: ln.names, entry: g.id, paid: make(chan struct{})}})
 	}
 }

@@ -126,6 +126,7 @@ func (held *expirablePermit) Release(ctx context.Context) error {
 func (held *expirablePermit) Extend(ctx context.Context, ttl time.Duration) error {
 	now := time.Now()
 	ms, until := deadline(now, ttl)
+	held.until.Lower(until) // the answer may be lost
 	extended, err := extendExpirableScript.Run(ctx, held.client, held.keys()[1:], held.id, now.UnixMilli(), ms).Bool()
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.name, indeterminate.Because(ctx, err))

@@ -19,13 +19,15 @@ type Lease struct {
 	Wait  time.Duration // how long the caller would wait; 0 for a try-lock
 	Fence int64         // set by a Kind that has fencing tokens
 
-	lock  *Lock
-	term  time.Duration // the TTL asked for, in whole milliseconds
-	brief bool          // it may end sooner than waiters expect
-	fixed bool          // the watchdog leaves it alone
-	again bool          // the owner may hold it more than once
-	stay  int           // with again: how many of the owner's holds a release leaves
-	asked bool          // Redis may have heard of the owner
+	lock   *Lock
+	term   time.Duration // the TTL asked for, in whole milliseconds
+	brief  bool          // it may end sooner than waiters expect
+	fixed  bool          // the watchdog leaves it alone
+	again  bool          // the owner may hold it more than once
+	as     string        // with again: the owner's name, of which Owner may be a later one
+	stay   int           // with again: how many of the owner's holds a release leaves
+	unsure bool          // with again: a release was not answered, and may be repeated
+	asked  bool          // Redis may have heard of the owner
 
 	mu    sync.Mutex
 	ttl   time.Duration // for which the watchdog renews it
@@ -41,6 +43,14 @@ func (held *Lease) TTL() int64 { return held.term.Milliseconds() }
 func (held *Lease) Stay() any {
 	if held.again {
 		return held.stay
+	}
+	return ""
+}
+
+// together is not "" if the owner's other holds must not end sooner because this one does.
+func (held *Lease) together() string {
+	if held.again {
+		return "together"
 	}
 	return ""
 }
@@ -112,20 +122,34 @@ func (held *Lease) Release(ctx context.Context) error {
 // one if the client sent the acquire again after a lost reply.
 func (held *Lease) give(ctx context.Context) error {
 	if held.again {
-		o := held.lock.holds.owned(held)
-		o.releasing.Lock()
-		defer o.releasing.Unlock()
-		held.stay = held.lock.holds.remove(held)
+		return held.giveOne(ctx)
 	}
 	for {
 		freed, err := held.lock.kind.Release(ctx, held.lock.client, held)
-		if err != nil || freed || held.again {
+		if err != nil || freed {
 			return err
 		}
 	}
 }
 
-// Extend makes the lease last ttl from now on, or after a lost answer at most that long. If the watchdog renews the lease, ttl is at
+// giveOne gives up one hold of an owner that may have more.
+func (held *Lease) giveOne(ctx context.Context) error {
+	h := held.lock.holds
+	defer h.lock(held)()
+	stay, known := h.remove(held)
+	if !known && !held.unsure { // it was released, or lost
+		return strategies.ErrNotHeld
+	}
+	held.stay = stay
+	_, err := held.lock.kind.Release(ctx, held.lock.client, held)
+	held.unsure = err != nil && !errors.Is(err, strategies.ErrNotHeld)
+	if stay == 0 && indeterminate.MayHaveRun(err) && !errors.Is(err, strategies.ErrNotHeld) {
+		h.retire(held)
+	}
+	return err
+}
+
+// Extend makes the lease last ttl from now on, or after an error at most that long. If the watchdog renews the lease, ttl is at
 // least the Locker's own, and the watchdog continues with it.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.lock.watchdog != nil && !held.fixed {
@@ -133,13 +157,10 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	undo := held.lower(until)
+	held.lower(until)
 	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
-		max(ttl.Milliseconds(), 1), held.Owner).Int()
+		max(ttl.Milliseconds(), 1), held.Owner, held.together()).Int()
 	if err != nil {
-		if !indeterminate.MayHaveRun(err) {
-			undo()
-		}
 		return fmt.Errorf("extend %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
 	if renewed == 0 {
@@ -157,20 +178,11 @@ func (held *Lease) renewed(ttl time.Duration, until time.Time) {
 }
 
 // lower makes the lease end at an instant, if it ended later, before a command that may shorten it is
-// sent: its answer may be lost. undo is for a command that was not carried out.
-func (held *Lease) lower(to time.Time) (undo func()) {
+// sent: its answer may be lost.
+func (held *Lease) lower(to time.Time) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
-	before := held.until
-	if !to.Before(before) {
-		return func() {}
-	}
-	held.until = to
-	return func() {
-		held.mu.Lock()
-		defer held.mu.Unlock()
-		if held.until.Equal(to) {
-			held.until = before
-		}
+	if to.Before(held.until) {
+		held.until = to
 	}
 }

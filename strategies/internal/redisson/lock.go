@@ -101,8 +101,9 @@ func (l *Lock) AcquireFor(ctx context.Context, key string, ttl time.Duration) (s
 // An acquire whose reply was lost may leave the owner one hold too many in Redis. The release of
 // its last lease ends all of them; without another lease of the owner, the TTL does.
 func (l *Lock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
-	held := l.lease(key, l.owners.Of(owner))
-	held.again = true
+	as := l.owners.Of(owner)
+	held := l.lease(key, l.holds.name(l.config.Key(key), as))
+	held.again, held.as = true, as
 	return l.acquire(ctx, held)
 }
 
@@ -214,7 +215,10 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 	case taken:
 		held.until = until
 		if held.again {
-			l.holds.add(held)
+			for _, other := range l.holds.add(held) {
+				l.watchdog.forget(other)
+				other.lose()
+			}
 		}
 		if !held.fixed {
 			l.watchdog.watch(held)
@@ -224,6 +228,7 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		// Nothing more can be done about a failure here: the TTL frees the lock.
+		held.unsure = held.again // it is no hold yet
 		_ = held.give(settle)
 	}
 	return taken, left, err

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // idleShards is how many connections without a waiter are kept to a cluster.
@@ -20,6 +22,7 @@ type shards struct {
 	closing sync.WaitGroup
 
 	mu     sync.Mutex
+	closed bool
 	bySlot map[string]*sharedShard
 	idle   int // how many of them have no waiter
 }
@@ -48,7 +51,11 @@ func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 		return l.plain.Join(ctx, topic)
 	}
 	slot := tag(topic.Channel)
-	place, err := l.enter(slot).Join(ctx, topic)
+	shard := l.enter(slot)
+	if shard == nil {
+		return nil, strategies.ErrClosed
+	}
+	place, err := shard.Join(ctx, topic)
 	if err != nil {
 		l.leave(slot)
 		return nil, err
@@ -56,9 +63,13 @@ func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 	return shardPlace{place, l, slot}, nil
 }
 
+// enter returns nil once the Line is closed.
 func (l *shards) enter(slot string) *Subscriber {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
 	s := l.bySlot[slot]
 	switch {
 	case s == nil:
@@ -76,6 +87,9 @@ func (l *shards) leave(slot string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.bySlot[slot]
+	if s == nil { // the Line was closed meanwhile
+		return
+	}
 	s.waiters--
 	switch {
 	case s.waiters > 0:
@@ -91,6 +105,7 @@ func (l *shards) leave(slot string) {
 func (l *shards) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	problems := []error{l.plain.Close()}
 	for _, s := range l.bySlot {
 		problems = append(problems, s.Close())

@@ -96,7 +96,7 @@ func (w *watchdog) renew(leases []*Lease) {
 			held.mu.Lock()
 			ttls[i] = held.ttl
 			held.mu.Unlock()
-			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner)
+			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, held.together())
 		}
 		return nil
 	})

@@ -67,8 +67,8 @@ func (l *Lease) GiveBack(ctx context.Context) {
 	_, _ = l.Free(settle)
 }
 
-// Extend renews the key's TTL if it still holds the token. After a lost answer the lease ends by ttl at
-// the latest.
+// Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl at the
+// latest.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.By.extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
 }
@@ -76,12 +76,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 func (c Commands) extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	undo := valid.Lower(until) // the answer may be lost
+	valid.Lower(until) // the answer may be lost
 	renewed, err := c.renew(ctx, client, name, token, max(ttl.Milliseconds(), 1))
 	if err != nil {
-		if !indeterminate.MayHaveRun(err) {
-			undo()
-		}
 		return fmt.Errorf("extend %q: %w", name, indeterminate.Because(ctx, err))
 	}
 	if !renewed {

@@ -48,17 +48,9 @@ func (u *Until) Get() time.Time {
 	return start.Add(time.Duration(ns))
 }
 
-// Lower moves the instant to an earlier one, if it is later. undo moves it back, unless it has been
-// moved since.
-func (u *Until) Lower(to time.Time) (undo func()) {
+// Lower moves the instant to an earlier one, if it is later.
+func (u *Until) Lower(to time.Time) {
 	at := int64(to.Sub(start))
-	for {
-		before := u.ns.Load()
-		if before <= at { // also if it was never set
-			return func() {}
-		}
-		if u.ns.CompareAndSwap(before, at) {
-			return func() { u.ns.CompareAndSwap(at, before) }
-		}
+	for before := u.ns.Load(); before > at && !u.ns.CompareAndSwap(before, at); before = u.ns.Load() { // 0 was never set
 	}
 }
