@@ -271,3 +271,5 @@ func TestManyLeaveTogether(t *testing.T) {
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fair:watchdog=false") }
 
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fair:watchdog=false") }
+
+func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "fair:watchdog=false") }

@@ -127,3 +127,5 @@ func TestTokensGrowUnderLoad(t *testing.T) {
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fenced:watchdog=false") }
 
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fenced:watchdog=false") }
+
+func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "fenced:watchdog=false") }

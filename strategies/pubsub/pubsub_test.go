@@ -315,3 +315,5 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "pubsub:watchdog=false") }
 
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "pubsub:watchdog=false") }
+
+func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "pubsub:watchdog=false") }

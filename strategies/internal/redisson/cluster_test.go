@@ -1,6 +1,8 @@
 package redisson_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -270,4 +272,32 @@ func (c cluster) manyKeys(t *testing.T) {
 		trial.Release(t, parked.Next(t))
 	}
 	trial.Eventually(t, "the rest are closed", func() bool { return connections()-before <= kept })
+}
+
+// A Locker that is closed ends the waits of its callers, which have nothing else to wake them.
+func TestCloseBesideAWaiter(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	for _, variant := range []string{"pubsub", "pubsub:sharded=off"} {
+		holder, p := c.start(t, variant), c.start(t, variant)
+		held := holder.Acquire(t, variant)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.Locker.Acquire(context.Background(), variant)
+			ended <- err
+		}()
+		trial.Eventually(t, "it waits", func() bool { return p.Counts().Attempts >= 2 })
+		if err := p.Locker.Close(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-ended:
+			if !errors.Is(err, strategies.ErrClosed) {
+				t.Errorf("%s: the wait ended with %v, want ErrClosed", variant, err)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the wait goes on", variant)
+		}
+		trial.Release(t, held)
+	}
 }

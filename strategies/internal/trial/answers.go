@@ -15,12 +15,16 @@ import (
 )
 
 // answers is a hook that changes how the scripts of a client end.
-type answers struct{ mode atomic.Int32 }
+type answers struct {
+	mode atomic.Int32
+	late chan func() // carries out what was held back
+}
 
 const (
 	asTheyCome int32 = iota
 	twice            // each is sent again, as by a client that retries after a lost answer
 	unheard          // each is carried out, and its answer is lost
+	heldBack         // each is carried out later, and its answer is lost
 )
 
 func (a *answers) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -32,11 +36,16 @@ func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // ProcessHook is a redis.Hook's.
 func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
 		mode := a.mode.Load()
-		if name := cmd.Name(); mode == asTheyCome || name != "eval" && name != "evalsha" && name != "set" {
-			return err
+		if name := cmd.Name(); mode == asTheyCome || name != "eval" && name != "evalsha" {
+			return next(ctx, cmd)
 		}
+		if mode == heldBack {
+			a.late <- func() { _ = next(context.WithoutCancel(ctx), redis.NewCmd(ctx, cmd.Args()...)) }
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		_ = next(ctx, cmd) // nobody hears the answer
 		if mode == unheard {
 			cmd.SetErr(io.EOF)
 			return io.EOF
@@ -49,7 +58,7 @@ func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // hooked starts a process with a hook for its answers.
 func hooked(t *testing.T, server *redistest.Server, variant string) (Process, *answers) {
 	t.Helper()
-	p, a := Start(t, server, variant, time.Minute), &answers{}
+	p, a := Start(t, server, variant, time.Minute), &answers{late: make(chan func(), 1)}
 	p.Config.Nodes[0].Client.AddHook(a)
 	return p, a
 }
@@ -83,6 +92,9 @@ func HoldsSentTwice(t *testing.T, variant string) {
 			again(2)
 			Release(t, inner)
 			again(3)
+			if err := inner.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+				t.Errorf("released a second time, the inner lease returned %v, want ErrNotHeld", err)
+			}
 			if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 				t.Errorf("after one of two releases another process gets %v, %v", lease, err)
 			}
@@ -92,6 +104,44 @@ func HoldsSentTwice(t *testing.T, variant string) {
 			}
 		})
 	}
+}
+
+// ReleasedLate checks that a release which comes late does not free what its owner has acquired since.
+func ReleasedLate(t *testing.T, variant string) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p, a := hooked(t, server, variant)
+	other := Start(t, server, variant, time.Minute)
+	acquire := func() (strategies.Lease, error) {
+		return p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
+	}
+	first, err := acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mode.Store(heldBack)
+	if err := first.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Fatalf("the release without an answer returned %v", err)
+	}
+	a.mode.Store(asTheyCome)
+	tried, got := p.Counts().Attempts, make(chan strategies.Lease, 1)
+	go func() {
+		lease, err := acquire()
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	Eventually(t, "the owner tries again", func() bool { return p.Counts().Attempts > tried })
+	(<-a.late)()
+	second := <-got
+	if second == nil {
+		return
+	}
+	if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("after the late release another process gets %v, %v", lease, err)
+	}
+	Release(t, second)
 }
 
 // ShortenedUnheard checks that a lease which Redis may have shortened is not relied on for longer.
