@@ -106,14 +106,20 @@ func (r *rush) wait(on *instance) {
 	r.patients = append(r.patients, p)
 }
 
-// begin starts clients of those instances, all at once.
+// begin starts clients of those instances, and returns when they wait: a release before that
+// would find only the patients.
 func (r *rush) begin(on []*instance) {
 	const clients = 4 // per instance
-	for n := range clients * len(on) {
-		r.all.Go(func() {
-			for r.turn(n, on[n%len(on)]) {
-			}
-		})
+	for n, instance := range on {
+		last := r.newWaiter(instance, "key")
+		last.attempts += clients - 1
+		for c := range clients {
+			r.all.Go(func() {
+				for r.turn(n*clients+c, instance) {
+				}
+			})
+		}
+		last.settle()
 	}
 }
 
