@@ -219,37 +219,31 @@ func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 // patience limits one request to the servers outside the measured work.
 const patience = 5 * time.Second
 
-// read reads the server's counters; it returns nil if that fails or there is no store.
+// read reads what the locks' servers have counted; nil if that fails or they are none.
 func (r *run) read(ctx context.Context) *results.Reading {
-	if !r.remote() {
-		return nil
-	}
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if r.dead.Load() {
+	if !r.remote() || r.dead.Load() {
 		return nil
 	}
 	r.readings.Add(1)
-	reading, err := r.Target.Read(within)
-	if err != nil {
-		if ctx.Err() == nil { // an interrupt is no error of the server's
-			r.errors.add(fmt.Errorf("read the server's counters: %w", err))
-		}
-		return nil
-	}
-	return &reading
+	return r.readFrom(ctx, r.Target)
 }
 
-// readCounters reads the store of the counters, if that is not the store of the locks; nil if it
-// cannot be read.
+// readCounters is read for the servers of the counters, if those are not the locks'.
 func (r *run) readCounters(ctx context.Context) *results.Reading {
 	if !r.counted() {
 		return nil
 	}
+	return r.readFrom(ctx, r.Counters)
+}
+
+func (r *run) readFrom(ctx context.Context, servers store.Target) *results.Reading {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	reading, err := r.Counters.Read(within)
+	reading, err := servers.Read(within)
 	if err != nil {
+		if ctx.Err() == nil { // an interrupt is no error of the server's
+			r.errors.add(fmt.Errorf("read the server's counters: %w", err))
+		}
 		return nil
 	}
 	return &reading

@@ -15,7 +15,7 @@ import (
 // snapshot is what had been counted up to one instant.
 type snapshot struct {
 	server   *results.Reading
-	apart    *results.Reading // of the counters' store, if lockbench keeps them apart
+	apart    *results.Reading // of the counters' servers, if lockbench keeps them apart; only at the window's ends
 	readings int64            // taken so far
 	grants   int64
 	probes   strategies.ProbeCounts
@@ -30,8 +30,16 @@ type observed struct {
 	partial        bool // cut short
 }
 
+// edge is the snapshot at an end of the window.
+func (r *run) edge(ctx context.Context) *snapshot {
+	apart := r.readCounters(ctx)
+	s := r.snapshot(ctx)
+	s.apart = apart
+	return s
+}
+
 func (r *run) snapshot(ctx context.Context) *snapshot {
-	s := &snapshot{server: r.read(ctx), apart: r.readCounters(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
+	s := &snapshot{server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(), health: measure.ReadHealth()}
 	for _, i := range r.instances {
 		if i.store != nil {
 			p := i.store.Pools()
@@ -56,7 +64,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	err := r.await(ctx, r.clock.Time(r.window.Open), nil)
 	if err == nil {
 		r.phase("measure")
-		o.opened = r.snapshot(always)
+		o.opened = r.edge(always)
 		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o.peak) })
 	}
 	r.window.Close()
@@ -66,7 +74,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	}
 	o.partial = err != nil
 	if o.opened != nil {
-		o.closed = r.snapshot(always)
+		o.closed = r.edge(always)
 		r.markEnd(o.closed.server)
 		if r.remote() && o.closed.server == nil && !r.dead.Load() && (err == nil || errors.Is(err, errInterrupted)) {
 			err = errors.Join(r.stillThere(always), err)

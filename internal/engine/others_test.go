@@ -27,3 +27,24 @@ func TestOthersAreLabelledBeyondALimit(t *testing.T) {
 		}
 	}
 }
+
+// CPU time that is not known, such as over a restart, is not 0.
+func TestCPUTimeSpent(t *testing.T) {
+	at := func(seconds float64) *results.Reading { return &results.Reading{CPU: &seconds} }
+	for _, test := range []struct {
+		name     string
+		from, to *results.Reading
+		want     float64
+		known    bool
+	}{
+		{"two readings", at(1.5), at(4), 2.5, true},
+		{"restarted", at(4), at(0.5), 0, false},
+		{"no reading before", nil, at(1), 0, false},
+		{"no reading after", at(1), nil, 0, false},
+		{"without CPU time", &results.Reading{}, at(1), 0, false},
+	} {
+		if got, known := spent(test.from, test.to); got != test.want || known != test.known {
+			t.Errorf("%s: %v, %v", test.name, got, known)
+		}
+	}
+}

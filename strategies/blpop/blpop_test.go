@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/blpop"
@@ -120,7 +121,7 @@ func TestStaleSignalIsRemoved(t *testing.T) {
 	_ = acquire(t, locker)
 	leases := make(chan strategies.Lease, 1)
 	go func() { leases <- acquire(t, locker) }()
-	trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
+	poll.Until(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
 	err := outside.Eval(t.Context(), `redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[2], '1', '1')`,
 		[]string{"trial:key", "{trial:key}:signal"}).Err()
 	if err != nil {
@@ -155,7 +156,7 @@ func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 			order <- i
 			leases <- lease
 		})
-		trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == i+1 })
+		poll.Until(t, "the waiter blocks", func() bool { return blocked(t, outside) == i+1 })
 	}
 	for want := range waiters {
 		release(t, lease)
@@ -218,7 +219,7 @@ func TestConnectionsAreOpenedAheadAndReused(t *testing.T) {
 	if err := locker.Close(); err != nil {
 		t.Fatal(err)
 	}
-	trial.Eventually(t, "the blocking connections are closed", func() bool { return connections() <= before+64 })
+	poll.Until(t, "the blocking connections are closed", func() bool { return connections() <= before+64 })
 }
 
 // Where CLIENT UNBLOCK is not allowed a wait still ends with its context.
@@ -242,12 +243,12 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 		_, err := locker.Acquire(ctx, "key")
 		done <- err
 	}()
-	trial.Eventually(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
+	poll.Until(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled wait returned %v", err)
 	}
-	trial.Eventually(t, "nobody blocks", func() bool { return blocked(t, outside) == 0 })
+	poll.Until(t, "nobody blocks", func() bool { return blocked(t, outside) == 0 })
 	release(t, lease)
 	release(t, acquire(t, locker))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/cohort"
@@ -34,7 +35,7 @@ func TestExcludesHandoff(t *testing.T) {
 		}
 		next <- lease
 	}()
-	trial.Eventually(t, "it is queued", func() bool { return server.Client(t).LLen(t.Context(), "trial:key:handoff").Val() == 1 })
+	poll.Until(t, "it is queued", func() bool { return server.Client(t).LLen(t.Context(), "trial:key:handoff").Val() == 1 })
 	trial.Release(t, lease)
 	got := <-next
 	if token, last := token(got), token(lease); token <= last {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -57,7 +58,7 @@ func TestReleaseDropsTheOverdue(t *testing.T) {
 	}
 	// The first reply is negative: what is left to the overdue tail.
 	w := start(t, p)
-	trial.Eventually(t, "it stands in the queue alone", func() bool {
+	poll.Until(t, "it stands in the queue alone", func() bool {
 		return len(queued(t, outside)) == 1 && p.Counts().Attempts == 3
 	})
 	for i := range 3 {

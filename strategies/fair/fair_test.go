@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/fair"
@@ -66,7 +67,7 @@ func enqueue(t testing.TB, outside *redis.Client, p trial.Process, n int) *waite
 	t.Helper()
 	before := p.Counts().Attempts
 	w := start(t, p)
-	trial.Eventually(t, "it stands in the queue", func() bool {
+	poll.Until(t, "it stands in the queue", func() bool {
 		length, err := outside.LLen(t.Context(), queue).Result()
 		return err == nil && length == int64(n) && p.Counts().Attempts-before >= 2
 	})
@@ -248,7 +249,7 @@ func TestManyLeaveTogether(t *testing.T) {
 	for range waiters {
 		waiting = append(waiting, start(t, p))
 	}
-	trial.Eventually(t, "all stand in the queue", func() bool { return p.Counts().Attempts == 1+2*waiters })
+	poll.Until(t, "all stand in the queue", func() bool { return p.Counts().Attempts == 1+2*waiters })
 	ran := locktest.Calls(t, outside, func() {
 		for _, w := range waiting {
 			w.cancel()
@@ -269,6 +270,8 @@ func TestManyLeaveTogether(t *testing.T) {
 }
 
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fair:watchdog=false") }
+
+func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "fair:watchdog=false") }
 
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fair:watchdog=false") }
 

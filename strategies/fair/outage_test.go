@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -77,7 +78,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 		t.Fatalf("%d of %d stand in the queue while nobody can leave it", n, waiters)
 	}
 	way.set(false)
-	trial.Eventually(t, "all have left the queue", func() bool { return len(queued(t, outside))+len(scores(t, outside)) == 0 })
+	poll.Until(t, "all have left the queue", func() bool { return len(queued(t, outside))+len(scores(t, outside)) == 0 })
 	trial.Release(t, lease)
 	trial.Release(t, p.Acquire(t, "key"))
 }

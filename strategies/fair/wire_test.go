@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -128,7 +129,7 @@ func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
 	plant(t, outside, somebody+"2", time.UnixMilli(4e12))
 	p := trial.Start(t, server, "fair", time.Minute)
 	w := startFor(t, p, 50*time.Second)
-	trial.Eventually(t, "it stands in the queue", func() bool { return len(queued(t, outside)) == 2 })
+	poll.Until(t, "it stands in the queue", func() bool { return len(queued(t, outside)) == 2 })
 	owner := queued(t, outside)[1]
 	if wait := scores(t, outside)[owner] - 4e12; wait > 50_000 || wait < 20_000 {
 		t.Errorf("a caller that waits 50 s has a deadline %d ms behind the one before it", wait)

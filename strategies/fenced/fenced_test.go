@@ -126,6 +126,8 @@ func TestTokensGrowUnderLoad(t *testing.T) {
 
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fenced:watchdog=false") }
 
+func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "fenced:watchdog=false") }
+
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fenced:watchdog=false") }
 
 func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "fenced:watchdog=false") }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gated"
@@ -78,10 +79,10 @@ func TestOneAtATimeGoesToRedis(t *testing.T) {
 			done <- err
 		}()
 	}
-	trial.Eventually(t, "some tries", func() bool { return p.Counts().Attempts >= tries })
+	poll.Until(t, "some tries", func() bool { return p.Counts().Attempts >= tries })
 	trial.Release(t, lease)
 	outside := server.Client(t)
-	trial.Eventually(t, "the first is served", func() bool { return outside.Exists(t.Context(), "trial:key").Val() == 0 || p.Counts().Useful > 0 })
+	poll.Until(t, "the first is served", func() bool { return outside.Exists(t.Context(), "trial:key").Val() == 0 || p.Counts().Useful > 0 })
 	waited := p.Counts().Attempts
 	for range waiters {
 		if err := <-done; err != nil {

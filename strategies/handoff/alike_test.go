@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -55,7 +56,7 @@ func takeTurns(t *testing.T, outside *redis.Client, all []trial.Process, turns i
 			}
 			leases <- lease
 		}()
-		trial.Eventually(t, "it is queued", func() bool { return queued() > before })
+		poll.Until(t, "it is queued", func() bool { return queued() > before })
 	}
 	lease := all[0].Acquire(t, "key")
 	for _, p := range all[1:] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -47,7 +48,7 @@ func TestCluster(t *testing.T) {
 		}
 		trial.Release(t, lease)
 	}
-	trial.Eventually(t, "nothing is left", func() bool {
+	poll.Until(t, "nothing is left", func() bool {
 		var left atomic.Int64
 		err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
 			n, err := node.DBSize(ctx).Result()
@@ -89,7 +90,7 @@ func (c *crowd) wait(key, who string, p trial.Process) {
 		held, _ := lease.(*handoff.Lease)
 		c.served <- served{who, held, err}
 	}()
-	trial.Eventually(c.t, "somebody waits for "+key, func() bool {
+	poll.Until(c.t, "somebody waits for "+key, func() bool {
 		n, queued := handoff.Waiting(locker(p), key)
 		return n > before && queued
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -37,7 +38,7 @@ func TestAcquireIsOneRoundTrip(t *testing.T) {
 	q := newQueue(t, server)
 	w.stall()
 	q.come("one", p)
-	trial.Eventually(t, "both are sent", func() bool { return w.sent(command("set")) && w.sent(command("time")) })
+	poll.Until(t, "both are sent", func() bool { return w.sent(command("set")) && w.sent(command("time")) })
 	w.flow()
 	trial.Release(t, q.next("one"))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -128,7 +129,7 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 			if err := p.server.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
 				t.Fatal(err)
 			}
-			trial.Eventually(t, "both listen again, by connections of their own", func() bool {
+			poll.Until(t, "both listen again, by connections of their own", func() bool {
 				a, b := handoff.Listener(locker(p.a)), handoff.Listener(locker(p.b))
 				return a != nil && b != nil && a != ofA && b != ofB
 			})
@@ -186,7 +187,7 @@ func TestKeysExpire(t *testing.T) {
 			t.Errorf("the lock of a dead holder is kept for %v", left)
 		}
 		p.server.PExpire(t.Context(), list, time.Minute) // who waits says so again when it looks
-		trial.Eventually(t, "the queue is kept again", func() bool { return ttl(list) > 9*time.Minute })
+		poll.Until(t, "the queue is kept again", func() bool { return ttl(list) > 9*time.Minute })
 		p.done(p.turns(held, "b1"))
 	}
 }
@@ -205,7 +206,7 @@ func TestToldOfAnothersTurn(t *testing.T) {
 	}
 	q.come("a2", a)
 	held := q.next("a1")
-	trial.Eventually(t, "a2 stands in the queue", func() bool { return q.length() == 1 })
+	poll.Until(t, "a2 stands in the queue", func() bool { return q.length() == 1 })
 	for _, command := range [][]any{{"del", list}, {"client", "kill", "type", "pubsub"}} {
 		if err := q.server.Do(t.Context(), command...).Err(); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -17,7 +18,7 @@ func TestLost(t *testing.T) {
 		t.Parallel()
 		p := trial.Start(t, redistest.Start(t), "handoff", 100*time.Millisecond)
 		lease := acquire(t, p)
-		trial.Eventually(t, "it is told", func() bool { return isLost(lease) })
+		poll.Until(t, "it is told", func() bool { return isLost(lease) })
 		if time.Now().Before(lease.ValidUntil()) {
 			t.Error("it was told before it was over")
 		}
@@ -115,7 +116,7 @@ func TestFlushEndsPassing(t *testing.T) {
 	time.Sleep(26 * time.Millisecond)
 	trial.Release(t, held) // which nobody knows yet
 	held = p.next("a2")
-	trial.Eventually(t, "it is told that it is lost", func() bool { return isLost(held) })
+	poll.Until(t, "it is told that it is lost", func() bool { return isLost(held) })
 	if n, _ := p.server.Exists(t.Context(), lock).Result(); n != 1 {
 		t.Error("the other's lock is gone")
 	}
@@ -164,7 +165,7 @@ func TestRestartedEmpty(t *testing.T) {
 	server.Restart(t)
 	lease := q.next("one")
 	// On a connection that it finds broken a release is in doubt, and not told so.
-	trial.Eventually(t, "the holder's process is back", func() bool { return locker(h).Prepare(t.Context(), nil) == nil })
+	poll.Until(t, "the holder's process is back", func() bool { return locker(h).Prepare(t.Context(), nil) == nil })
 	notHeld(t, first)
 	trial.Release(t, q.turns(lease, "two three"))
 	q.nothingLeft(h, p)
@@ -177,7 +178,7 @@ func TestATryAfterALeaseThatRanOut(t *testing.T) {
 		p := trial.Start(t, redistest.Start(t), variant, 50*time.Millisecond)
 		first := p.Acquire(t, "key")
 		var second strategies.Lease
-		trial.Eventually(t, variant+": the lock is had again", func() bool {
+		poll.Until(t, variant+": the lock is had again", func() bool {
 			lease, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key")
 			if err != nil && !errors.Is(err, strategies.ErrHeld) {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -45,7 +46,7 @@ func TestAllGiveUp(t *testing.T) {
 		p := newPair(t, variant, time.Hour, 2, 1)
 		p.leave("a1")
 		p.leave("a2")
-		trial.Eventually(t, "only the other is queued", func() bool { return p.length() == 1 })
+		poll.Until(t, "only the other is queued", func() bool { return p.length() == 1 })
 		p.done(p.turns(p.first, "b1"))
 	}
 }
@@ -159,7 +160,7 @@ func TestReleaseWhileTheLastWaiterLeaves(t *testing.T) {
 		for range 100 {
 			lease := acquire(t, p)
 			q.come("waiter", p)
-			trial.Eventually(t, "it waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
+			poll.Until(t, "it waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
 			var all sync.WaitGroup
 			all.Go(func() { spin(); q.cancel["waiter"]() })
 			spin()
@@ -203,11 +204,11 @@ func manyGiveUp(t *testing.T, variant string) {
 		})
 	}
 	all.Wait()
-	trial.Eventually(t, "nobody is queued", func() bool { return q.length() == 0 })
+	poll.Until(t, "nobody is queued", func() bool { return q.length() == 0 })
 	trial.Release(t, lease)
 	q.nothingLeft(holder, p)
 	for _, p := range []trial.Process{holder, p} { // the lock was crowded for a second
-		trial.Eventually(t, "nothing is kept of the lock", func() bool { return handoff.Lines(locker(p)) == 0 })
+		poll.Until(t, "nothing is kept of the lock", func() bool { return handoff.Lines(locker(p)) == 0 })
 	}
 }
 
@@ -338,7 +339,7 @@ func TestCloseWhileListeningIsGivenUp(t *testing.T) {
 	q := newQueue(t, server)
 	lease := acquire(t, h)
 	q.join("waiter", p)
-	trial.Eventually(t, "the process listens", func() bool { return handoff.Listener(locker(p)) != nil })
+	poll.Until(t, "the process listens", func() bool { return handoff.Listener(locker(p)) != nil })
 	server.Pause()
 	closed := make(chan error, 1)
 	go func() { closed <- p.Close() }()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -144,7 +145,7 @@ func TestLostReleaseAndQueueing(t *testing.T) {
 		trial.Release(t, lease)
 		<-happened
 		held := l.next("other")
-		trial.Eventually(t, "the process is queued", func() bool { return l.length() == 1 })
+		poll.Until(t, "the process is queued", func() bool { return l.length() == 1 })
 		trial.Release(t, l.turns(held, "neighbour"))
 	})
 }
@@ -181,7 +182,7 @@ func TestUnansweredExtension(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	extended := make(chan error, 1)
 	go func() { extended <- lease.Extend(ctx, 2*time.Hour) }()
-	trial.Eventually(t, "it is sent", func() bool { return w.sent(script("extend")) })
+	poll.Until(t, "it is sent", func() bool { return w.sent(script("extend")) })
 	cancel()
 	if err := <-extended; !errors.Is(err, context.Canceled) {
 		t.Errorf("an extension whose caller gave up returned %v", err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -55,10 +56,10 @@ func TestTheFirstKeepsItsPlace(t *testing.T) {
 		lease := acquire(t, other)
 		w.stall()
 		q.come("first", p)
-		trial.Eventually(t, "the first asks", func() bool { return w.sent(command("set")) })
+		poll.Until(t, "the first asks", func() bool { return w.sent(command("set")) })
 		for n, who := range []string{"second", "third"} {
 			q.come(who, p)
-			trial.Eventually(t, "another waits", func() bool {
+			poll.Until(t, "another waits", func() bool {
 				waiting, _ := handoff.Waiting(locker(p), "key")
 				return waiting == n+1 && handoff.Asking(locker(p), "key")
 			})
@@ -81,9 +82,9 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 			q := newQueue(t, server)
 			w.stall()
 			q.come("first", p)
-			trial.Eventually(t, "the first asks", func() bool { return w.sent(command("set")) })
+			poll.Until(t, "the first asks", func() bool { return w.sent(command("set")) })
 			q.come("second", p)
-			trial.Eventually(t, "another waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
+			poll.Until(t, "another waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
 			if gone {
 				q.leave("first")
 			}

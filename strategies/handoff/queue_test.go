@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -74,7 +75,7 @@ func (q *queue) join(who string, p trial.Process) {
 // waiting returns when so many of a process wait.
 func (q *queue) waiting(p trial.Process, want int) {
 	q.t.Helper()
-	trial.Eventually(q.t, "they wait", func() bool {
+	poll.Until(q.t, "they wait", func() bool {
 		n, queued := handoff.Waiting(locker(p), "key")
 		return n == want && queued
 	})
@@ -139,12 +140,12 @@ func (q *queue) length() int64 { return q.server.LLen(context.Background(), list
 // nothingLeft expects that nobody has the lock or waits, at Redis and in the processes.
 func (q *queue) nothingLeft(processes ...trial.Process) {
 	q.t.Helper()
-	trial.Eventually(q.t, "nothing is left at Redis", func() bool {
+	poll.Until(q.t, "nothing is left at Redis", func() bool {
 		n, err := q.server.DBSize(context.Background()).Result()
 		return n == 0 && err == nil
 	})
 	for _, p := range processes {
-		trial.Eventually(q.t, "nothing is left in a process", func() bool { return handoff.Quiet(locker(p)) })
+		poll.Until(q.t, "nothing is left in a process", func() bool { return handoff.Quiet(locker(p)) })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -15,7 +16,7 @@ func (q *queue) joinFor(who string, p trial.Process, ttl time.Duration) {
 	q.t.Helper()
 	before, _ := handoff.WaitingFor(locker(p), "key", ttl)
 	q.comeFor(who, p, ttl)
-	trial.Eventually(q.t, "they wait", func() bool {
+	poll.Until(q.t, "they wait", func() bool {
 		n, queued := handoff.WaitingFor(locker(p), "key", ttl)
 		return n == before+1 && queued
 	})

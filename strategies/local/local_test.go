@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/local"
@@ -28,7 +29,7 @@ func TestCountsOneAttemptAndOneWakeUp(t *testing.T) {
 		_, err := locker.Acquire(t.Context(), "key")
 		done <- err
 	}()
-	trial.Eventually(t, "the waiter's attempt", func() bool { return probe.Counts().Attempts == 2 })
+	poll.Until(t, "the waiter's attempt", func() bool { return probe.Counts().Attempts == 2 })
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

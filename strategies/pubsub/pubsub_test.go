@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -108,7 +109,7 @@ func park(t testing.TB, n int, leases chan<- strategies.Lease, processes ...proc
 		}
 	}
 	for i, p := range processes {
-		trial.Eventually(t, "all waiters are parked", func() bool {
+		poll.Until(t, "all waiters are parked", func() bool {
 			commands := p.client.PoolStats()
 			return p.probe.Counts().Attempts-before[i] == 2*int64(n) && commands.IdleConns == commands.TotalConns
 		})
@@ -211,7 +212,7 @@ func TestOneSubscriptionAProcessAndLock(t *testing.T) {
 	}
 	release(t, lease)
 	all.Wait()
-	trial.Eventually(t, "no subscription is left", func() bool { return subscribers() == 0 })
+	poll.Until(t, "no subscription is left", func() bool { return subscribers() == 0 })
 }
 
 // A release between the first try and the subscription goes unheard: the second try
@@ -267,7 +268,7 @@ func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() { leases <- acquire(t, p, "key") })
 	const channel = "redisson_lock__channel:{trial:key}"
-	trial.Eventually(t, "it has subscribed", func() bool { return outside.PubSubNumSub(t.Context(), channel).Val()[channel] == 1 })
+	poll.Until(t, "it has subscribed", func() bool { return outside.PubSubNumSub(t.Context(), channel).Val()[channel] == 1 })
 	release(t, lease)
 	release(t, next(t, leases))
 	waiting.Wait()
@@ -302,9 +303,9 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 			}
 		})
 	}
-	trial.Eventually(t, "all waiters are parked", func() bool { return p.probe.Counts().Attempts == 1+2*waiters })
+	poll.Until(t, "all waiters are parked", func() bool { return p.probe.Counts().Attempts == 1+2*waiters })
 	// The pool may still be at work for some of them.
-	trial.Eventually(t, "few goroutines run beside the waiters' own", func() bool {
+	poll.Until(t, "few goroutines run beside the waiters' own", func() bool {
 		return runtime.NumGoroutine()-before-waiters <= 8
 	})
 	cancel()
@@ -313,6 +314,8 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 }
 
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "pubsub:watchdog=false") }
+
+func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "pubsub:watchdog=false") }
 
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "pubsub:watchdog=false") }
 

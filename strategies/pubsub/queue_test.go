@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // owners notes in whose name the acquire script is run. It is a hook of the client.
@@ -62,7 +62,7 @@ func TestWokenInVainQueuesAnew(t *testing.T) {
 		for range waiters {
 			before := p.probe.Counts().Attempts
 			outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
-			trial.Eventually(t, "one has tried", func() bool { return p.probe.Counts().Attempts == before+1 })
+			poll.Until(t, "one has tried", func() bool { return p.probe.Counts().Attempts == before+1 })
 		}
 		tried := hook.last(waiters)
 		if round == 0 {
@@ -113,7 +113,7 @@ func TestAttemptsARelease(t *testing.T) {
 			})
 		}
 	}
-	trial.Eventually(t, "all clients wait", func() bool {
+	poll.Until(t, "all clients wait", func() bool {
 		return total(opened).Attempts == 2*processes*clients
 	})
 	if n := outside.PubSubNumSub(t.Context(), channel).Val()[channel]; n != processes {

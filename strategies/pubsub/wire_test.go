@@ -1,14 +1,17 @@
 package pubsub_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -128,7 +131,7 @@ func TestWatchdogRenewsAllLeases(t *testing.T) {
 			held = append(held, acquire(t, p, string(rune('a'+i))))
 		}
 		first, last := held[0].(strategies.Timed).ValidUntil(), held[leases-1]
-		trial.Eventually(t, "three renewals", func() bool {
+		poll.Until(t, "three renewals", func() bool {
 			select {
 			case <-last.(strategies.Watched).Lost():
 				return true
@@ -146,4 +149,54 @@ func TestWatchdogRenewsAllLeases(t *testing.T) {
 		}
 		return spoilt
 	})
+}
+
+// answersLate is a hook that holds back the answer to the first pipeline, a renewal's.
+type answersLate struct {
+	carriedOut, heard, again chan struct{}
+	calls                    atomic.Int32
+}
+
+func (a *answersLate) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (a *answersLate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook is a redis.Hook's.
+func (a *answersLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		switch a.calls.Add(1) {
+		case 1:
+			err := next(ctx, cmds)
+			close(a.carriedOut)
+			<-a.heard
+			return err
+		case 2:
+			close(a.again)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// A renewal that Redis carried out before Extend says nothing of the lease, however late it is
+// answered.
+func TestARenewalThatIsAnsweredLate(t *testing.T) {
+	t.Parallel()
+	const ttl = 1500 * time.Millisecond
+	p := open(t, redistest.Start(t), ttl)
+	lease := acquire(t, p, "key")
+	extend := func(by time.Duration) {
+		if err := lease.(strategies.Extender).Extend(t.Context(), by); err != nil {
+			t.Error(err)
+		}
+	}
+	extend(time.Minute)
+	late := &answersLate{carriedOut: make(chan struct{}), heard: make(chan struct{}), again: make(chan struct{})}
+	p.client.AddHook(late)
+	<-late.carriedOut
+	extend(ttl)
+	close(late.heard)
+	<-late.again // so the answer has been read
+	if left := time.Until(lease.(strategies.Timed).ValidUntil()); left > ttl {
+		t.Errorf("extended to %v, it is said to be valid for %v", ttl, left)
+	}
+	release(t, lease)
 }

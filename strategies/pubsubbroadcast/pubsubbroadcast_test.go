@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -47,14 +48,14 @@ func TestReleaseWakesEveryWaiter(t *testing.T) {
 		before := trial.Total(both...)
 		trial.Release(t, lease)
 		lease = parked.Next(t)
-		trial.Eventually(t, "all who wait have tried", func() bool {
+		poll.Until(t, "all who wait have tried", func() bool {
 			now := trial.Total(both...)
 			return now.Useful-before.Useful == 1 && now.Futile-before.Futile == int64(left-1) &&
 				now.Attempts-before.Attempts == int64(left)
 		})
 	}
 	trial.Release(t, lease)
-	trial.Eventually(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+	poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
 	if got, want := trial.Total(both...).Attempts, int64(2*2*waiters+waiters*(2*waiters+1)); got != want {
 		t.Errorf("%d attempts, want %d: two for each waiter before it parks, one for each wake-up", got, want)
 	}
@@ -89,7 +90,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			lease = parked.Next(t)
 		}
 		// Who leaves does not wait for the UNSUBSCRIBE, and may hear one more message.
-		trial.Eventually(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+		poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
 		trial.Release(t, lease)
 	}
 	if n := strings.Count(outside.ClientList(t.Context()).Val(), " cmd=unsubscribe "); n != callers {
@@ -98,7 +99,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	if err := locker.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	trial.Eventually(t, "the connections are closed", func() bool {
+	poll.Until(t, "the connections are closed", func() bool {
 		return !strings.Contains(outside.ClientList(t.Context()).Val(), "subscribe")
 	})
 }

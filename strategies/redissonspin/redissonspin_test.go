@@ -77,6 +77,8 @@ func TestWireFormat(t *testing.T) {
 
 func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "redisson-spin:watchdog=false") }
 
+func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "redisson-spin:watchdog=false") }
+
 func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "redisson-spin:watchdog=false") }
 
 func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "redisson-spin:watchdog=false") }

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
@@ -124,7 +124,7 @@ func (c *cluster) nothingAt(key string, nodes ...int) {
 // background.
 func (c *cluster) soonNothingAt(key string, nodes ...int) {
 	c.t.Helper()
-	trial.Eventually(c.t, "nothing is left on the nodes", func() bool {
+	poll.Until(c.t, "nothing is left on the nodes", func() bool {
 		return strings.Join(c.tokens(key, nodes...), "") == ""
 	})
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
@@ -216,7 +216,7 @@ func TestReleaseIsMadeGood(t *testing.T) {
 	release(t, lease)
 	c.nothingAt("key", 1, 2)
 	c.servers[0].Resume()
-	trial.Eventually(t, "the release on the node that hung", func() bool { return c.tokens("key", 0)[0] == "" })
+	poll.Until(t, "the release on the node that hung", func() bool { return c.tokens("key", 0)[0] == "" })
 
 	lease = acquire(t, locker, "key")
 	c.servers[0].Kill()
@@ -250,7 +250,7 @@ func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
-	trial.Eventually(t, "the release on node 0", func() bool { return c.tokens("key", 0)[0] == "" })
+	poll.Until(t, "the release on node 0", func() bool { return c.tokens("key", 0)[0] == "" })
 }
 
 // TestClientsThatIgnoreDeadlines uses clients that wait for their own read timeout

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
@@ -63,7 +63,7 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			defer cancel()
 			ended := make(chan error)
 			go func() { _, err := locker.Acquire(ctx, "key"); ended <- err }()
-			trial.Eventually(t, "some rounds", func() bool { return probe.Counts().Attempts >= 4 })
+			poll.Until(t, "some rounds", func() bool { return probe.Counts().Attempts >= 4 })
 			cancel()
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("acquire returned %v, want Canceled", err)
@@ -108,7 +108,7 @@ func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { _, err := locker.Acquire(ctx, "key"); ended <- err }()
-	trial.Eventually(t, "a failed round keeps node 2", func() bool { return c.tokens("key", 2)[0] != "" })
+	poll.Until(t, "a failed round keeps node 2", func() bool { return c.tokens("key", 2)[0] != "" })
 	first := c.tokens("key", 2)[0]
 	time.Sleep(30 * time.Millisecond) // some more rounds
 	if again := c.tokens("key", 2)[0]; again != first {

@@ -103,3 +103,5 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 		t.Errorf("%d permits are free in the end, want 3", n)
 	}
 }
+
+func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, expiring) }

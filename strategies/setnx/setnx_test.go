@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -87,7 +88,7 @@ func TestDeadHolderBlocksForEver(t *testing.T) {
 		}
 	})
 	// As many tries, a millisecond apart each, as the TTL would have run out in ten times.
-	trial.Eventually(t, "the waiter tries", func() bool { return alive.Probe.Counts().Attempts >= 20 })
+	poll.Until(t, "the waiter tries", func() bool { return alive.Probe.Counts().Attempts >= 20 })
 	if got := alive.Probe.Counts().Useful; got != 0 {
 		t.Error("the dead holder's lock was free")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -124,7 +125,7 @@ func blocked(t *testing.T, server *redistest.Server) {
 		_, err := waiter.Acquire(ctx, "key")
 		done <- err
 	}()
-	trial.Eventually(t, "the waiter tries", func() bool { return config.Probe.Counts().Attempts >= 20 })
+	poll.Until(t, "the waiter tries", func() bool { return config.Probe.Counts().Attempts >= 20 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the waiter got %v", err)
@@ -162,7 +163,7 @@ func TestCrashOnDemandWaitsForItsTurn(t *testing.T) {
 	lease := acquire(t, locker)
 	crashed := make(chan error)
 	go func() { crashed <- locker.CrashAcquiring(t.Context(), "key") }()
-	trial.Eventually(t, "it waits", func() bool { return config.Probe.Counts().Futile > 0 })
+	poll.Until(t, "it waits", func() bool { return config.Probe.Counts().Futile > 0 })
 	if err := lease.Release(t.Context()); err != nil {
 		t.Errorf("it broke into a lock that was held: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -168,7 +169,7 @@ func TestLostAnswers(t *testing.T) {
 				path.Mute()
 				result := make(chan error, 1)
 				go func() { result <- do(ctx) }()
-				trial.Eventually(t, what, happened)
+				poll.Until(t, what, happened)
 				cancel()
 				path.HangUp()
 				if err := <-result; !errors.Is(err, context.Canceled) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -83,7 +84,7 @@ func TestWaiterPaysOneSetATry(t *testing.T) {
 				t.Errorf("acquire: %v", err)
 			}
 		})
-		trial.Eventually(t, "ten tries", func() bool { return config.Probe.Counts().Attempts-before.Attempts >= 10 })
+		poll.Until(t, "ten tries", func() bool { return config.Probe.Counts().Attempts-before.Attempts >= 10 })
 		if err := lease.Release(t.Context()); err != nil {
 			t.Error(err)
 		}

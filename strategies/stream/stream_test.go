@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -89,7 +90,7 @@ func park(t testing.TB, server *redistest.Server, n int, key string, leases chan
 		}
 	}
 	outside := server.Client(t)
-	trial.Eventually(t, "all wait", func() bool {
+	poll.Until(t, "all wait", func() bool {
 		waiting := outside.SCard(t.Context(), "{trial:"+key+"}:waiters").Val()
 		return int(waiting) == n*len(processes) && len(readers(t, outside)) == len(processes)
 	})
@@ -283,8 +284,8 @@ func TestReaderResumes(t *testing.T) {
 				t.Fatalf("%+v: somebody was woken while nothing could be heard", counts)
 			}
 			g.mu.Unlock()
-			trial.Eventually(t, "what was told is heard", func() bool { return p.probe.Counts().Futile >= test.least })
-			trial.Eventually(t, "it reads on", func() bool { return len(readers(t, outside)) == 1 })
+			poll.Until(t, "what was told is heard", func() bool { return p.probe.Counts().Futile >= test.least })
+			poll.Until(t, "it reads on", func() bool { return len(readers(t, outside)) == 1 })
 			if n := p.probe.Counts().Futile; n > test.most {
 				t.Errorf("%d futile wake-ups, want at most %d", n, test.most)
 			}
@@ -369,11 +370,11 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 		})
 	}
 	outside := server.Client(t)
-	trial.Eventually(t, "all wait", func() bool {
+	poll.Until(t, "all wait", func() bool {
 		return outside.SCard(t.Context(), "{trial:key}:waiters").Val() == waiters
 	})
 	// The pool may still be at work for some of them.
-	trial.Eventually(t, "few goroutines run beside the waiters' own", func() bool {
+	poll.Until(t, "few goroutines run beside the waiters' own", func() bool {
 		return runtime.NumGoroutine()-before-waiters <= 8
 	})
 	cancel()

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -48,7 +49,7 @@ func expiryIsTold(t *testing.T, left time.Duration) (spoilt string) {
 		g := locker.tracker.groups["trial:key"]
 		return g != nil && !g.asked && g.woken == nil
 	}
-	trial.Eventually(t, "the lock has been looked at", looked)
+	poll.Until(t, "the lock has been looked at", looked)
 	// Now it dies. That it is to run out soon is a change by itself, which is told; the
 	// bound that the next look has found is then put off, unless it is over by then.
 	end := time.Now().Add(left)
@@ -56,8 +57,8 @@ func expiryIsTold(t *testing.T, left time.Duration) (spoilt string) {
 	if err := outside.PExpire(t.Context(), "trial:key", left).Err(); err != nil {
 		t.Fatal(err)
 	}
-	trial.Eventually(t, "the change is told", func() bool { return over() || config.Probe.Counts().Futile == 1 })
-	trial.Eventually(t, "the lock has been looked at again", func() bool { return over() || looked() })
+	poll.Until(t, "the change is told", func() bool { return over() || config.Probe.Counts().Futile == 1 })
+	poll.Until(t, "the lock has been looked at again", func() bool { return over() || looked() })
 	locker.tracker.mu.Lock()
 	if g := locker.tracker.groups["trial:key"]; g != nil && !over() {
 		g.bound = time.Now().Add(time.Hour)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -101,7 +102,7 @@ func park(t testing.TB, outside *redis.Client, n int, grants chan<- grant, proce
 // says waits until a section of INFO has that text.
 func says(t testing.TB, outside *redis.Client, section, text string) {
 	t.Helper()
-	trial.Eventually(t, "INFO says "+text, func() bool {
+	poll.Until(t, "INFO says "+text, func() bool {
 		info, err := outside.Info(t.Context(), section).Result()
 		if err != nil {
 			t.Fatal(err)
@@ -302,7 +303,7 @@ func TestKilledConnections(t *testing.T) {
 				}
 				g.mu.Unlock()
 				if !released {
-					trial.Eventually(t, "both connections are back", func() bool {
+					poll.Until(t, "both connections are back", func() bool {
 						list := outside.ClientList(t.Context()).Val()
 						return strings.Contains(list, " flags=t ") && strings.Contains(list, " flags=P ")
 					})
@@ -335,7 +336,7 @@ func TestOtherChanges(t *testing.T) {
 		if err := lease.(strategies.Extender).Extend(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		trial.Eventually(t, "the change is told", func() bool { return p.probe.Counts().Futile == i+1 })
+		poll.Until(t, "the change is told", func() bool { return p.probe.Counts().Futile == i+1 })
 		marked(t, outside, 1)
 	}
 	if err := outside.FlushAll(t.Context()).Err(); err != nil { // told in another way
@@ -401,7 +402,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	says(t, outside, "commandstats", fmt.Sprintf("cmdstat_set:calls=%d,", 1+waiters))
 	marked(t, outside, 1)
 	// The pool may still be at work for some of them.
-	trial.Eventually(t, "few goroutines run beside the waiters' own", func() bool {
+	poll.Until(t, "few goroutines run beside the waiters' own", func() bool {
 		return runtime.NumGoroutine()-before-waiters <= 8
 	})
 	cancel()

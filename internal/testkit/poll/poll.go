@@ -12,7 +12,7 @@ const bound = time.Minute
 // Until asks until it is so. The test fails if that takes a minute.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(bound); !so(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(bound); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it has not come true: %s", what)
 		}

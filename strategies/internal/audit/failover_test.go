@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -83,12 +84,12 @@ func gather(t *testing.T, p *trial.Pair) {
 		nodes := p.Nodes[node].ClusterNodes(ctx).Val()
 		return strings.Count(nodes, "\n") == 2 && !strings.Contains(nodes, "handshake")
 	}
-	trial.Eventually(t, "they know each other", func() bool { return known(0) && known(1) })
+	poll.Until(t, "they know each other", func() bool { return known(0) && known(1) })
 	do(1, "CLUSTER", "REPLICATE", id)
 	p.Together()
 	serves := func(node int) bool {
 		return strings.Contains(p.Nodes[node].ClusterInfo(ctx).Val(), "cluster_state:ok") &&
 			strings.Contains(p.Nodes[node].ClusterNodes(ctx).Val(), "slave")
 	}
-	trial.Eventually(t, "the cluster serves", func() bool { return serves(0) && serves(1) })
+	poll.Until(t, "the cluster serves", func() bool { return serves(0) && serves(1) })
 }

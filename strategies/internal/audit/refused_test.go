@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 // refusals are what a server may refuse writes for, and how that ends.
@@ -55,7 +55,7 @@ func set(t *testing.T, server *redis.Client, name, value string) {
 
 func refused(t *testing.T, server *redis.Client) {
 	t.Helper()
-	trial.Eventually(t, "writes are refused", func() bool { return server.Set(t.Context(), "refused", 1, 0).Err() != nil })
+	poll.Until(t, "writes are refused", func() bool { return server.Set(t.Context(), "refused", 1, 0).Err() != nil })
 }
 
 // A server that refuses writes tells nobody that the lock is theirs; all are served when

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -57,7 +58,7 @@ func TestSentinelFailover(t *testing.T) {
 		addr := sentinel(t, p.Addr(0))
 		watcher := redis.NewSentinelClient(&redis.Options{Addr: addr})
 		defer func() { _ = watcher.Close() }()
-		trial.Eventually(t, "Sentinel knows both", func() bool {
+		poll.Until(t, "Sentinel knows both", func() bool {
 			replicas, err := watcher.Replicas(t.Context(), "lock").Result()
 			return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 		})
@@ -69,7 +70,7 @@ func TestSentinelFailover(t *testing.T) {
 				t.Fatal(err)
 			}
 			primary.Kill()
-			trial.Eventually(t, "the replica is the primary", func() bool {
+			poll.Until(t, "the replica is the primary", func() bool {
 				_ = watcher.Failover(context.Background(), "lock").Err() // it may be under way
 				return p.Is(1, "master")
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
@@ -183,7 +184,7 @@ func (c cluster) slotMoves(t *testing.T) {
 		lease := holder.Acquire(t, key)
 		parked := trial.ParkOn(t, key, 3, p)
 		c.move(t, "trial:"+key)
-		trial.Eventually(t, "the subscription is on the new node", func() bool {
+		poll.Until(t, "the subscription is on the new node", func() bool {
 			node, err := p.Config.Nodes[0].Client.(*redis.ClusterClient).MasterForKey(t.Context(), "trial:"+key)
 			if err != nil {
 				return false
@@ -271,7 +272,7 @@ func (c cluster) manyKeys(t *testing.T) {
 		trial.Release(t, lease)
 		trial.Release(t, parked.Next(t))
 	}
-	trial.Eventually(t, "the rest are closed", func() bool { return connections()-before <= kept })
+	poll.Until(t, "the rest are closed", func() bool { return connections()-before <= kept })
 }
 
 // A Locker that is closed ends the waits of its callers, which have nothing else to wake them.
@@ -286,7 +287,7 @@ func TestCloseBesideAWaiter(t *testing.T) {
 			_, err := p.Locker.Acquire(context.Background(), variant)
 			ended <- err
 		}()
-		trial.Eventually(t, "it waits", func() bool { return p.Counts().Attempts >= 2 })
+		poll.Until(t, "it waits", func() bool { return p.Counts().Attempts >= 2 })
 		if err := p.Locker.Close(); err != nil {
 			t.Error(err)
 		}

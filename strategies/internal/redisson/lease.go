@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // Lease is one hold of a lock by an owner. The mutex is for the watchdog, which renews it
@@ -29,11 +30,13 @@ type Lease struct {
 	unsure bool          // with again: a release was not answered, and may be repeated
 	asked  bool          // Redis may have heard of the owner
 
-	mu    sync.Mutex
-	ttl   time.Duration // for which the watchdog renews it
-	until time.Time
-	gone  bool          // known to be lost
-	lost  chan struct{} // nil until Lost is called
+	until validity.Until
+
+	mu      sync.Mutex
+	ttl     time.Duration // for which the watchdog renews it
+	extends int           // how often Extend was called
+	gone    bool          // known to be lost
+	lost    chan struct{} // nil until Lost is called
 }
 
 // TTL returns the TTL that was asked for, in milliseconds.
@@ -43,14 +46,6 @@ func (held *Lease) TTL() int64 { return held.term.Milliseconds() }
 func (held *Lease) Stay() any {
 	if held.again {
 		return held.stay
-	}
-	return ""
-}
-
-// together is not "" if the owner's other holds must not end sooner because this one does.
-func (held *Lease) together() string {
-	if held.again {
-		return "together"
 	}
 	return ""
 }
@@ -74,11 +69,7 @@ func (held *Lease) ParkFor(ms int64) time.Duration {
 }
 
 // ValidUntil returns the moment before the lock was last asked for or renewed, plus the TTL.
-func (held *Lease) ValidUntil() time.Time {
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	return held.until
-}
+func (held *Lease) ValidUntil() time.Time { return held.until.Get() }
 
 // Lost returns a channel that is closed when the watchdog, Extend or Release finds that
 // another owner has the lock or that the lease has run out.
@@ -149,17 +140,18 @@ func (held *Lease) giveOne(ctx context.Context) error {
 	return err
 }
 
-// Extend makes the lease last ttl from now on, or after an error at most that long. If the watchdog renews the lease, ttl is at
-// least the Locker's own, and the watchdog continues with it.
+// Extend makes the lease last ttl from now on, or after an error at most that long. If the
+// watchdog renews the lease, ttl is at least the Locker's own, and the watchdog continues
+// with it.
 func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if held.lock.watchdog != nil && !held.fixed {
 		ttl = max(ttl, held.lock.config.TTL)
 	}
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	held.lower(until)
+	nth := held.extending(until)
 	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
-		max(ttl.Milliseconds(), 1), held.Owner, held.together()).Int()
+		max(ttl.Milliseconds(), 1), held.Owner, held.again).Int()
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
@@ -167,22 +159,35 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		held.lose()
 		return strategies.ErrNotHeld
 	}
-	held.renewed(ttl, until)
+	held.renewed(nth, ttl, until)
 	return nil
 }
 
-func (held *Lease) renewed(ttl time.Duration, until time.Time) {
+// extending makes the lease end at an instant, if it ended later, before a command that may
+// shorten it is sent: its answer may be lost. It returns how often Extend has been called.
+func (held *Lease) extending(until time.Time) int {
 	held.mu.Lock()
 	defer held.mu.Unlock()
-	held.ttl, held.until = ttl, until
+	held.extends++
+	held.until.Lower(until)
+	return held.extends
 }
 
-// lower makes the lease end at an instant, if it ended later, before a command that may shorten it is
-// sent: its answer may be lost.
-func (held *Lease) lower(to time.Time) {
+// renewal returns the TTL for which the watchdog renews the lease, and how often Extend has
+// been called.
+func (held *Lease) renewal() (time.Duration, int) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
-	if to.Before(held.until) {
-		held.until = to
+	return held.ttl, held.extends
+}
+
+// renewed records that the lease was renewed, unless Extend was called after the renewal was
+// sent: Redis may have extended it last, and for less.
+func (held *Lease) renewed(extends int, ttl time.Duration, until time.Time) {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.extends == extends {
+		held.ttl = ttl
+		held.until.Set(until)
 	}
 }

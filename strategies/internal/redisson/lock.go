@@ -213,7 +213,7 @@ func (l *Lock) try(ctx context.Context, held *Lease) (taken bool, left time.Dura
 	case late:
 		taken, left, err = false, time.Millisecond, validity.ErrLate
 	case taken:
-		held.until = until
+		held.until.Set(until)
 		if held.again {
 			for _, other := range l.holds.add(held) {
 				l.watchdog.forget(other)

@@ -1,10 +1,10 @@
 -- Renews the lock if it is still the caller's.
--- KEYS: lock   ARGV: lease in ms, owner, '' or else never to shorten it
+-- KEYS: lock   ARGV: lease in ms, owner, 1 never to shorten it
 -- returns 1, or 0 when it was not the caller's
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return 0
 end
-if ARGV[3] == '' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
+if ARGV[3] == '0' or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return 1

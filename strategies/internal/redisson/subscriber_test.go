@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 const channel = "channel"
@@ -72,7 +72,7 @@ func (q *queue) park(ctx context.Context, i int) {
 // sleep waits until as many sleep as should.
 func (q *queue) sleep() {
 	q.t.Helper()
-	trial.Eventually(q.t, strconv.Itoa(q.parked)+" waiters are parked", func() bool {
+	poll.Until(q.t, strconv.Itoa(q.parked)+" waiters are parked", func() bool {
 		return q.subscriber.Parked(channel) == q.parked
 	})
 }

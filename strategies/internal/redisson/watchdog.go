@@ -87,16 +87,14 @@ func (w *watchdog) renew(leases []*Lease) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	now := time.Now()
-	ttls := make([]time.Duration, len(leases))
+	ttls, extends := make([]time.Duration, len(leases)), make([]int, len(leases))
 	replies := make([]*redis.Cmd, len(leases))
 	// Every reply is looked at below. EVAL, because a pipeline cannot fall back if the script
-	// is not cached.
+	// is not cached. None is shortened: Extend may have run before.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
-			held.mu.Lock()
-			ttls[i] = held.ttl
-			held.mu.Unlock()
-			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, held.together())
+			ttls[i], extends[i] = held.renewal()
+			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, true)
 		}
 		return nil
 	})
@@ -105,7 +103,7 @@ func (w *watchdog) renew(leases []*Lease) {
 		switch {
 		case !w.watches(held): // released meanwhile
 		case err == nil && renewed == 1:
-			held.renewed(ttls[i], now.Add(ttls[i]))
+			held.renewed(extends[i], ttls[i], now.Add(ttls[i]))
 		case err == nil || time.Now().After(held.ValidUntil()):
 			w.forget(held)
 			held.lose()

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -61,87 +60,6 @@ func hooked(t *testing.T, server *redistest.Server, variant string) (Process, *a
 	p, a := Start(t, server, variant, time.Minute), &answers{late: make(chan func(), 1)}
 	p.Config.Nodes[0].Client.AddHook(a)
 	return p, a
-}
-
-// HoldsSentTwice checks that an owner that holds a lock twice still has it after one release, also if
-// the client sends commands again whose answers were lost, and no longer after the second.
-func HoldsSentTwice(t *testing.T, variant string) {
-	t.Parallel()
-	for what, at := range map[string]int{"the acquire": 1, "the release": 2} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			p, a := hooked(t, server, variant)
-			other := Start(t, server, variant, time.Minute)
-			as := func() strategies.Lease {
-				lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
-				if err != nil {
-					t.Fatal(err)
-				}
-				return lease
-			}
-			again := func(step int) {
-				a.mode.Store(asTheyCome)
-				if step == at {
-					a.mode.Store(twice)
-				}
-			}
-			outer := as()
-			again(1)
-			inner := as()
-			again(2)
-			Release(t, inner)
-			again(3)
-			if err := inner.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
-				t.Errorf("released a second time, the inner lease returned %v, want ErrNotHeld", err)
-			}
-			if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-				t.Errorf("after one of two releases another process gets %v, %v", lease, err)
-			}
-			Release(t, outer)
-			if _, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); err != nil {
-				t.Errorf("after both releases another process gets %v", err)
-			}
-		})
-	}
-}
-
-// ReleasedLate checks that a release which comes late does not free what its owner has acquired since.
-func ReleasedLate(t *testing.T, variant string) {
-	t.Parallel()
-	server := redistest.Start(t)
-	p, a := hooked(t, server, variant)
-	other := Start(t, server, variant, time.Minute)
-	acquire := func() (strategies.Lease, error) {
-		return p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
-	}
-	first, err := acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.mode.Store(heldBack)
-	if err := first.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
-		t.Fatalf("the release without an answer returned %v", err)
-	}
-	a.mode.Store(asTheyCome)
-	tried, got := p.Counts().Attempts, make(chan strategies.Lease, 1)
-	go func() {
-		lease, err := acquire()
-		if err != nil {
-			t.Error(err)
-		}
-		got <- lease
-	}()
-	Eventually(t, "the owner tries again", func() bool { return p.Counts().Attempts > tried })
-	(<-a.late)()
-	second := <-got
-	if second == nil {
-		return
-	}
-	if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("after the late release another process gets %v, %v", lease, err)
-	}
-	Release(t, second)
 }
 
 // ShortenedUnheard checks that a lease which Redis may have shortened is not relied on for longer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -49,7 +50,7 @@ func (p *Pair) Replicate() {
 func (p *Pair) Together() {
 	p.t.Helper()
 	replica := p.Nodes[1-p.primary.Load()]
-	Eventually(p.t, "the replica follows", func() bool {
+	poll.Until(p.t, "the replica follows", func() bool {
 		return strings.Contains(replica.Info(p.t.Context(), "replication").Val(), "master_link_status:up")
 	})
 }
@@ -82,6 +83,6 @@ func (p *Pair) FailOver(args ...any) {
 	if err := node.Do(p.t.Context(), args...).Err(); err != nil {
 		p.t.Fatal(err)
 	}
-	Eventually(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })
+	poll.Until(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })
 	p.primary.Store(int32(1 - old))
 }

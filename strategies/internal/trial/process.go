@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -107,7 +108,7 @@ func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 		}
 	}
 	for i, p := range processes {
-		Eventually(t, "all waiters are parked", func() bool {
+		poll.Until(t, "all waiters are parked", func() bool {
 			return p.Counts().Attempts-before[i] >= 2*int64(n) // a waiter that spins goes on
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -177,7 +178,7 @@ func termsRunOut(t *testing.T, variant string) {
 
 	dead = p.acquireFor(t, "key", short)
 	for _, outside := range p.outside {
-		Eventually(t, "it has run out", func() bool { return left(t, outside) < 0 })
+		poll.Until(t, "it has run out", func() bool { return left(t, outside) < 0 })
 	}
 	lost("after it has run out")
 }
@@ -200,7 +201,7 @@ func termsAreNotRenewed(t *testing.T, variant string) {
 		if err := tried.(strategies.Extender).Extend(t.Context(), ttl); err != nil {
 			return "it ran out before it was extended: " + err.Error()
 		}
-		Eventually(t, "both run out", func() bool {
+		poll.Until(t, "both run out", func() bool {
 			return p.outside[0].Exists(t.Context(), "trial:key", "trial:tried").Val() == 0
 		})
 		select {
@@ -237,7 +238,7 @@ func termsAreMixed(t *testing.T, variant string, ttl time.Duration) {
 				}
 				leases <- lease
 			}()
-			Eventually(t, "it waits", func() bool { return p.Counts().Attempts-before >= 2 })
+			poll.Until(t, "it waits", func() bool { return p.Counts().Attempts-before >= 2 })
 		}
 		holder := first.acquireFor(t, "key", time.Hour)
 		wait(first, short)
@@ -286,7 +287,7 @@ func termsOverBeforeTheyBegan(t *testing.T, variant string) {
 			defer cancel()
 			lease, err = acquire(ctx, "key", ttl)
 		}()
-		Eventually(t, "Redis has been asked", func() bool { return granted() != before })
+		poll.Until(t, "Redis has been asked", func() bool { return granted() != before })
 		time.Sleep(2 * ttl)
 		stalled := time.Now()
 		path.Stall(false)

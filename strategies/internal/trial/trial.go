@@ -70,13 +70,3 @@ func Knows(t testing.TB, server redis.UniversalClient, command string) bool {
 	}
 	return info[0] != nil
 }
-
-// Eventually waits for something that happens elsewhere.
-func Eventually(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never happened: %s", what)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -66,7 +67,7 @@ func TestWaitsBeyondTheRetryLimit(t *testing.T) {
 			done <- err
 		}()
 		outside, tries := server.Client(t), 0
-		trial.Eventually(t, "a hundred tries", func() bool {
+		poll.Until(t, "a hundred tries", func() bool {
 			tries += locktest.Calls(t, outside, func() { time.Sleep(20 * time.Millisecond) })["set"]
 			return tries >= 100
 		})
@@ -133,7 +134,7 @@ func TestWaitsWithoutAMinority(t *testing.T) {
 		done <- err
 	}()
 	outside := all[1].Client(t)
-	trial.Eventually(t, "a failed try", func() bool {
+	poll.Until(t, "a failed try", func() bool {
 		return locktest.Calls(t, outside, func() { time.Sleep(20 * time.Millisecond) })["set"] > 2
 	})
 	if err := lease.Release(t.Context()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -123,7 +124,7 @@ func TestALateKeyIsReleasedAfterClose(t *testing.T) {
 	outside := server.Client(t)
 	p := trial.Start(t, server, "rueidislock", time.Minute)
 	lease := p.Acquire(t, "key")
-	trial.Eventually(t, "all keys are there", func() bool { return outside.DBSize(t.Context()).Val() == 3 })
+	poll.Until(t, "all keys are there", func() bool { return outside.DBSize(t.Context()).Val() == 3 })
 	value := outside.GetDel(t.Context(), late).Val()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
