@@ -10,20 +10,19 @@ LOOKS ?= 100
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
 # With it the compiler does not write what debuggers want: a third of compiling and linking.
 RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -ldflags=-w)
+# What it looks for is in the locks, and in what runs and measures them. They are not raced where
+# another program's locks or servers do the work.
+RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pause ./internal/runner \
+	$$($(GO) list ./strategies/... | grep -vE '/strategies/(all|locktest|peers|etcd|postgres|zookeeper|handoff/internal)(/|$$)')
 
 # Compilers are over before rare collections cost memory; half of a first run is compiling.
 RAREGC   := -toolexec 'env GOGC=400'
 
-# Tests of locks wait more than they compute, so several packages go at once even on two cores.
+# Most tests wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PACKAGES := $(shell test $(CORES) -gt 4 && echo $(CORES) || echo 3)
-SLOW     := . ./internal/engine ./internal/store/redis/servers # begun first, so that no core idles in the end
-
-OTHERS   = /(internal/store|strategies)/(etcd|postgres|zookeeper)$$
-# The command and what shows results compute more than they wait, and share little memory. make
-# soak tests them under the race detector too, which makes them take twice as long.
-SHOWN    := ./command ./results/... ./internal/apps/advise ./internal/apps/claims
-NEITHER  = $(OTHERS)|lockbench/(command|results|internal/apps/(advise|claims))(/|$$)
+PACKAGES := $(shell test $(CORES) -gt 5 && echo $(CORES) || echo 5)
+SLOW     := ./command ./internal/engine . ./strategies/locktest ./strategies/peers/rueidislock ./internal/store/redis/servers # begun first, so that no core idles in the end
+OTHERS    = /(internal/store|strategies)/(etcd|postgres|zookeeper)$$
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
@@ -44,7 +43,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey packages plain unseen help build demo test bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey packages unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -63,17 +62,17 @@ demo: redis build ## the main job: six strategies, 500 clients, under a minute
 		--warmup 1s --duration 5s --output table --output json=demo.json
 	bin/lockbench report demo.json -o demo.html
 
-test: redis stores ## go vet and every test, those of locks and engine with the race detector
-	@test -n "$(RACE)" || echo "make test: no C compiler, so no race detector: install gcc" >&2
-	$(GO) vet $(RACE) $(RAREGC) ./... # built the same way as the tests, so built once
-	@$(MAKE) --no-print-directory -j2 packages plain $(if $(CHROMIUM),browser,unseen)
+test: redis stores ## go vet and every test
+	$(GO) vet $(RAREGC) ./...
+	@$(MAKE) --no-print-directory -j2 packages $(if $(CHROMIUM),browser,unseen)
 
 packages: # the other stores last: a JVM beside them would make tests of Redis wait
-	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(NEITHER)')
-	$(GO) test $(RACE) $(RAREGC) -vet=off -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
+	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
+	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 
-plain: # with simulations, which the race detector would make minutes
-	$(GO) test $(RAREGC) -vet=off -p 2 -timeout 20m $(SHOWN) $(if $(RACE),./internal/testkit/virtual ./strategies/handoff/internal/model)
+race: redis ## the tests of locks and engine under the race detector
+	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
+	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(RACED)
 
 unseen:
 	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2
@@ -100,7 +99,7 @@ claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put t
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
 	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/trend
-	$(GO) test $(RACE) -timeout 60m $(SHOWN)
+	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|internal/model)$$') # simulations would take minutes
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants

@@ -123,6 +123,7 @@ func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.D
 		}
 	}
 	_ = s.releaseAll(leases[1:])
+	s.recovers(i) // its connection was broken
 	return there
 }
 

@@ -145,7 +145,7 @@ func (s *stage) recovers(i *instance) {
 		s.release(lease)
 		return true
 	}) {
-		s.fatalf("the servers are back, and an acquire returns %q", last)
+		s.fatalf("the servers answer, and an acquire returns %q", last)
 	}
 }
 
