@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // debt is a claim to take back.
@@ -66,7 +67,7 @@ func (l *Locker) payAll(n *node, debts []debt) (left []debt) {
 	n.note(err)
 	for _, d := range debts {
 		if err == nil {
-			if err := releaseScript.Run(ctx, n.client, []string{d.claim.name}, d.claim.token).Err(); err == nil {
+			if err := token.ReleaseScript.Run(ctx, n.client, []string{d.claim.name}, d.claim.token).Err(); err == nil {
 				continue
 			}
 		}

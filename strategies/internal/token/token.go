@@ -22,8 +22,11 @@ var (
 	//go:embed extend.lua
 	extendSource string
 
-	releaseScript = redis.NewScript(releaseSource)
-	extendScript  = redis.NewScript(extendSource)
+	// ReleaseScript deletes the key if it holds the token, its only argument, and returns 1; else 0.
+	ReleaseScript = redis.NewScript(releaseSource)
+	// ExtendScript has the key expire after so many milliseconds, its second argument, if it
+	// holds the token, its first, and returns 1; else 0.
+	ExtendScript = redis.NewScript(extendSource)
 )
 
 // Lease is a key that holds the owner's token.
@@ -36,7 +39,7 @@ type Lease struct {
 
 // Load loads the release script.
 func Load(ctx context.Context, client redis.UniversalClient) error {
-	return goredis.Load(ctx, client, releaseScript)
+	return goredis.Load(ctx, client, ReleaseScript)
 }
 
 // ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
