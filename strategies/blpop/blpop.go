@@ -126,29 +126,19 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire waits until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	held, taken, left, err := l.begin(ctx, key, "first")
+	if err == nil && !taken {
+		err = l.wait(ctx, held, left)
+	}
 	if err != nil {
 		return nil, err
-	}
-	taken, left, err := l.try(ctx, held, "first")
-	if err != nil {
-		return nil, err
-	}
-	if !taken {
-		if err := l.wait(ctx, held, left); err != nil {
-			return nil, err
-		}
 	}
 	return held, nil
 }
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
-	if err != nil {
-		return nil, err
-	}
-	taken, _, err := l.try(ctx, held, "try")
+	held, taken, _, err := l.begin(ctx, key, "try")
 	if err != nil {
 		return nil, err
 	}
@@ -164,17 +154,20 @@ func (l *Locker) Close() error {
 	return l.blocking.close()
 }
 
-func (l *Locker) begin(key string) (*token.Announced, error) {
+// begin makes the first attempt.
+func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Announced, taken bool, left time.Duration, err error) {
 	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+		return nil, false, 0, strategies.ErrClosed
 	}
 	keys := token.AnnouncedKeys(l.config.Key(key), "signal")
 	if l.options.OneKey {
 		keys[2] = keys[0]
 	}
-	return &token.Announced{
+	held = &token.Announced{
 		Client: l.client, Keys: keys, Token: l.owners.Next(), Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
-	}, nil
+	}
+	taken, left, err = l.try(ctx, held, mode)
+	return held, taken, left, err
 }
 
 // wait blocks until the lock is the caller's. left is how long the holder may keep it.
