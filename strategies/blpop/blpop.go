@@ -164,7 +164,8 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Annou
 		keys[2] = keys[0]
 	}
 	held = &token.Announced{
-		Client: l.client, Keys: keys, Token: l.owners.Next(), Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
+		Lease: token.Lease{Client: l.client, Name: keys[0], Token: l.owners.Next()},
+		Keys:  keys, Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
 	}
 	taken, left, err = l.try(ctx, held, mode)
 	return held, taken, left, err
@@ -183,7 +184,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 			var err error
 			if c, err = l.blocking.take(ctx); err != nil {
 				l.abandon(ctx, held)
-				return fmt.Errorf("wait for %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+				return fmt.Errorf("wait for %q: %w", held.Name, indeterminate.Because(ctx, err))
 			}
 		}
 		err := c.block(ctx, l.client, held.Keys[2], left)
@@ -193,11 +194,11 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 		}
 		if ended := ctx.Err(); ended != nil {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], ended)
+			return fmt.Errorf("wait for %q: %w", held.Name, ended)
 		}
 		if _, refused := errors.AsType[redis.Error](err); refused {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], err)
+			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
 		// A signal, the end of the PTTL and a broken connection mean the same here: look
 		// again.
@@ -220,7 +221,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
 		l.abandon(ctx, held)
 		if mode == "try" {
-			return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], validity.ErrLate)
+			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
 		}
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
@@ -234,7 +235,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 	if indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+	return false, 0, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
 
 // abandon removes every trace of a caller that gives up. If that fails, all traces expire.

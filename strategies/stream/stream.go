@@ -152,9 +152,10 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (*token.Announced,
 	if l.closed.Load() {
 		return nil, finding{}, strategies.ErrClosed
 	}
+	keys := token.AnnouncedKeys(l.config.Key(key), "wakeups")
 	held := &token.Announced{
-		Client: l.client, Keys: token.AnnouncedKeys(l.config.Key(key), "wakeups"), Token: l.owners.Next(),
-		Script: releaseScript, Argument: 0,
+		Lease: token.Lease{Client: l.client, Name: keys[0], Token: l.owners.Next()},
+		Keys:  keys, Script: releaseScript, Argument: 0,
 	}
 	found, err := l.try(ctx, held, mode)
 	return held, found, err
@@ -176,7 +177,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, found finding)
 		if woken.err != nil {
 			l.reader.leave(w, false)
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], woken.err)
+			return fmt.Errorf("wait for %q: %w", held.Name, woken.err)
 		}
 		found, err := l.try(ctx, held, "again")
 		l.config.Probe.Wake(found.taken)
@@ -221,7 +222,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (f
 	if errors.Is(err, validity.ErrLate) || indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return finding{}, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+	return finding{}, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
 
 // understand reads a reply of the acquire script.

@@ -45,6 +45,24 @@ func Load(ctx context.Context, client redis.UniversalClient) error {
 // ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
+// Try makes one attempt to get the lock, for ttl, by a command that says whether it has set
+// the key. After an error the lock is not held; after validity.ErrLate the caller may try
+// again.
+func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
+	l.Until.Set(time.Now().Add(ttl))
+	got, err := set()
+	if got && !time.Now().Before(l.ValidUntil()) {
+		err = validity.ErrLate
+	}
+	if err == nil {
+		return got, nil
+	}
+	if indeterminate.MayHaveRun(err) {
+		l.GiveBack(ctx)
+	}
+	return false, fmt.Errorf("set %q: %w", l.Name, indeterminate.Because(ctx, err))
+}
+
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
 	return l.By.free(ctx, l.Client, l.Name, l.Token)
@@ -73,20 +91,16 @@ func (l *Lease) GiveBack(ctx context.Context) {
 // Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl at the
 // latest.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	return l.By.extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
-}
-
-func (c Commands) extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	valid.Lower(until) // the answer may be lost
-	renewed, err := c.renew(ctx, client, name, token, max(ttl.Milliseconds(), 1))
+	l.Until.Lower(until) // the answer may be lost
+	renewed, err := l.By.renew(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", name, indeterminate.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", l.Name, indeterminate.Because(ctx, err))
 	}
 	if !renewed {
 		return strategies.ErrNotHeld
 	}
-	valid.Set(until)
+	l.Until.Set(until)
 	return nil
 }
