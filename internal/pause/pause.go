@@ -124,6 +124,12 @@ func Plain(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
+// Rest sleeps with the time package before another try: 20 ms after no failure, twice as
+// long after each, and a second at most. It ends early when done is closed.
+func Rest(done <-chan struct{}, failures int) {
+	Plain(done, min(time.Second, 20*time.Millisecond<<min(failures, 6)))
+}
+
 // take returns an unused descriptor; nil if there can be none.
 func (s *Sleepers) take() *descriptor {
 	s.mu.Lock()

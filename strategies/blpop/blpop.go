@@ -126,29 +126,19 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire waits until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	held, taken, left, err := l.begin(ctx, key, "first")
+	if err == nil && !taken {
+		err = l.wait(ctx, held, left)
+	}
 	if err != nil {
 		return nil, err
-	}
-	taken, left, err := l.try(ctx, held, "first")
-	if err != nil {
-		return nil, err
-	}
-	if !taken {
-		if err := l.wait(ctx, held, left); err != nil {
-			return nil, err
-		}
 	}
 	return held, nil
 }
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
-	if err != nil {
-		return nil, err
-	}
-	taken, _, err := l.try(ctx, held, "try")
+	held, taken, _, err := l.begin(ctx, key, "try")
 	if err != nil {
 		return nil, err
 	}
@@ -164,17 +154,21 @@ func (l *Locker) Close() error {
 	return l.blocking.close()
 }
 
-func (l *Locker) begin(key string) (*token.Announced, error) {
+// begin makes the first attempt.
+func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Announced, taken bool, left time.Duration, err error) {
 	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+		return nil, false, 0, strategies.ErrClosed
 	}
 	keys := token.AnnouncedKeys(l.config.Key(key), "signal")
 	if l.options.OneKey {
 		keys[2] = keys[0]
 	}
-	return &token.Announced{
-		Client: l.client, Keys: keys, Token: l.owners.Next(), Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
-	}, nil
+	held = &token.Announced{
+		Lease: token.Lease{Client: l.client, Name: keys[0], Token: l.owners.Next()},
+		Keys:  keys, Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
+	}
+	taken, left, err = l.try(ctx, held, mode)
+	return held, taken, left, err
 }
 
 // wait blocks until the lock is the caller's. left is how long the holder may keep it.
@@ -190,7 +184,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 			var err error
 			if c, err = l.blocking.take(ctx); err != nil {
 				l.abandon(ctx, held)
-				return fmt.Errorf("wait for %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+				return fmt.Errorf("wait for %q: %w", held.Name, indeterminate.Because(ctx, err))
 			}
 		}
 		err := c.block(ctx, l.client, held.Keys[2], left)
@@ -200,11 +194,11 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 		}
 		if ended := ctx.Err(); ended != nil {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], ended)
+			return fmt.Errorf("wait for %q: %w", held.Name, ended)
 		}
 		if _, refused := errors.AsType[redis.Error](err); refused {
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], err)
+			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
 		// A signal, the end of the PTTL and a broken connection mean the same here: look
 		// again.
@@ -227,7 +221,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
 		l.abandon(ctx, held)
 		if mode == "try" {
-			return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], validity.ErrLate)
+			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
 		}
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
@@ -241,7 +235,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 	if indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return false, 0, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+	return false, 0, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
 
 // abandon removes every trace of a caller that gives up. If that fails, all traces expire.

@@ -72,6 +72,8 @@ func (k *kind) Acquire(ctx context.Context, client redis.Scripter, held *redisso
 	return false, held.ParkFor(ms), nil
 }
 
+func (*kind) Granted(held *redisson.Lease) strategies.Lease { return held }
+
 func (*kind) Release(ctx context.Context, client redis.Scripter, held *redisson.Lease) (freed bool, err error) {
 	topic := held.Topic(channel(held.Key))
 	code, err := releaseScript.Run(ctx, client, keys(held.Key),

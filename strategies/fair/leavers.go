@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -95,10 +96,7 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 			continue
 		}
 		l.again(lock, batch)
-		select {
-		case <-time.After(leaveAgain):
-		case <-l.closing.Done():
-		}
+		pause.Plain(l.closing.Done(), leaveAgain)
 	}
 }
 

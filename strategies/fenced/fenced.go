@@ -86,9 +86,13 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
+// rlock has the methods that all locks of the family share.
+type rlock = redisson.Lock
+
 // Locker is one process's side of the lock. Its waiters share a subscription, and its holders
-// share a watchdog.
-type Locker struct{ lock *redisson.Lock }
+// share a watchdog. It is a strategies.Locker, Trier, Reentrant and Preparer; its leases are
+// strategies.Fenced.
+type Locker struct{ *rlock }
 
 // New makes a lock for a service, on one Redis or Redis Cluster, with Defaults. It does not
 // talk to Redis yet. Its error joins every error of the options. The caller closes the
@@ -114,56 +118,18 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return &Locker{redisson.NewLock(config, kind{}, line, herald, redisson.Ways{Renew: options.Watchdog})}, nil
 }
 
-// Prepare loads the scripts and opens the subscription connection.
-func (l *Locker) Prepare(ctx context.Context, keys []string) error { return l.lock.Prepare(ctx, keys) }
-
-// Acquire waits until the lock is held or ctx ends.
-func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return fenced(l.lock.Acquire(ctx, key))
-}
-
-// AcquireFor is Acquire for a lease of ttl, at least 1 ms, which the watchdog does not
-// renew.
-func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	return fenced(l.lock.AcquireFor(ctx, key, ttl))
-}
-
-// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
-// Locker in the same owner's name belong to one holder.
-func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
-	return fenced(l.lock.AcquireAs(ctx, key, owner))
-}
-
-// TryAcquire tries once.
-func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return fenced(l.lock.TryAcquire(ctx, key))
-}
-
-// TryAcquireFor tries once for a lease like AcquireFor's.
-func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	return fenced(l.lock.TryAcquireFor(ctx, key, ttl))
-}
-
-// Close ends the subscriptions and the watchdog. Leases can still be released.
-func (l *Locker) Close() error { return l.lock.Close() }
-
 // lease is one of the family's, with its token.
 type lease struct{ *redisson.Lease }
 
 // FencingToken is larger than that of every earlier lease on the same key.
 func (held lease) FencingToken() int64 { return held.Fence }
 
-func fenced(held strategies.Lease, err error) (strategies.Lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	return lease{held.(*redisson.Lease)}, nil
-}
-
-// kind differs from the plain lock by its acquire.
+// kind differs from the plain lock by its acquire, and by the token of its leases.
 type kind struct{ redisson.RLock }
 
 func (k kind) Scripts() []*redis.Script { return append(k.RLock.Scripts(), acquireScript) }
+
+func (kind) Granted(held *redisson.Lease) strategies.Lease { return lease{held} }
 
 func (kind) Acquire(ctx context.Context, client redis.Scripter, held *redisson.Lease) (taken bool, left time.Duration, err error) {
 	keys := []string{held.Key, redisson.Prefixed(tokenPrefix, held.Key)}

@@ -5,7 +5,9 @@ package gozk
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/url"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -71,15 +73,12 @@ func Name(key string) string {
 	if key == "" {
 		return "%"
 	}
-	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(key) {
 		c := key[i]
 		first := i == 0 && (c == '.' || key == "zookeeper") // ., .. and what is ZooKeeper's own
 		if c < ' ' || c > '~' || c == '/' || c == '%' || first {
-			b.WriteByte('%')
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
+			fmt.Fprintf(&b, "%%%02X", c)
 			continue
 		}
 		b.WriteByte(c)
@@ -89,24 +88,9 @@ func Name(key string) string {
 
 // Key returns the key whose node has that name; false for a name that Name does not make.
 func Key(name string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		if name[i] != '%' {
-			b.WriteByte(name[i])
-			continue
-		}
-		if i+2 < len(name) {
-			b.WriteByte(digit(name[i+1])<<4 | digit(name[i+2]))
-		}
-		i += 2
+	if name == "%" {
+		return "", true
 	}
-	key := b.String()
-	return key, Name(key) == name
-}
-
-func digit(c byte) byte {
-	if c >= 'A' {
-		return c - 'A' + 10
-	}
-	return c - '0'
+	key, err := url.PathUnescape(name)
+	return key, err == nil && Name(key) == name
 }

@@ -51,7 +51,7 @@ type Session struct {
 const shortest = time.Second
 
 // Connect opens a session that the server ends when it has heard nothing of it for timeout;
-// servers bound what they grant, see Session.Timeout. Connect waits for a server until ctx
+// servers bound what they grant, see Session.Until. Connect waits for a server until ctx
 // ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	s := &Session{
@@ -204,14 +204,6 @@ func (s *Session) end(cut bool) {
 	if cut { // what it holds lasts until then
 		s.indeterminate = time.AfterFunc(time.Until(s.line.until()), s.despair)
 	}
-}
-
-// Timeout returns after how long without a message the server ends the session, as it has
-// granted.
-func (s *Session) Timeout() time.Duration {
-	s.line.mu.Lock()
-	defer s.line.mu.Unlock()
-	return s.line.timeout
 }
 
 // Until returns when the newest request was sent that the server has answered, plus the

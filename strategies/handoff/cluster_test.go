@@ -2,8 +2,6 @@ package handoff_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,7 +60,7 @@ func TestCluster(t *testing.T) {
 	lease := h.Acquire(t, "key")
 	c.wait("key", "a1", a)
 	c.wait("key", "b1", b)
-	move(t, client, top.Addrs(), lock)
+	trial.ClusterOf(t, top).Migrate(client.ClusterKeySlot(t.Context(), lock).Val()).Finish()
 	trial.Release(t, lease)
 	for range 2 {
 		s := <-c.served
@@ -104,50 +102,4 @@ func (c *crowd) next(who string) *handoff.Lease {
 		c.t.Fatalf("%s was served, or got: %v, when it was %s's turn", s.who, s.err, who)
 	}
 	return s.lease
-}
-
-// move gives a key's slot to another node.
-func move(t *testing.T, client *redis.ClusterClient, addrs []string, key string) {
-	t.Helper()
-	ctx := t.Context()
-	slot := client.ClusterKeySlot(ctx, key).Val()
-	owner, err := client.MasterForKey(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := owner.Options().Addr
-	var to string
-	for _, addr := range addrs {
-		if addr != from {
-			to = addr
-		}
-	}
-	node := func(addr string) (*redis.Client, string) {
-		c := redis.NewClient(&redis.Options{Addr: addr})
-		t.Cleanup(func() { _ = c.Close() })
-		return c, c.Do(ctx, "CLUSTER", "MYID").Val().(string)
-	}
-	source, sourceID := node(from)
-	target, targetID := node(to)
-	do := func(c *redis.Client, args ...any) {
-		if err := c.Do(ctx, args...).Err(); err != nil {
-			t.Fatalf("%v: %v", args, err)
-		}
-	}
-	do(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID)
-	do(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID)
-	host, port, _ := strings.Cut(to, ":")
-	for {
-		keys := source.ClusterGetKeysInSlot(ctx, int(slot), 10).Val()
-		if len(keys) == 0 {
-			break
-		}
-		for _, k := range keys {
-			do(source, "MIGRATE", host, port, k, 0, 5000)
-		}
-	}
-	for _, addr := range append([]string{to, from}, addrs...) {
-		c, _ := node(addr)
-		do(c, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", targetID)
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
@@ -158,15 +159,9 @@ func (r *retry) wait(ctx context.Context) bool {
 	if time.Now().After(r.end) {
 		return false
 	}
-	timer := time.NewTimer(r.pause)
-	defer timer.Stop()
-	r.pause = min(2*r.pause, 500*time.Millisecond)
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	d := r.pause
+	r.pause = min(2*d, 500*time.Millisecond)
+	return pause.Plain(ctx.Done(), d)
 }
 
 // persist tries again what ended without an answer, until patience is over or the Locker is

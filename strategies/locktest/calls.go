@@ -2,10 +2,10 @@ package locktest
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 // TB is what Calls needs of a testing.TB.
@@ -23,29 +23,17 @@ func Calls(t TB, server redis.UniversalClient, do func()) map[string]int {
 	during := map[string]int{}
 	for command, n := range calls(t, server) {
 		if n -= before[command]; n > 0 && command != "info" {
-			during[command] = n
+			during[command] = int(n)
 		}
 	}
 	return during
 }
 
-// calls reads lines such as "cmdstat_set:calls=21,usec=175,…".
-func calls(t TB, server redis.UniversalClient) map[string]int {
+func calls(t TB, server redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	stats, err := server.Info(context.Background(), "commandstats").Result()
 	if err != nil {
 		t.Fatalf("read commandstats: %v", err)
 	}
-	counts := map[string]int{}
-	for line := range strings.Lines(stats) {
-		command, figures, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		if !ok {
-			continue
-		}
-		figure, _, _ := strings.Cut(figures, ",")
-		if counts[command], err = strconv.Atoi(figure); err != nil {
-			t.Fatalf("read commandstats: %q", line)
-		}
-	}
-	return counts
+	return replies.ParseInfo(stats).Calls()
 }

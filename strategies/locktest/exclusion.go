@@ -73,8 +73,7 @@ func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
 			f.broken(waking, "clients that fight for a lock wait and none gets it")
 			cancel()
 		default:
-			f.broken(ending, "clients that fight for a lock go on although their context has ended")
-			f.FailNow()
+			f.brokenNow(ending, "clients that fight for a lock go on although their context has ended")
 		}
 	}
 }
@@ -153,8 +152,7 @@ func permits(s *stage) {
 			waiting = append(waiting, w)
 		}
 		if n := granted(waiting); n > 0 {
-			s.broken(exclusive, "%d more than %d permits were granted", n, s.info.Capacity)
-			s.FailNow()
+			s.brokenNow(exclusive, "%d more than %d permits were granted", n, s.info.Capacity)
 		}
 		s.release(leases[:freed]...)
 		if !s.eventually(func() bool { return granted(waiting) >= freed }) {
@@ -162,8 +160,7 @@ func permits(s *stage) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		if n := granted(waiting); n > freed {
-			s.broken(exclusive, "%d permits were given back, and %d granted", freed, n)
-			s.FailNow()
+			s.brokenNow(exclusive, "%d permits were given back, and %d granted", freed, n)
 		}
 		s.release(leases[freed:]...)
 		var last []*waiter

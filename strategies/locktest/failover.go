@@ -43,7 +43,5 @@ func failover(s *stage) {
 		b.all(waiting, "a failover")
 	}
 	s.moveTo(s.nodes, s.nodes) // the former replicas have connections that s.outside does not know
-	for _, i := range all {
-		s.recovers(i)
-	}
+	s.recovers(all...)
 }

@@ -82,8 +82,7 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) bool {
 	w.cancel()
 	w.returned("an acquire that was cancelled after its answer was lost")
 	if w.err == nil {
-		s.broken(exclusive, "an answer to an acquire was lost, and it returned a lease while another held the lock")
-		s.FailNow()
+		s.brokenNow(exclusive, "an answer to an acquire was lost, and it returned a lease while another held the lock")
 	}
 	s.release(held...)
 	return caught

@@ -29,9 +29,7 @@ func movingSlot(s *stage) {
 	w.returned("a release during a slot's move")
 	b.all(waiting, "a slot's move")
 	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other do not count
-	for _, i := range all {
-		s.recovers(i)
-	}
+	s.recovers(all...)
 }
 
 // moveTo plays the rest of the check on other servers.

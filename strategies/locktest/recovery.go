@@ -44,8 +44,7 @@ func lateRelease(s *stage) {
 	}
 	// Either lease may run out first: one may have been renewed once more than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
-		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
-		s.FailNow()
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
 	}
 	s.notHeld("the release of a lease that ran out", free)
 	next := s.fill(alive, "key")
@@ -131,8 +130,7 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	s.die(dead)
 	next := s.waiterFor(alive, "key", alive.Acquire)
 	if !next.within(s.patience) {
-		s.broken(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl, s.patience)
-		s.FailNow()
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl, s.patience)
 	}
 	next.finish()
 	late := next.over.Sub(timed.ValidUntil())
@@ -153,7 +151,6 @@ func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duratio
 	}
 	until, sent := timed.ValidUntil(), i.wire.lastWrite()
 	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
-		s.broken(valid, "a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl, over)
-		s.FailNow()
+		s.brokenNow(valid, "a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl, over)
 	}
 }

@@ -25,9 +25,7 @@ func refusedWrites(s *stage) {
 	for _, r := range []refusal{{"min-replicas-to-write", "9", true}, {"maxmemory", "1", false}} {
 		s.refuse(b, all, r)
 	}
-	for _, i := range all {
-		s.recovers(i)
-	}
+	s.recovers(all...)
 }
 
 func (s *stage) refuse(b *book, all []*instance, r refusal) {

@@ -29,7 +29,12 @@ func (s *stage) errorf(format string, args ...any) {
 
 // fatalf is errorf, and ends the check.
 func (s *stage) fatalf(format string, args ...any) {
-	s.errorf(format, args...)
+	s.brokenNow(s.check.Promise, format, args...)
+}
+
+// brokenNow is broken, and ends the check.
+func (s *stage) brokenNow(promise, format string, args ...any) {
+	s.broken(promise, format, args...)
 	s.FailNow()
 }
 

@@ -132,8 +132,7 @@ func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam
 func (s *stage) acquire(i *instance, key string) strategies.Lease {
 	w := s.waiterFor(i, key, i.Acquire)
 	if !w.within(s.patience) {
-		s.broken(granting, "a free lock was not granted within %v", s.patience)
-		s.FailNow()
+		s.brokenNow(granting, "a free lock was not granted within %v", s.patience)
 	}
 	if w.err != nil {
 		s.fatalf("acquire: %v", w.err)
@@ -157,12 +156,8 @@ func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 
 // release must succeed.
 func (s *stage) release(leases ...strategies.Lease) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	for _, lease := range leases {
-		if err := lease.Release(ctx); err != nil {
-			s.fatalf("release: %v", err)
-		}
+	if fault := s.releaseAll(leases); fault != "" {
+		s.fatalf("%s", fault)
 	}
 }
 
@@ -183,8 +178,7 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
 		w = s.waiterFor(i, key, trier.TryAcquire)
 		if !w.within(s.patience) {
-			s.broken(trying, "it goes on for %v", s.patience)
-			s.FailNow()
+			s.brokenNow(trying, "it goes on for %v", s.patience)
 		}
 	} else {
 		w = s.waiterFor(i, key, i.Acquire)
@@ -200,8 +194,7 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 // full expects all permits to be taken: the caller has just acquired them.
 func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neighbours
 	if !s.held(i, key) {
-		s.broken(exclusive, "a lock was granted to one more than it has permits")
-		s.FailNow()
+		s.brokenNow(exclusive, "a lock was granted to one more than it has permits")
 	}
 }
 

@@ -130,22 +130,24 @@ func (s *stage) forgotten() {
 	}
 }
 
-// recovers waits until an instance can acquire again; earlier connections may return errors
+// recovers waits until each instance can acquire again; earlier connections may return errors
 // first.
-func (s *stage) recovers(i *instance) {
-	var last error
-	if !s.eventually(func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-		defer cancel()
-		lease, err := i.Acquire(ctx, "key")
-		if err != nil {
-			last = err
-			return false
+func (s *stage) recovers(all ...*instance) {
+	for _, i := range all {
+		var last error
+		if !s.eventually(func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+			defer cancel()
+			lease, err := i.Acquire(ctx, "key")
+			if err != nil {
+				last = err
+				return false
+			}
+			s.release(lease)
+			return true
+		}) {
+			s.fatalf("the servers answer, and an acquire returns %q", last)
 		}
-		s.release(lease)
-		return true
-	}) {
-		s.fatalf("the servers answer, and an acquire returns %q", last)
 	}
 }
 
@@ -174,8 +176,7 @@ func deadNodes(s *stage) {
 	for node := range minority {
 		kill(node)
 	}
-	s.recovers(both[0])
-	s.recovers(both[1])
+	s.recovers(both...)
 	for turn := range 4 {
 		leases := s.fill(both[turn%2], "key")
 		w := s.waiter(both[(turn+1)%2], "key")
@@ -193,8 +194,7 @@ func deadNodes(s *stage) {
 	w.tries(3)
 	w.cancel()
 	if !w.within(s.patience) {
-		s.broken(ending, "an acquire without a majority goes on although its context has ended")
-		s.FailNow()
+		s.brokenNow(ending, "an acquire without a majority goes on although its context has ended")
 	}
 	if w.err == nil {
 		s.fatalf("a lock was granted by %d of %d nodes", last, nodes)
@@ -204,7 +204,5 @@ func deadNodes(s *stage) {
 		s.disturb("revive a node", func() error { return revive(node) })
 	}
 	s.forgotten()
-	for _, i := range both {
-		s.recovers(i)
-	}
+	s.recovers(both...)
 }

@@ -108,8 +108,7 @@ func (w *waiter) parked() {
 	case w.err != nil:
 		w.s.fatalf("a waiter got: %v", w.err)
 	default:
-		w.s.broken(exclusive, "a waiter was granted a lock that others held")
-		w.s.FailNow()
+		w.s.brokenNow(exclusive, "a waiter was granted a lock that others held")
 	}
 }
 
@@ -215,7 +214,6 @@ func (w *waiter) overdue(seen string, args ...any) {
 func (w *waiter) end() {
 	w.cancel()
 	if !w.within(w.s.patience) {
-		w.s.broken(ending, "a waiter goes on although its context has ended")
-		w.s.FailNow()
+		w.s.brokenNow(ending, "a waiter goes on although its context has ended")
 	}
 }

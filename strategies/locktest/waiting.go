@@ -50,8 +50,7 @@ func (w *waiter) refused(what string, want error) {
 	case !w.within(w.s.patience):
 		w.s.fatalf("%s goes on although its context has ended", what)
 	case w.err == nil:
-		w.s.broken(exclusive, "%s was granted a lock that others held", what)
-		w.s.FailNow()
+		w.s.brokenNow(exclusive, "%s was granted a lock that others held", what)
 	case !errors.Is(w.err, want):
 		w.s.errorf("%s returned %q, want %q", what, w.err, want)
 	}
@@ -106,8 +105,7 @@ func cancelledAnytime(s *stage) {
 		patient.finish()
 		s.release(leases[1:]...)
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-			s.broken(ungranted, "everybody has released the lock or given up, and it is not free")
-			s.FailNow()
+			s.brokenNow(ungranted, "everybody has released the lock or given up, and it is not free")
 		}
 	}
 }

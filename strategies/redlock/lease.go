@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // lease is a claim that was won.
@@ -54,7 +55,7 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	start := time.Now()
 	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled, func(ctx context.Context, n *node) (bool, error) {
-		renewed, err := extendScript.Run(ctx, n.client, []string{held.claim.name}, held.claim.token, ttl.Milliseconds()).Int()
+		renewed, err := token.ExtendScript.Run(ctx, n.client, []string{held.claim.name}, held.claim.token, ttl.Milliseconds()).Int()
 		return renewed == 1, err
 	}, nil)
 	err := l.verdict("extend", held.claim, p.tally)

@@ -28,7 +28,6 @@ package redlock
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -41,6 +40,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
@@ -65,16 +65,6 @@ func Strategy() strategies.Strategy {
 		},
 	}, Defaults(), Open)
 }
-
-var (
-	//go:embed release.lua
-	releaseSource string
-	//go:embed extend.lua
-	extendSource string
-
-	releaseScript = redis.NewScript(releaseSource)
-	extendScript  = redis.NewScript(extendSource)
-)
 
 // Locker asks all nodes.
 type Locker struct {
@@ -130,7 +120,7 @@ func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
-		return true, errors.Join(releaseScript.Load(ctx, n.client).Err(), extendScript.Load(ctx, n.client).Err())
+		return true, errors.Join(token.ReleaseScript.Load(ctx, n.client).Err(), token.ExtendScript.Load(ctx, n.client).Err())
 	}, nil)
 	if p.tally.yes < l.quorum() {
 		return fmt.Errorf("load the scripts: %w", l.noQuorum(p.tally))

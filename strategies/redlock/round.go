@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // claim is the claim of one round. No other round uses its token, so a late answer can never
@@ -77,7 +78,7 @@ func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 // free takes the token from one node, or has it taken later if that fails now. It says
 // whether the token was still there.
 func (l *Locker) free(ctx context.Context, n *node, c *claim) (bool, error) {
-	freed, err := releaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
+	freed, err := token.ReleaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
 	if err != nil {
 		l.undo(n, c)
 	}

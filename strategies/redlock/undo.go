@@ -3,6 +3,9 @@ package redlock
 import (
 	"context"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // debt is a claim to take back.
@@ -31,9 +34,7 @@ func (l *Locker) undo(n *node, c *claim) {
 
 // pay takes claims back until none is left.
 func (l *Locker) pay(n *node) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for pause := l.options.timeout(l.config.TTL); ; pause = min(2*pause, patience) {
+	for wait := l.options.timeout(l.config.TTL); ; wait = min(2*wait, patience) {
 		n.mu.Lock()
 		debts := n.debts
 		n.debts = nil
@@ -50,11 +51,7 @@ func (l *Locker) pay(n *node) {
 		n.mu.Lock()
 		n.debts = append(left, n.debts...)
 		n.mu.Unlock()
-		timer.Reset(pause)
-		select {
-		case <-timer.C:
-		case <-l.undoing.Done():
-		}
+		pause.Plain(l.undoing.Done(), wait)
 	}
 }
 
@@ -70,7 +67,7 @@ func (l *Locker) payAll(n *node, debts []debt) (left []debt) {
 	n.note(err)
 	for _, d := range debts {
 		if err == nil {
-			if err := releaseScript.Run(ctx, n.client, []string{d.claim.name}, d.claim.token).Err(); err == nil {
+			if err := token.ReleaseScript.Run(ctx, n.client, []string{d.claim.name}, d.claim.token).Err(); err == nil {
 				continue
 			}
 		}

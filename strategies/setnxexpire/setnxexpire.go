@@ -20,7 +20,6 @@ package setnxexpire
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -33,6 +32,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // Strategy describes the lock, to be registered and opened by name.
@@ -48,13 +48,6 @@ func Strategy() strategies.Strategy {
 		},
 	}), Defaults(), Open)
 }
-
-var (
-	//go:embed release.lua
-	releaseSource string
-
-	releaseScript = redis.NewScript(releaseSource)
-)
 
 // How a release checks whose lock it is.
 const (
@@ -116,7 +109,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 
 // Prepare loads the release script.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	return goredis.Load(ctx, l.client, releaseScript)
+	return token.Load(ctx, l.client)
 }
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
@@ -141,13 +134,6 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, err
 	}
 	return held, nil
-}
-
-// CrashAcquiring does what an Acquire does if its process dies between SETNX and EXPIRE. It
-// returns nil once the lock is taken; nobody will ever release it.
-func (l *Locker) CrashAcquiring(ctx context.Context, key string) error {
-	_, err := l.wait(ctx, key)
-	return err
 }
 
 // Close refuses further calls; leases can still be released.
@@ -181,9 +167,9 @@ func (l *Locker) try(ctx context.Context, key string) (*lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	held := &lease{locker: l, name: l.config.Key(key), token: l.owners.Next()}
+	held := &lease{locker: l, key: token.Lease{Client: l.client, Name: l.config.Key(key), Token: l.owners.Next()}}
 	l.config.Probe.Attempt()
-	taken, err := l.client.Do(ctx, "SETNX", held.name, held.token).Bool() // client.SetNX sends a SET
+	taken, err := l.client.Do(ctx, "SETNX", held.key.Name, held.key.Token).Bool() // client.SetNX sends a SET
 	switch {
 	case err == nil && taken:
 		return held, nil
@@ -191,65 +177,56 @@ func (l *Locker) try(ctx context.Context, key string) (*lease, error) {
 		return nil, strategies.ErrHeld
 	}
 	if indeterminate.MayHaveRun(err) {
-		held.abandon(ctx)
+		held.key.GiveBack(ctx) // if that fails too, the lock is blocked for ever
 	}
-	return nil, fmt.Errorf("setnx %q: %w", held.name, indeterminate.Because(ctx, err))
+	return nil, fmt.Errorf("setnx %q: %w", held.key.Name, indeterminate.Because(ctx, err))
 }
 
-// lease is a key that holds the owner's token.
+// lease is a key that holds the owner's token. It cannot be extended.
 type lease struct {
-	locker      *Locker
-	name, token string
-	until       time.Time
+	locker *Locker
+	key    token.Lease
 }
 
 // limit sends the second of the two commands. After an error the lock is not held.
 func (held *lease) limit(ctx context.Context) error {
 	ttl := held.locker.config.TTL.Truncate(time.Millisecond) // EXPIRE itself knows only seconds
-	held.until = time.Now().Add(ttl)
-	limited, err := held.locker.client.PExpire(ctx, held.name, ttl).Result()
+	held.key.Until.Set(time.Now().Add(ttl))
+	limited, err := held.key.Client.PExpire(ctx, held.key.Name, ttl).Result()
 	switch {
 	case err != nil:
-		held.abandon(ctx)
-		return fmt.Errorf("limit %q: %w", held.name, indeterminate.Because(ctx, err))
+		held.key.GiveBack(ctx) // if that fails too, the lock is blocked for ever
+		return fmt.Errorf("limit %q: %w", held.key.Name, indeterminate.Because(ctx, err))
 	case !limited:
-		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.name, strategies.ErrNotHeld)
+		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.key.Name, strategies.ErrNotHeld)
 	}
 	return nil
 }
 
-// abandon gives back what a failed acquire may hold. If that fails too, the lock is blocked
-// for ever.
-func (held *lease) abandon(ctx context.Context) {
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	_ = releaseScript.Run(settle, held.locker.client, []string{held.name}, held.token).Err()
-}
-
 // ValidUntil returns the moment before the PEXPIRE was sent, plus the TTL.
-func (held *lease) ValidUntil() time.Time { return held.until }
+func (held *lease) ValidUntil() time.Time { return held.key.ValidUntil() }
 
 // Release deletes the key if it still holds the token, or without a check.
 func (held *lease) Release(ctx context.Context) error {
 	var freed int64
 	var err error
-	client := held.locker.client
+	client, name := held.key.Client, held.key.Name
 	switch held.locker.options.Check {
 	case Atomic:
-		freed, err = releaseScript.Run(ctx, client, []string{held.name}, held.token).Int64()
+		return held.key.Release(ctx)
 	case Separate:
 		var found string
-		if found, err = client.Get(ctx, held.name).Result(); errors.Is(err, redis.Nil) || err == nil && found != held.token {
+		if found, err = client.Get(ctx, name).Result(); errors.Is(err, redis.Nil) || err == nil && found != held.key.Token {
 			return strategies.ErrNotHeld
 		}
 		if err == nil { // by now another may have the lock
-			freed, err = client.Del(ctx, held.name).Result()
+			freed, err = client.Del(ctx, name).Result()
 		}
 	default:
-		freed, err = client.Del(ctx, held.name).Result()
+		freed, err = client.Del(ctx, name).Result()
 	}
 	if err != nil {
-		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", name, indeterminate.Because(ctx, err))
 	}
 	if freed == 0 {
 		return strategies.ErrNotHeld

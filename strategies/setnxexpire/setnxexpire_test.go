@@ -134,45 +134,15 @@ func blocked(t *testing.T, server *redistest.Server) {
 
 // Claim: SETNX then EXPIRE is not atomic, a crash in between blocks for ever.
 func TestCrashBetweenTheTwoBlocksForEver(t *testing.T) {
-	t.Run("the process dies", func(t *testing.T) {
-		server := redistest.Start(t)
-		config := trial.Config(t, server)
-		config.TTL = 2 * time.Millisecond
-		locker := open(t, config)
-		config.Nodes[0].Client.AddHook(&dies{before: "pexpire"})
-		if _, err := locker.Acquire(t.Context(), "key"); !errors.Is(err, errDead) {
-			t.Fatalf("acquire returned %v", err)
-		}
-		blocked(t, server)
-	})
-	t.Run("on demand", func(t *testing.T) {
-		server := redistest.Start(t)
-		config := trial.Config(t, server)
-		config.TTL = 2 * time.Millisecond
-		if err := open(t, config).CrashAcquiring(t.Context(), "key"); err != nil {
-			t.Fatal(err)
-		}
-		blocked(t, server)
-	})
-}
-
-func TestCrashOnDemandWaitsForItsTurn(t *testing.T) {
 	server := redistest.Start(t)
 	config := trial.Config(t, server)
+	config.TTL = 2 * time.Millisecond
 	locker := open(t, config)
-	lease := acquire(t, locker)
-	crashed := make(chan error)
-	go func() { crashed <- locker.CrashAcquiring(t.Context(), "key") }()
-	poll.Until(t, "it waits", func() bool { return config.Probe.Counts().Futile > 0 })
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("it broke into a lock that was held: %v", err)
+	config.Nodes[0].Client.AddHook(&dies{before: "pexpire"})
+	if _, err := locker.Acquire(t.Context(), "key"); !errors.Is(err, errDead) {
+		t.Fatalf("acquire returned %v", err)
 	}
-	if err := <-crashed; err != nil {
-		t.Error(err)
-	}
-	if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("after the crash a try-lock returned %v, want ErrHeld", err)
-	}
+	blocked(t, server)
 }
 
 // A holder that dies later is another matter.

@@ -41,7 +41,6 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
@@ -231,18 +230,6 @@ func (l *Locker) tryAgain(ctx context.Context, a acquisition) (bool, error) {
 
 // try makes one attempt. After an error the lock is not held.
 func (l *Locker) try(ctx context.Context, a acquisition) (bool, error) {
-	held := a.lease
 	l.config.Probe.Attempt()
-	held.Until.Set(time.Now().Add(a.ttl))
-	got, err := l.set(ctx, a)
-	if got && !time.Now().Before(held.ValidUntil()) {
-		err = validity.ErrLate
-	}
-	if err == nil {
-		return got, nil
-	}
-	if indeterminate.MayHaveRun(err) {
-		held.GiveBack(ctx)
-	}
-	return false, fmt.Errorf("set %q: %w", held.Name, indeterminate.Because(ctx, err))
+	return a.lease.Try(ctx, a.ttl, func() (bool, error) { return l.set(ctx, a) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -137,7 +138,7 @@ func (r *reader) receive() {
 		default:
 			if failures++; failures > 1 { // it did not come back at once
 				r.outage(err, failures == 2)
-				r.rest(failures)
+				pause.Rest(r.ctx.Done(), failures)
 			}
 		}
 	}
@@ -233,16 +234,6 @@ func (r *reader) outage(err error, first bool) {
 	defer r.mu.Unlock()
 	for _, g := range r.groups {
 		g.wakeAll(p)
-	}
-}
-
-// rest waits longer after each failure, up to a second.
-func (r *reader) rest(failures int) {
-	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.ctx.Done():
 	}
 }
 

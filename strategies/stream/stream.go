@@ -117,29 +117,19 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire waits until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
+	held, found, err := l.begin(ctx, key, "first")
+	if err == nil && !found.taken {
+		err = l.wait(ctx, held, found)
+	}
 	if err != nil {
 		return nil, err
-	}
-	found, err := l.try(ctx, held, "first")
-	if err != nil {
-		return nil, err
-	}
-	if !found.taken {
-		if err := l.wait(ctx, held, found); err != nil {
-			return nil, err
-		}
 	}
 	return held, nil
 }
 
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	held, err := l.begin(key)
-	if err != nil {
-		return nil, err
-	}
-	found, err := l.try(ctx, held, "try")
+	held, found, err := l.begin(ctx, key, "try")
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +147,18 @@ func (l *Locker) Close() error {
 	return l.reader.close()
 }
 
-func (l *Locker) begin(key string) (*token.Announced, error) {
+// begin makes the first attempt.
+func (l *Locker) begin(ctx context.Context, key, mode string) (*token.Announced, finding, error) {
 	if l.closed.Load() {
-		return nil, strategies.ErrClosed
+		return nil, finding{}, strategies.ErrClosed
 	}
-	return &token.Announced{
-		Client: l.client, Keys: token.AnnouncedKeys(l.config.Key(key), "wakeups"), Token: l.owners.Next(),
-		Script: releaseScript, Argument: 0,
-	}, nil
+	keys := token.AnnouncedKeys(l.config.Key(key), "wakeups")
+	held := &token.Announced{
+		Lease: token.Lease{Client: l.client, Name: keys[0], Token: l.owners.Next()},
+		Keys:  keys, Script: releaseScript, Argument: 0,
+	}
+	found, err := l.try(ctx, held, mode)
+	return held, found, err
 }
 
 // wait parks until the lock is the caller's.
@@ -183,7 +177,7 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, found finding)
 		if woken.err != nil {
 			l.reader.leave(w, false)
 			l.abandon(ctx, held)
-			return fmt.Errorf("wait for %q: %w", held.Keys[0], woken.err)
+			return fmt.Errorf("wait for %q: %w", held.Name, woken.err)
 		}
 		found, err := l.try(ctx, held, "again")
 		l.config.Probe.Wake(found.taken)
@@ -228,7 +222,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (f
 	if errors.Is(err, validity.ErrLate) || indeterminate.MayHaveRun(err) || mode == "again" {
 		l.abandon(ctx, held)
 	}
-	return finding{}, fmt.Errorf("acquire %q: %w", held.Keys[0], indeterminate.Because(ctx, err))
+	return finding{}, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
 
 // understand reads a reply of the acquire script.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -125,7 +126,7 @@ func (t *tracker) listen() {
 			t.wantAll()
 			if failures++; failures > 1 { // it did not come back at once
 				t.outage(err, failures == 2)
-				t.rest(failures)
+				pause.Rest(t.ctx.Done(), failures)
 			}
 			continue
 		}
@@ -171,7 +172,7 @@ func (t *tracker) look() {
 			t.wantAll()
 			if failures++; failures > 1 { // the connection did not come back at once
 				t.outage(fmt.Errorf("look at the locks: %w", err), failures == 2)
-				t.rest(failures)
+				pause.Rest(t.ctx.Done(), failures)
 			}
 		}
 	}
@@ -195,15 +196,5 @@ func (t *tracker) outage(err error, first bool) {
 		t.wakeAll(err)
 	case first: // also if only the listener has gone: it is about to come back
 		t.wakeAll(nil)
-	}
-}
-
-// rest waits longer after each failure, up to a second.
-func (t *tracker) rest(failures int) {
-	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-t.ctx.Done():
 	}
 }

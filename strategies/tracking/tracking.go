@@ -34,13 +34,11 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -179,16 +177,7 @@ func (l *Locker) tryAgain(ctx context.Context, held *token.Lease) (bool, error) 
 // try makes one attempt. After an error the lock is not held.
 func (l *Locker) try(ctx context.Context, held *token.Lease) (bool, error) {
 	l.config.Probe.Attempt()
-	held.Until.Set(time.Now().Add(l.config.TTL))
-	taken, err := l.client.SetNX(ctx, held.Name, held.Token, l.config.TTL).Result()
-	if taken && !time.Now().Before(held.ValidUntil()) {
-		err = validity.ErrLate
-	}
-	if err == nil {
-		return taken, nil
-	}
-	if indeterminate.MayHaveRun(err) {
-		held.GiveBack(ctx)
-	}
-	return false, fmt.Errorf("set %q: %w", held.Name, indeterminate.Because(ctx, err))
+	return held.Try(ctx, l.config.TTL, func() (bool, error) {
+		return l.client.SetNX(ctx, held.Name, held.Token, l.config.TTL).Result()
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -54,13 +55,7 @@ func (c cluster) calls(t *testing.T, command string) (n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, after, ok := strings.Cut(info, "cmdstat_"+command+":calls="); ok {
-			var calls int
-			if _, err := fmt.Sscan(strings.SplitN(after, ",", 2)[0], &calls); err != nil {
-				t.Fatal(err)
-			}
-			n += calls
-		}
+		n += int(replies.ParseInfo(info).Calls()[command])
 	})
 	return n
 }
@@ -178,12 +173,13 @@ func (c cluster) cutOff(t *testing.T) {
 
 // The slot goes to another node while somebody waits: the subscription follows it.
 func (c cluster) slotMoves(t *testing.T) {
+	nodes := trial.ClusterOf(t, c.Topology)
 	for i, variant := range []string{"pubsub", "pubsub-broadcast", "fair"} {
 		key := fmt.Sprint("moving", i)
 		holder, p := c.redirected(t, variant), c.redirected(t, variant)
 		lease := holder.Acquire(t, key)
 		parked := trial.ParkOn(t, key, 3, p)
-		c.move(t, "trial:"+key)
+		nodes.Migrate(c.outside.ClusterKeySlot(t.Context(), "trial:"+key).Val()).Finish()
 		poll.Until(t, "the subscription is on the new node", func() bool {
 			node, err := p.Config.Nodes[0].Client.(*redis.ClusterClient).MasterForKey(t.Context(), "trial:"+key)
 			if err != nil {
@@ -210,44 +206,6 @@ func (c cluster) redirected(t *testing.T, variant string) trial.Process {
 	options := *node.Options
 	options.MaxRedirects = 3
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour)
-}
-
-// move gives the slot of a key to the next node.
-func (c cluster) move(t *testing.T, key string) {
-	t.Helper()
-	ctx := t.Context()
-	slot := int(c.outside.ClusterKeySlot(ctx, key).Val())
-	var nodes []*redis.Client
-	var ids []string
-	from := -1
-	for i, addr := range c.Addrs() {
-		node := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true})
-		defer func() { _ = node.Close() }()
-		nodes = append(nodes, node)
-		ids = append(ids, node.Do(ctx, "CLUSTER", "MYID").Val().(string))
-		if node.Exists(ctx, key).Err() == nil {
-			from = i
-		}
-	}
-	to := (from + 1) % len(nodes)
-	must := func(node int, args ...any) {
-		t.Helper()
-		if err := nodes[node].Do(ctx, args...).Err(); err != nil {
-			t.Fatalf("%v: %v", args, err)
-		}
-	}
-	must(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[from])
-	must(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to])
-	keys, err := nodes[from].ClusterGetKeysInSlot(ctx, slot, 100).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := strings.Cut(c.Addrs()[to], ":")
-	for _, k := range keys {
-		must(from, "MIGRATE", host, port, k, 0, 5000)
-	}
-	must(to, "CLUSTER", "SETSLOT", slot, "NODE", ids[to])
-	must(from, "CLUSTER", "SETSLOT", slot, "NODE", ids[to])
 }
 
 // Of many keys that were waited on some connections stay, not all.

@@ -23,6 +23,8 @@ type Kind interface {
 	// Acquire asks for the lock once; an owner that has it gets one more hold. If another
 	// owner has it, left is how long to park at most.
 	Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error)
+	// Granted returns a lease that was acquired, as its holder gets it.
+	Granted(held *Lease) strategies.Lease
 	// Release gives up one hold, or all but held.Stay(), and says whether it was the owner's last.
 	// It returns ErrNotHeld when the owner has none. It publishes by the command of held's Topic.
 	Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error)
@@ -132,7 +134,7 @@ func (l *Lock) tryAcquire(ctx context.Context, held *Lease) (strategies.Lease, e
 	if !taken {
 		return nil, strategies.ErrHeld
 	}
-	return held, nil
+	return l.kind.Granted(held), nil
 }
 
 // Close ends the subscriptions and the watchdog. Leases can still be released.
@@ -183,7 +185,7 @@ func (l *Lock) acquire(ctx context.Context, held *Lease) (strategies.Lease, erro
 		l.giveUp(ctx, held)
 		return nil, fmt.Errorf("acquire %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
-	return held, nil
+	return l.kind.Granted(held), nil
 }
 
 // onceKnown returns a try whose first call returns the known result of an earlier one.

@@ -42,6 +42,9 @@ func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (t
 	return false, held.ParkFor(ms), nil
 }
 
+// Granted returns the lease as it is.
+func (RLock) Granted(held *Lease) strategies.Lease { return held }
+
 // Release publishes "0" if the hold was the last.
 func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) (freed bool, err error) {
 	topic := held.Topic(k.Channel(held))

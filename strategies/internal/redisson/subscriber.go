@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -223,7 +223,7 @@ func (s *Subscriber) receive() {
 		if err != nil {
 			if failures++; failures > 1 { // it did not come back at once
 				s.outage(err, failures == 2)
-				s.rest(failures)
+				pause.Rest(s.ctx.Done(), failures)
 			}
 			continue
 		}
@@ -292,14 +292,4 @@ func (s *Subscriber) outage(err error, first bool) {
 	}
 	s.mu.Unlock()
 	s.fail(err, names)
-}
-
-// rest waits longer after each failure, up to a second.
-func (s *Subscriber) rest(failures int) {
-	timer := time.NewTimer(min(time.Second, 20*time.Millisecond<<min(failures, 6)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.ctx.Done():
-	}
 }

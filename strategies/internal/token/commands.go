@@ -58,7 +58,7 @@ func (c Commands) free(ctx context.Context, client redis.UniversalClient, name, 
 	case DelEx:
 		freed = client.Do(ctx, "delex", name, "ifeq", token)
 	default:
-		freed = releaseScript.Run(ctx, client, []string{name}, token)
+		freed = ReleaseScript.Run(ctx, client, []string{name}, token)
 	}
 	n, err := freed.Int()
 	return n == 1, err
@@ -68,7 +68,7 @@ func (c Commands) free(ctx context.Context, client redis.UniversalClient, name, 
 // whether it did.
 func (c Commands) renew(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	if c == Scripts {
-		n, err := extendScript.Run(ctx, client, []string{name}, token, ms).Int()
+		n, err := ExtendScript.Run(ctx, client, []string{name}, token, ms).Int()
 		return n == 1, err
 	}
 	err := client.Do(ctx, "set", name, token, "ifeq", token, "px", ms).Err()

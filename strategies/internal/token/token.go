@@ -22,8 +22,11 @@ var (
 	//go:embed extend.lua
 	extendSource string
 
-	releaseScript = redis.NewScript(releaseSource)
-	extendScript  = redis.NewScript(extendSource)
+	// ReleaseScript deletes the key if it holds the token, its only argument, and returns 1; else 0.
+	ReleaseScript = redis.NewScript(releaseSource)
+	// ExtendScript has the key expire after so many milliseconds, its second argument, if it
+	// holds the token, its first, and returns 1; else 0.
+	ExtendScript = redis.NewScript(extendSource)
 )
 
 // Lease is a key that holds the owner's token.
@@ -36,11 +39,29 @@ type Lease struct {
 
 // Load loads the release script.
 func Load(ctx context.Context, client redis.UniversalClient) error {
-	return goredis.Load(ctx, client, releaseScript)
+	return goredis.Load(ctx, client, ReleaseScript)
 }
 
 // ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
+
+// Try makes one attempt to get the lock, for ttl, by a command that says whether it has set
+// the key. After an error the lock is not held; after validity.ErrLate the caller may try
+// again.
+func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
+	l.Until.Set(time.Now().Add(ttl))
+	got, err := set()
+	if got && !time.Now().Before(l.ValidUntil()) {
+		err = validity.ErrLate
+	}
+	if err == nil {
+		return got, nil
+	}
+	if indeterminate.MayHaveRun(err) {
+		l.GiveBack(ctx)
+	}
+	return false, fmt.Errorf("set %q: %w", l.Name, indeterminate.Because(ctx, err))
+}
 
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
@@ -70,20 +91,16 @@ func (l *Lease) GiveBack(ctx context.Context) {
 // Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl at the
 // latest.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	return l.By.extend(ctx, l.Client, l.Name, l.Token, ttl, &l.Until)
-}
-
-func (c Commands) extend(ctx context.Context, client redis.UniversalClient, name, token string, ttl time.Duration, valid *validity.Until) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	until := time.Now().Add(ttl)
-	valid.Lower(until) // the answer may be lost
-	renewed, err := c.renew(ctx, client, name, token, max(ttl.Milliseconds(), 1))
+	l.Until.Lower(until) // the answer may be lost
+	renewed, err := l.By.renew(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
 	if err != nil {
-		return fmt.Errorf("extend %q: %w", name, indeterminate.Because(ctx, err))
+		return fmt.Errorf("extend %q: %w", l.Name, indeterminate.Because(ctx, err))
 	}
 	if !renewed {
 		return strategies.ErrNotHeld
 	}
-	valid.Set(until)
+	l.Until.Set(until)
 	return nil
 }

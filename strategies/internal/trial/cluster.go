@@ -22,7 +22,12 @@ type Cluster struct {
 // StartCluster starts a Cluster, which takes two seconds.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	top := redistest.StartTopology(t, "cluster:3")
+	return ClusterOf(t, redistest.StartTopology(t, "cluster:3"))
+}
+
+// ClusterOf looks at a cluster of three primaries that runs.
+func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
+	t.Helper()
 	c := &Cluster{t: t, Addrs: top.Addrs()}
 	for _, addr := range c.Addrs {
 		node := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})

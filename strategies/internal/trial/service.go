@@ -3,8 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -85,16 +83,11 @@ func (s service) empty() {
 	}
 }
 
-var called = regexp.MustCompile(`cmdstat_(?:evalsha|set):calls=([0-9]+)`)
-
 // commands returns how many scripts and SETs the servers have run so far. Every renewal is
 // one of them.
-func (s service) commands() (n int) {
+func (s service) commands() (n int64) {
 	for _, outside := range s.outside {
-		for _, calls := range called.FindAllStringSubmatch(outside.Info(s.t.Context(), "commandstats").Val(), -1) {
-			here, _ := strconv.Atoi(calls[1])
-			n += here
-		}
+		n += granting(s.t, outside)
 	}
 	return n
 }
