@@ -32,9 +32,7 @@ func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, e
 		return f, nil
 	}
 	f.Starved, _ = r.starved(keys, waiters)
-	if err := f.SetPerClient(shares); err != nil {
-		return f, err
-	}
+	f.SetPerClient(shares)
 	f.WorkingSet = workingSet(keys)
 	if returns := r.total(func(s *shard) *histogram { return s.reacquireDistances }); returns.TotalCount() > 0 {
 		median := returns.ValueAtQuantile(50)
