@@ -27,8 +27,7 @@ func Pool(parts []Distribution) (Distribution, error) {
 		}
 	}
 	if pooled.Count > 0 && mean > 0 {
-		mean /= float64(pooled.Count)
-		pooled.MeanNS = &mean
+		pooled.MeanNS = new(mean / float64(pooled.Count))
 	}
 	return pooled, nil
 }

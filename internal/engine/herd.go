@@ -196,6 +196,5 @@ func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil
 	}
-	v := m.sum / float64(m.n)
-	return &v
+	return new(m.sum / float64(m.n))
 }

@@ -134,8 +134,7 @@ func (s *injection) seen(key int, at int64) {
 		s.stalled(at, false)
 	}
 	if s.RecoveryNS == nil && s.ended && at >= s.over {
-		took := at - s.at
-		s.RecoveryNS = &took
+		s.RecoveryNS = new(at - s.at)
 	}
 }
 

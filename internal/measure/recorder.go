@@ -59,8 +59,7 @@ func (r *Recorder) Overshoot() *int64 {
 	if overshoot.TotalCount() == 0 {
 		return nil
 	}
-	median := overshoot.ValueAtQuantile(50)
-	return &median
+	return new(overshoot.ValueAtQuantile(50))
 }
 
 // shard is the set of histograms for a part of the clients.
@@ -209,8 +208,7 @@ func describe(d durations) results.Distribution {
 	described := results.Describe(d.observations(), longest)
 	described.Overflow = d.ended.overflow + d.censored.overflow
 	if described.Count > 0 {
-		mean := d.ended.sum / float64(described.Count)
-		described.MeanNS = &mean
+		described.MeanNS = new(d.ended.sum / float64(described.Count))
 	}
 	return described
 }

@@ -118,14 +118,12 @@ func perSecond(s results.Slice) *float64 {
 	if s.Seconds <= 0 {
 		return nil
 	}
-	rate := float64(s.Acquisitions) / s.Seconds
-	return &rate
+	return new(float64(s.Acquisitions) / s.Seconds)
 }
 
 func waitP99(s results.Slice) *float64 {
 	if s.WaitP99 == nil {
 		return nil
 	}
-	ns := math.Max(nanosecond, float64(*s.WaitP99))
-	return &ns
+	return new(math.Max(nanosecond, float64(*s.WaitP99)))
 }
