@@ -168,5 +168,5 @@ func find(f File, like results.Run) *results.Run {
 }
 
 func title(run results.Run) string {
-	return fmt.Sprintf("%s, round %d", strings.TrimSpace(run.Strategy+" "+run.Point), run.Round)
+	return fmt.Sprintf("%s, round %d", run.Title(), run.Round)
 }
