@@ -131,13 +131,7 @@ func (m *measured) titles() []string {
 
 // runs returns the runs of a title, in the order of the rounds.
 func (m *measured) runs(of string) []results.Run {
-	var all []results.Run
-	for _, run := range m.report.Runs {
-		if run.Title() == of {
-			all = append(all, run)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(m.report.Runs), func(run results.Run) bool { return run.Title() != of })
 }
 
 // of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
