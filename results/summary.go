@@ -85,10 +85,7 @@ func (r *Report) Asked() []Summary {
 		return &all[at]
 	}
 	for _, s := range r.Strategies {
-		if len(r.Points) == 0 {
-			add(s, "")
-		}
-		for _, point := range r.Points {
+		for _, point := range r.Planned() {
 			add(s, point.Label)
 		}
 	}
