@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,17 +22,13 @@ import (
 func WriteHlog(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	log := hdrhistogram.NewHistogramLogWriter(&b)
-	for _, step := range []func() error{
-		func() error {
-			return log.OutputComment("[" + words.Dotted("lockbench", r.Tool.Version, "nanoseconds") + "]")
-		},
-		log.OutputLogFormatVersion,
-		func() error { return log.OutputStartTime(r.Started.UnixMilli()) },
-		log.OutputLegend,
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("write the head of the log: %w", err)
-		}
+	if err := errors.Join(
+		log.OutputComment("["+words.Dotted("lockbench", r.Tool.Version, "nanoseconds")+"]"),
+		log.OutputLogFormatVersion(),
+		log.OutputStartTime(r.Started.UnixMilli()),
+		log.OutputLegend(),
+	); err != nil {
+		return fmt.Errorf("write the head of the log: %w", err)
 	}
 	runs := slices.Clone(r.Runs)
 	slices.SortStableFunc(runs, func(a, b results.Run) int { return a.Started.Compare(b.Started) })

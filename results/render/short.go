@@ -25,8 +25,9 @@ const (
 // WriteTable writes a short report for people: one table with a row per strategy and the figures
 // on which most decisions depend, further tables for several runs, faults or bursts, and at
 // most three findings. No line is longer than 80 columns.
-func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
-	p := &page{Page: layout.Page{Paint: layout.Paint(opts.Color), Wide: shortWidth}}
+// color adds ANSI colours, for a terminal.
+func WriteTable(w io.Writer, r *results.Report, color bool) error {
+	p := &page{Page: layout.Page{Paint: layout.Paint(color), Wide: shortWidth}}
 	for _, line := range r.Gist() {
 		p.Entry(line[0], line[1])
 	}

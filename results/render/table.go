@@ -24,16 +24,11 @@ type page struct {
 	names int // width of the strategies' names, the same in every table
 }
 
-// TableOptions say how WriteTable and WriteTables write.
-type TableOptions struct {
-	Color bool // with ANSI colours, for a terminal
-}
-
 // WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
 // cost and safety with a row per strategy, then what a reader must know about the figures. No
-// line is longer than 120 columns.
-func WriteTables(w io.Writer, r *results.Report, opts TableOptions) error {
-	return (&page{Page: layout.Page{Paint: layout.Paint(opts.Color)}}).report(w, r)
+// line is longer than 120 columns. color adds ANSI colours, for a terminal.
+func WriteTables(w io.Writer, r *results.Report, color bool) error {
+	return (&page{Page: layout.Page{Paint: layout.Paint(color)}}).report(w, r)
 }
 
 // WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and
