@@ -10,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -57,10 +58,7 @@ func WriteHlog(w io.Writer, r *results.Report) error {
 			}
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write log: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "log", b.Bytes())
 }
 
 // hlogTag returns a run's tag; it replaces the separators of the log.

@@ -9,6 +9,7 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
@@ -44,10 +45,7 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 		}
 	}
 	p.answer(r, all)
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "table", p.Bytes())
 }
 
 // answer writes findings in words, and what a reader must know to trust the figures.

@@ -8,6 +8,7 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 )
@@ -60,10 +61,7 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 		}
 	}
 	p.notes(r, all)
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "table", p.Bytes())
 }
 
 func (p *page) table(t results.Table, all []results.Summary) error {
