@@ -19,8 +19,8 @@ func reportFormats(titles []string) formats[*results.Report] {
 	type outputs = []output[*results.Report]
 	return formats[*results.Report]{
 		one: map[string]writer[*results.Report]{
-			"table":    colored(render.WriteTable),
-			"tables":   colored(render.WriteTables),
+			"table":    render.WriteTable,
+			"tables":   render.WriteTables,
 			"markdown": plain(render.WriteMarkdown),
 			"json":     plain(results.WriteJSON),
 			"csv":      plain(render.WriteCSV),
@@ -49,13 +49,6 @@ func reportFormats(titles []string) formats[*results.Report] {
 				return files
 			},
 		},
-	}
-}
-
-// colored is a writer of tables.
-func colored(write func(io.Writer, *results.Report, render.TableOptions) error) writer[*results.Report] {
-	return func(w io.Writer, r *results.Report, color bool) error {
-		return write(w, r, render.TableOptions{Color: color})
 	}
 }
 

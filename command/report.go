@@ -176,7 +176,7 @@ func (a *app) printTables(reports []reportFile) error {
 		if len(reports) > 1 {
 			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.name)
 		}
-		if err := render.WriteTable(&text, f.report, render.TableOptions{Color: colorful(a.stdout)}); err != nil {
+		if err := render.WriteTable(&text, f.report, colorful(a.stdout)); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.name, err)}
 		}
 	}

@@ -53,22 +53,22 @@ func filled(h *hdrhistogram.Histogram) iter.Seq2[int64, int64] {
 // Describe computes the percentiles of durations and keeps their histograms. longest is
 // exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
 // Overflow if a histogram's counts are not numbers of durations.
-func Describe(o Observations, longest *Bound) (Distribution, error) {
-	return describe(o, nil, longest)
+func Describe(o Observations, longest *Bound) Distribution {
+	return describe(o, nil, Survival{curve: estimate(o, longest)}, longest)
 }
 
 // DescribeBetween is Describe for a set in which some weight belongs to durations that were
 // not observed. Without rest the percentiles are too low, with it too high. See
 // Waiting.PerClient.
 func DescribeBetween(o, rest Observations, longest *Bound) (Distribution, error) {
-	return describe(o, &rest, longest)
-}
-
-func describe(o Observations, rest *Observations, longest *Bound) (Distribution, error) {
-	s, err := between(o, rest, longest)
+	s, err := between(o, &rest, longest)
 	if err != nil {
 		return Distribution{}, err
 	}
+	return describe(o, &rest, s, longest), nil
+}
+
+func describe(o Observations, rest *Observations, s Survival, longest *Bound) Distribution {
 	d := Distribution{
 		Count:    total(o.Ended),
 		Censored: total(o.Censored),
@@ -78,24 +78,15 @@ func describe(o Observations, rest *Observations, longest *Bound) (Distribution,
 		P99:      s.Quantile(0.99),
 		P999:     s.Quantile(0.999),
 		Max:      longest,
+
+		Histogram:         encode(o.Ended),
+		CensoredHistogram: encode(o.Censored),
+		EnteredHistogram:  encode(o.Entered),
 	}
 	if rest != nil {
-		d.Rest = &Rest{}
-		if d.Rest.Histogram, err = encode(rest.Ended); err != nil {
-			return d, err
-		}
-		if d.Rest.CensoredHistogram, err = encode(rest.Censored); err != nil {
-			return d, err
-		}
+		d.Rest = &Rest{Histogram: encode(rest.Ended), CensoredHistogram: encode(rest.Censored)}
 	}
-	if d.Histogram, err = encode(o.Ended); err != nil {
-		return d, err
-	}
-	if d.CensoredHistogram, err = encode(o.Censored); err != nil {
-		return d, err
-	}
-	d.EnteredHistogram, err = encode(o.Entered)
-	return d, err
+	return d
 }
 
 // between returns the estimate without the rest, and also with it if there is one.
@@ -115,15 +106,15 @@ func between(o Observations, rest *Observations, longest *Bound) (Survival, erro
 }
 
 // encode returns "" for an empty histogram.
-func encode(h *hdrhistogram.Histogram) (string, error) {
+func encode(h *hdrhistogram.Histogram) string {
 	if h == nil || h.TotalCount() == 0 {
-		return "", nil
+		return ""
 	}
 	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
-		return "", fmt.Errorf("encode histogram: %w", err)
+		panic(fmt.Sprintf("encode histogram: %v", err)) // it only writes to memory
 	}
-	return string(encoded), nil
+	return string(encoded)
 }
 
 // decode returns nil for "".
@@ -155,10 +146,7 @@ func NewPerClientHistogram() *hdrhistogram.Histogram {
 }
 
 // SetPerClient keeps the histogram.
-func (f *Fairness) SetPerClient(h *hdrhistogram.Histogram) (err error) {
-	f.PerClient, err = encode(h)
-	return err
-}
+func (f *Fairness) SetPerClient(h *hdrhistogram.Histogram) { f.PerClient = encode(h) }
 
 // distributions returns a run's distributions by their path in the document.
 func (r *Run) distributions() map[string]*Distribution {

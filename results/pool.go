@@ -10,10 +10,12 @@ func Pool(parts []Distribution) (Distribution, error) {
 	if err != nil {
 		return Distribution{}, err
 	}
-	pooled, err := describe(o, rest, longestOf(parts))
+	longest := longestOf(parts)
+	s, err := between(o, rest, longest)
 	if err != nil {
 		return Distribution{}, err
 	}
+	pooled := describe(o, rest, s, longest)
 	pooled.Count, pooled.Censored = 0, 0
 	mean := 0.0
 	for _, part := range parts {
@@ -25,8 +27,7 @@ func Pool(parts []Distribution) (Distribution, error) {
 		}
 	}
 	if pooled.Count > 0 && mean > 0 {
-		mean /= float64(pooled.Count)
-		pooled.MeanNS = &mean
+		pooled.MeanNS = new(mean / float64(pooled.Count))
 	}
 	return pooled, nil
 }

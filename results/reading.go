@@ -64,9 +64,9 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
 		BusReceived:    minus(r.BusReceived, earlier.BusReceived),
 		WALBytes:       minus(r.WALBytes, earlier.WALBytes),
-		RoundTrips:     difference(r.RoundTrips, earlier.RoundTrips),
-		ClientBytesOut: difference(r.ClientBytesOut, earlier.ClientBytesOut),
-		ClientBytesIn:  difference(r.ClientBytesIn, earlier.ClientBytesIn),
+		RoundTrips:     new(r.RoundTrips - earlier.RoundTrips),
+		ClientBytesOut: new(r.ClientBytesOut - earlier.ClientBytesOut),
+		ClientBytesIn:  new(r.ClientBytesIn - earlier.ClientBytesIn),
 	}
 	if r.Commands != nil && earlier.Commands != nil {
 		d.Commands, d.Calls = map[string]int64{}, new(int64)
@@ -79,8 +79,7 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 	}
 	if d.BytesIn != nil && *d.BytesIn > 0 {
 		strangers := *d.BytesIn - *d.ClientBytesOut - (r.FromNodes - earlier.FromNodes)
-		foreign := max(0, float64(strangers)/float64(*d.BytesIn)*100)
-		d.OtherTraffic = &foreign
+		d.OtherTraffic = new(max(0, float64(strangers)/float64(*d.BytesIn)*100))
 	}
 	d.Nodes = nodesSince(r.Nodes, earlier.Nodes)
 	return d
@@ -143,12 +142,7 @@ func minus[N int64 | float64](later, earlier *N) *N {
 	if later == nil || earlier == nil {
 		return nil
 	}
-	return difference(*later, *earlier)
-}
-
-func difference[N int64 | float64](later, earlier N) *N {
-	d := later - earlier
-	return &d
+	return new(*later - *earlier)
 }
 
 // Plus adds the counts of two nodes; a count that one of them does not have is nil. It
@@ -182,6 +176,5 @@ func plus[N int64 | float64](a, b *N) *N {
 	if a == nil || b == nil {
 		return nil
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }

@@ -51,6 +51,14 @@ type Report struct {
 	Unreachable bool     `json:"unreachable,omitempty"` // Redis stopped answering
 }
 
+// Planned returns the points of the sweep; without one, the only workload, with no label.
+func (r *Report) Planned() []workloads.Point {
+	if len(r.Points) > 0 {
+		return r.Points
+	}
+	return []workloads.Point{{Workload: r.Workload}}
+}
+
 // WorkloadOf returns the workload of a run.
 func (r *Report) WorkloadOf(run Run) workloads.Spec {
 	for _, point := range r.Points {

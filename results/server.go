@@ -101,8 +101,7 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	if d == nil || total == nil || d.Acquisitions == 0 {
 		return nil
 	}
-	per := float64(*total) / float64(d.Acquisitions)
-	return &per
+	return new(float64(*total) / float64(d.Acquisitions))
 }
 
 // threaded says whether threads besides the main one do I/O.
@@ -139,8 +138,7 @@ func (d *ServerDelta) CPUPerAcquisition() *float64 {
 	if cpu <= 0 { // too small to measure
 		return nil
 	}
-	per := cpu / float64(d.Acquisitions)
-	return &per
+	return new(cpu / float64(d.Acquisitions))
 }
 
 // CPUPercent is the servers' CPU in percent of one core; nil where unknown.
@@ -148,8 +146,7 @@ func (d *ServerDelta) CPUPercent() *float64 {
 	if d == nil || d.CPU == nil || d.Seconds <= 0 {
 		return nil
 	}
-	percent := *d.CPU / d.Seconds * 100
-	return &percent
+	return new(*d.CPU / d.Seconds * 100)
 }
 
 // MainThreadPercent is how busy the thread that executes commands was, in percent of its core; of several

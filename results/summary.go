@@ -41,7 +41,12 @@ func (s *Summary) choose() {
 }
 
 // Title is the strategy's name in tables.
-func (s Summary) Title() string { return strings.TrimSpace(s.Name + " " + s.Point) }
+func (s Summary) Title() string { return titled(s.Name, s.Point) }
+
+// Title is the run's strategy, and in a sweep its point.
+func (r Run) Title() string { return titled(r.Strategy, r.Point) }
+
+func titled(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }
 
 // AnyInvalid says that at least one run cannot be trusted.
 func (s Summary) AnyInvalid() bool { return s.Invalid || len(s.Used) < len(s.Runs) }
@@ -57,16 +62,16 @@ func (s Summary) Mark() string {
 // Summaries groups the report's runs by strategy and point, in the order of the request. It
 // leaves out what never ran.
 func (r *Report) Summaries() []Summary {
-	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) == 0 })
+	return slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) == 0 })
 }
 
 // Missing returns the strategies, in a sweep for each point, that were planned and did not run.
 func (r *Report) Missing() []Summary {
-	return slices.DeleteFunc(r.asked(), func(s Summary) bool { return len(s.Runs) > 0 })
+	return slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) > 0 })
 }
 
-// asked returns all strategies and points that were planned or ran.
-func (r *Report) asked() []Summary {
+// Asked returns all strategies and points that were planned or ran.
+func (r *Report) Asked() []Summary {
 	var all []Summary
 	type place struct{ strategy, point string }
 	index := map[place]int{}
@@ -80,10 +85,7 @@ func (r *Report) asked() []Summary {
 		return &all[at]
 	}
 	for _, s := range r.Strategies {
-		if len(r.Points) == 0 {
-			add(s, "")
-		}
-		for _, point := range r.Points {
+		for _, point := range r.Planned() {
 			add(s, point.Label)
 		}
 	}

@@ -57,19 +57,11 @@ func (s Slice) join(next Slice) Slice {
 	s.Acquisitions += next.Acquisitions
 	s.Waiting = next.Waiting
 	s.TakeSlowest(next)
-	s.Commands = both(s.Commands, next.Commands)
-	s.RedisCPU = both(s.RedisCPU, next.RedisCPU)
-	s.RoundTrips = both(s.RoundTrips, next.RoundTrips)
+	s.Commands = plus(s.Commands, next.Commands)
+	s.RedisCPU = plus(s.RedisCPU, next.RedisCPU)
+	s.RoundTrips = plus(s.RoundTrips, next.RoundTrips)
 	s.Connected = next.Connected
 	return s
-}
-
-func both[N int64 | float64](a, b *N) *N {
-	if a == nil || b == nil {
-		return nil
-	}
-	sum := *a + *b
-	return &sum
 }
 
 // Halve joins each two neighbours, so that a long window has few slices.

@@ -1,5 +1,7 @@
 package results
 
+import "slices"
+
 // Verdict is the result of one threshold for a strategy.
 type Verdict struct {
 	Threshold string  `json:"threshold"`
@@ -61,13 +63,7 @@ func (t Threshold) judge(s Summary) Verdict {
 
 // Crossed returns the verdicts that are not passed.
 func (r *Report) Crossed() []Verdict {
-	var crossed []Verdict
-	for _, v := range r.Thresholds {
-		if !v.Passed {
-			crossed = append(crossed, v)
-		}
-	}
-	return crossed
+	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Verdict) bool { return v.Passed })
 }
 
 // String writes the threshold, the strategy and the figure.

@@ -133,6 +133,20 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
+// Times returns n/d of the workload: what several generators carry out together, or one of them
+// alone.
+func (s Spec) Times(n, d int) Spec {
+	s.Clients = s.Clients * n / d
+	s.Instances = s.Instances * n / d
+	s.Iterations = s.Iterations * int64(n) / int64(d)
+	s.Rate = s.Rate * Rate(n) / Rate(d)
+	s.Stages = slices.Clone(s.Stages)
+	for i := range s.Stages {
+		s.Stages[i].Target = s.Stages[i].Target * float64(n) / float64(d)
+	}
+	return s
+}
+
 // Slots says whether clients are only slots for arrivals, with a rate or with stages: then no client
 // has a share of its own, and figures per client mean nothing.
 func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }

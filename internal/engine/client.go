@@ -233,7 +233,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	}
 	switch {
 	case err == nil:
-		if r.disturbance != nil {
+		if len(r.disturbance.faults) > 0 {
 			audit.Freed(done)
 		}
 	case errors.Is(err, strategies.ErrNotHeld):

@@ -105,7 +105,7 @@ type pinnedHolder struct {
 
 // detain makes the client keep its lock if a fault waits for a holder.
 func (d *disturbance) detain(key int) {
-	if d == nil {
+	if len(d.faults) == 0 {
 		return
 	}
 	d.mu.Lock()

@@ -24,9 +24,9 @@ type disturbance struct {
 	idle   int64 // ns that a key may stay free before its waiters count as forgotten
 
 	targets atomic.Int64 // targets opened so far
+	faults  []*fault     // this list never changes, so clients look without mu whether it is empty
 
 	mu           sync.Mutex
-	faults       []*fault
 	last         *injection // the latest injection of any fault
 	base         results.Safety
 	halts        int   // outages under way
@@ -51,11 +51,8 @@ type fault struct {
 // often by default.
 const longestIdle = time.Second
 
-// disturb prepares the faults of a run; it returns nil for a workload without faults.
+// disturb prepares the faults of a run.
 func (r *run) disturb(ctx context.Context) *disturbance {
-	if len(r.Workload.Faults) == 0 {
-		return nil
-	}
 	d := &disturbance{run: r, idle: int64(min(longestIdle, time.Duration(r.Workload.TTL)/2))}
 	d.ctx, d.cancel = context.WithCancel(ctx)
 	for _, f := range r.Workload.Faults {
@@ -66,9 +63,6 @@ func (r *run) disturb(ctx context.Context) *disturbance {
 
 // start starts the schedule of every fault.
 func (d *disturbance) start() {
-	if d == nil {
-		return
-	}
 	for _, f := range d.faults {
 		d.going.Go(func() { d.schedule(f) })
 	}
@@ -77,9 +71,6 @@ func (d *disturbance) start() {
 // end is called at the end of the window: no new fault begins, and faults under way are
 // undone.
 func (d *disturbance) end() {
-	if d == nil {
-		return
-	}
 	d.cancel()
 	end := d.run.window.End()
 	d.mu.Lock()
@@ -92,9 +83,6 @@ func (d *disturbance) end() {
 // wait waits until no fault is under way. It returns the errors of faults that could not
 // be injected or undone.
 func (d *disturbance) wait() error {
-	if d == nil {
-		return nil
-	}
 	d.going.Wait()
 	return d.broken
 }
@@ -172,9 +160,6 @@ func (d *disturbance) inject(f *fault, action store.Action) {
 
 // halted says whether an outage is under way in which no client can get a lock.
 func (d *disturbance) halted() bool {
-	if d == nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.halts > 0
@@ -202,7 +187,7 @@ func (d *disturbance) served() {
 
 // standBack waits while a fault target must get its lock first.
 func (d *disturbance) standBack() {
-	if d == nil {
+	if len(d.faults) == 0 {
 		return
 	}
 	d.mu.Lock()

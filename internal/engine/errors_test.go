@@ -85,7 +85,7 @@ func TestFaultsExplainErrors(t *testing.T) {
 			t.Errorf("an error at %d ms is explained: %v", at, got)
 		}
 	}
-	if (*disturbance)(nil).explains(0) {
+	if (&disturbance{}).explains(0) {
 		t.Error("without faults an error is explained")
 	}
 }

@@ -150,9 +150,9 @@ func (h *herd) done(c *client) {
 }
 
 // summary summarises all bursts; it returns nil without a herd.
-func (h *herd) summary() (*results.Herd, error) {
+func (h *herd) summary() *results.Herd {
 	if h == nil {
-		return nil, nil
+		return nil
 	}
 	s := &results.Herd{Bursts: int64(len(h.ended))}
 	var first, drain []int64
@@ -175,18 +175,12 @@ func (h *herd) summary() (*results.Herd, error) {
 			s.PeakCPU = p
 		}
 	}
-	var err error
-	if s.FirstHandoff, err = measure.Describe(first); err != nil {
-		return nil, err
-	}
-	if s.Drain, err = measure.Describe(drain); err != nil {
-		return nil, err
-	}
+	s.FirstHandoff, s.Drain = measure.Describe(first), measure.Describe(drain)
 	s.Commands, s.DrainCommands = commands.value(), drainCommands.value()
 	if !h.run.info.BlackBox {
 		s.Attempts, s.WakeUps = attempts.value(), wakes.value()
 	}
-	return s, nil
+	return s
 }
 
 // mean is a running average.
@@ -202,6 +196,5 @@ func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil
 	}
-	v := m.sum / float64(m.n)
-	return &v
+	return new(m.sum / float64(m.n))
 }

@@ -68,9 +68,6 @@ const aftermath = 5 * time.Second
 // explains says whether a fault explains an error at an instant: from the fault's start
 // until aftermath after its end.
 func (d *disturbance) explains(at int64) bool {
-	if d == nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range d.faults {
@@ -105,7 +102,7 @@ func (d *disturbance) attribute(now results.Safety) {
 
 // granted notes an acquisition.
 func (d *disturbance) granted(key int, at int64, grant measure.Grant) {
-	if d == nil || at >= d.run.window.End() {
+	if len(d.faults) == 0 || at >= d.run.window.End() {
 		return
 	}
 	d.mu.Lock()
@@ -134,8 +131,7 @@ func (s *injection) seen(key int, at int64) {
 		s.stalled(at, false)
 	}
 	if s.RecoveryNS == nil && s.ended && at >= s.over {
-		took := at - s.at
-		s.RecoveryNS = &took
+		s.RecoveryNS = new(at - s.at)
 	}
 }
 
@@ -149,9 +145,6 @@ func (s *injection) stalled(until int64, cut bool) {
 
 // report returns what was recorded of the faults. No fault is under way any more.
 func (d *disturbance) report() []results.Fault {
-	if d == nil {
-		return nil
-	}
 	end := d.run.window.End()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,9 +163,6 @@ func (d *disturbance) report() []results.Fault {
 
 // forgets says whether a fault made Redis lose confirmed writes.
 func (d *disturbance) forgets() bool {
-	if d == nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.loses
@@ -180,9 +170,6 @@ func (d *disturbance) forgets() bool {
 
 // absent names the faults that were never injected although there was a target.
 func (d *disturbance) absent() []string {
-	if d == nil {
-		return nil
-	}
 	var names []string
 	for _, f := range d.faults {
 		if len(f.injections) > 0 || f.spared {

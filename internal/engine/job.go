@@ -150,17 +150,16 @@ type run struct {
 	sign string // in every key and channel
 	keys []string
 
-	instances []*instance
-	sockets   sockets
-	clock     measure.Clock
-	window    *measure.Window
-	recorder  *measure.Recorder
-	audit     []*measure.Key // by key
-	arrivals  *arrivals      // nil for a closed loop
-	chooser   workloads.Chooser
-	timeline  timeline
-	herd      *herd // nil without a herd
-	// disturbance is nil without faults.
+	instances   []*instance
+	sockets     sockets
+	clock       measure.Clock
+	window      *measure.Window
+	recorder    *measure.Recorder
+	audit       []*measure.Key // by key
+	arrivals    *arrivals      // nil for a closed loop
+	chooser     workloads.Chooser
+	timeline    timeline
+	herd        *herd // nil without a herd
 	disturbance *disturbance
 	clients     []*client
 	sleepers    pause.Sleepers

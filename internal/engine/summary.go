@@ -37,16 +37,12 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	if result.Waiting, err = r.recorder.Waiting(); err != nil {
 		return result, err
 	}
-	if err := r.recorder.Distributions(result); err != nil {
-		return result, err
-	}
+	r.recorder.Distributions(result)
 	result.Speed.Gap = r.gap(result.Speed)
 	if r.shared() { // another process may have taken the next lease on a key
 		result.Speed.Handoff, result.Speed.Gap = results.Distribution{}, nil
 	}
-	if result.Herd, err = r.herd.summary(); err != nil {
-		return result, err
-	}
+	result.Herd = r.herd.summary()
 	if o.closed != nil {
 		r.between(result, *o.opened, *o.closed, idle)
 	}
@@ -79,8 +75,7 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 	if from.server != nil && to.server != nil && grants > 0 {
 		d := to.server.ClientsSince(*from.server, grants)
 		if idle != nil && d.IOThreads <= 1 {
-			cpu := idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings)
-			d.IdleCPU = &cpu
+			d.IdleCPU = new(idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings))
 		}
 		d.OtherTraffic = nil // requests under way at either end would count as other clients' traffic
 		result.Server.Window = d
@@ -139,12 +134,10 @@ func (r *run) safety(left []string) results.Safety {
 	s.Hung = len(r.hung)
 	s.LostUpdates = r.lost
 	if s.FencedLeases > 0 && r.lost != nil && r.Workload.Fence != workloads.FenceOff {
-		refused := r.refused.Load()
-		s.Refused = &refused
+		s.Refused = new(r.refused.Load())
 	}
 	if !r.unseen {
-		n := int64(len(left))
-		s.LeftoverCount = &n
+		s.LeftoverCount = new(int64(len(left)))
 	}
 	s.Leftovers = left[:min(len(left), mostLeftovers)]
 	s.Broken = broken(r, s)

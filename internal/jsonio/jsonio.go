@@ -1,4 +1,4 @@
-// Package jsonio writes documents as JSON that people can read too.
+// Package jsonio writes documents: as JSON that people can read too, or as text.
 package jsonio
 
 import (
@@ -19,7 +19,12 @@ func Write(w io.Writer, what string, document any) error {
 	if err := encoder.Encode(document); err != nil {
 		return fmt.Errorf("encode %s: %w", what, err)
 	}
-	if _, err := w.Write(encoded.Bytes()); err != nil {
+	return WriteText(w, what, encoded.Bytes())
+}
+
+// WriteText writes a text that is complete already; what names it in errors.
+func WriteText(w io.Writer, what string, text []byte) error {
+	if _, err := w.Write(text); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil

@@ -76,7 +76,7 @@ func TestColumnsLeaveNoBlanksBehind(t *testing.T) {
 	p := &Page{}
 	p.Columns([][]string{{"a", "1", ""}, {"longer", "2", "FAIL"}})
 	var written strings.Builder
-	if err := p.Save(&written); err != nil {
+	if err := p.Save(&written, "page"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "  a       1\n  longer  2  FAIL\n"; written.String() != want {

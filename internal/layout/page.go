@@ -12,6 +12,8 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // Page holds what has been written of a document.
@@ -161,14 +163,13 @@ func trimmed(line string) string {
 	return line
 }
 
-// Save writes the page to w, without blanks at the ends of lines.
-func (p *Page) Save(w io.Writer) error {
+// Save writes the page to w, without blanks at the ends of lines; what names it in errors.
+func (p *Page) Save(w io.Writer, what string) error {
 	lines := strings.Split(p.String(), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n"))
-	return err
+	return jsonio.WriteText(w, what, []byte(strings.Join(lines, "\n")))
 }
 
 func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {

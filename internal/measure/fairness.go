@@ -25,20 +25,16 @@ func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, e
 		}
 	}
 	if acquisitions > 0 {
-		share := overtook / acquisitions * 100
-		f.Overtaken = &share
+		f.Overtaken = new(overtook / acquisitions * 100)
 	}
 	if r.openLoop {
 		return f, nil
 	}
 	f.Starved, _ = r.starved(keys, waiters)
-	if err := f.SetPerClient(shares); err != nil {
-		return f, err
-	}
+	f.SetPerClient(shares)
 	f.WorkingSet = workingSet(keys)
 	if returns := r.total(func(s *shard) *histogram { return s.reacquireDistances }); returns.TotalCount() > 0 {
-		median := returns.ValueAtQuantile(50)
-		f.ReacquireDistance = &median
+		f.ReacquireDistance = new(returns.ValueAtQuantile(50))
 	}
 	f.Jain = results.Jain(float64(len(r.clients)), sum, squares)
 	return f, nil
@@ -101,6 +97,5 @@ func workingSet(keys []*Key) *float64 {
 	if blocks == 0 {
 		return nil
 	}
-	average := float64(sum) / float64(blocks)
-	return &average
+	return new(float64(sum) / float64(blocks))
 }

@@ -37,8 +37,7 @@ func (t machineTimes) share(earlier machineTimes, seconds float64) *float64 {
 	if t.total <= earlier.total {
 		return nil
 	}
-	percent := seconds / (t.total - earlier.total) * 100
-	return &percent
+	return new(seconds / (t.total - earlier.total) * 100)
 }
 
 // enoughTicks is the seconds per core below which no share is reported: systems count CPU

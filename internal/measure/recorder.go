@@ -59,8 +59,7 @@ func (r *Recorder) Overshoot() *int64 {
 	if overshoot.TotalCount() == 0 {
 		return nil
 	}
-	median := overshoot.ValueAtQuantile(50)
-	return &median
+	return new(overshoot.ValueAtQuantile(50))
 }
 
 // shard is the set of histograms for a part of the clients.
@@ -123,16 +122,13 @@ func (r *Recorder) Speed(keys int) results.Speed {
 // Waiting summarises the waits, per acquisition and per client.
 func (r *Recorder) Waiting() (results.Waiting, error) {
 	waits := r.sum(func(s *shard) durations { return s.waits })
-	perAcquisition, err := describe(waits)
-	if err != nil {
-		return results.Waiting{}, err
-	}
-	w := results.Waiting{PerAcquisition: perAcquisition, Backlog: r.backlog}
+	w := results.Waiting{PerAcquisition: describe(waits), Backlog: r.backlog}
 	if !r.openLoop {
+		var err error
 		if w.PerClient, err = r.perClient(); err != nil {
 			return w, err
 		}
-		w.PerClient.Count, w.PerClient.Censored = perAcquisition.Count, perAcquisition.Censored
+		w.PerClient.Count, w.PerClient.Censored = w.PerAcquisition.Count, w.PerAcquisition.Censored
 	}
 	for _, c := range r.clients {
 		w.TimedOut += c.timedOut
@@ -204,22 +200,21 @@ func (r *Recorder) eachShard(visit func(*shard)) {
 }
 
 // describe summarises durations.
-func describe(d durations) (results.Distribution, error) {
+func describe(d durations) results.Distribution {
 	var longest *results.Bound
 	if d.ended.TotalCount()+d.censored.TotalCount() > 0 {
 		longest = &results.Bound{NS: max(d.ended.largest, d.censored.largest), AtLeast: d.censored.largest > d.ended.largest}
 	}
-	described, err := results.Describe(d.observations(), longest)
+	described := results.Describe(d.observations(), longest)
 	described.Overflow = d.ended.overflow + d.censored.overflow
 	if described.Count > 0 {
-		mean := d.ended.sum / float64(described.Count)
-		described.MeanNS = &mean
+		described.MeanNS = new(d.ended.sum / float64(described.Count))
 	}
-	return described, err
+	return described
 }
 
 // Describe summarises a few durations in nanoseconds.
-func Describe(all []int64) (results.Distribution, error) {
+func Describe(all []int64) results.Distribution {
 	h := newHistogram()
 	for _, ns := range all {
 		h.record(ns)

@@ -87,11 +87,7 @@ func (s *session) chooseStrategies() {
 // unfit says why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(v strategies.Variant) string {
 	for arm := range s.plan.labels() {
-		why := unfit(v.Info(), s.report.Workload, nil)
-		if server := s.server(v, arm); server != nil {
-			why = unfit(v.Info(), s.report.Workload, server)
-		}
-		if why != "" {
+		if why := unfit(v.Info(), s.report.Workload, s.server(v, arm)); why != "" {
 			return why
 		}
 	}
@@ -128,8 +124,8 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	job := engine.Job{
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
-		Target:    s.target(v.Variant, v.point.arm),
-		Counters:  s.counters(),
+		Target:    server,
+		Counters:  s.named(countersName, 0),
 		Session:   s.id,
 		Generator: s.generator,
 		Start:     start,

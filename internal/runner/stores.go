@@ -154,14 +154,6 @@ func (s *session) openCounters(ctx context.Context) error {
 	return nil
 }
 
-// counters returns the store of the separate counters; nil if there is none.
-func (s *session) counters() store.Target {
-	if server := s.named(countersName, 0); server != nil {
-		return server
-	}
-	return nil
-}
-
 // place is a server of the session: its store, and its index among several Redis servers.
 type place struct {
 	name   string
@@ -218,14 +210,6 @@ func (s *session) serversOf(v strategies.Variant) []store.Server {
 func (s *session) named(name string, arm int) store.Server {
 	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name && p.arm == arm }); i >= 0 {
 		return s.servers[i].server
-	}
-	return nil
-}
-
-// target returns the strategy's server for the engine.
-func (s *session) target(v strategies.Variant, arm int) store.Target {
-	if server := s.server(v, arm); server != nil {
-		return server
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // WriteMarkdown writes the comparison as a comment on a pull request: the verdict and the changes
@@ -27,10 +29,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		fmt.Fprintf(&b, "- %s\n", cell(line))
 	}
 	fmt.Fprint(&b, "\n</details>\n")
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "comparison", b.Bytes())
 }
 
 // table writes the wanted results.

@@ -37,15 +37,12 @@ func why(r results.Run) string {
 	return ""
 }
 
-// title is the name under which a run is compared: its strategy, and in a sweep its point.
-func title(r results.Run) string { return strings.TrimSpace(r.Strategy + " " + r.Point) }
-
 // runs returns the runs of a title that can be compared, in the order of the reports.
 func (s Side) runs(name string) []results.Run {
 	var runs []results.Run
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
-			if title(run) == name && why(run) == "" {
+			if run.Title() == name && why(run) == "" {
 				runs = append(runs, run)
 			}
 		}
@@ -108,22 +105,11 @@ func oneAfterTheOther(a, b Side) bool {
 // titles returns the titles of all runs, in the order of the request.
 func (s Side) titles() []string {
 	var names []string
-	add := func(name string) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
 	for _, report := range s.Reports {
-		for _, strategy := range report.Strategies {
-			if len(report.Points) == 0 {
-				add(strategy.Name)
+		for _, asked := range report.Asked() {
+			if name := asked.Title(); !slices.Contains(names, name) {
+				names = append(names, name)
 			}
-			for _, point := range report.Points {
-				add(strings.TrimSpace(strategy.Name + " " + point.Label))
-			}
-		}
-		for _, run := range report.Runs {
-			add(title(run))
 		}
 	}
 	return names
@@ -135,7 +121,7 @@ func (s Side) leftOut() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			if reason := why(run); reason != "" {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, title(run), run.Round, reason))
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Title(), run.Round, reason))
 			}
 		}
 	}
@@ -149,7 +135,7 @@ func (s Side) broken() []string {
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			for _, claim := range run.Safety.Broken {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, title(run), run.Round, claim))
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Title(), run.Round, claim))
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/lockbench/lockbench/internal/jsonio"
 )
 
 // WriteText writes the comparison for a terminal.
@@ -34,10 +36,7 @@ func WriteText(w io.Writer, c *Comparison, color bool) error {
 		}
 		fmt.Fprintf(&b, "%-11s%s\n", label, line)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "comparison", b.Bytes())
 }
 
 // labelWidth is the width of the longest label.

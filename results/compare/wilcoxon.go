@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -54,19 +55,7 @@ func wilcoxon(differences []float64) signedRank {
 
 // doubledRanks returns twice the ranks from 1, so that the mean of tied ranks is a whole number.
 func doubledRanks(sizes []float64) []int {
-	order := make([]int, len(sizes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case sizes[a] < sizes[b]:
-			return -1
-		case sizes[a] > sizes[b]:
-			return 1
-		}
-		return 0
-	})
+	order := ascending(sizes)
 	ranks := make([]int, len(sizes))
 	for from := 0; from < len(order); {
 		to := from + 1
@@ -79,6 +68,17 @@ func doubledRanks(sizes []float64) []int {
 		from = to
 	}
 	return ranks
+}
+
+// ascending returns the indices of values from the smallest to the largest; equal ones keep their
+// order.
+func ascending(values []float64) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	return order
 }
 
 // signedRankDistribution returns the probability of each sum of the positive ranks if each sign is

@@ -38,32 +38,12 @@ func brief() []rule {
 		{Kind{Sort: Cost}, cheapest},
 	}
 	var unsafe []rule
-	for _, r := range safety() {
+	for _, r := range safety(acrossStrategies) {
 		if r.Sort == Unsafe && r.Note != byDesign { // the claims column has it
-			unsafe = append(unsafe, rule{r.Kind, strategiesTogether(r.find)})
+			unsafe = append(unsafe, r)
 		}
 	}
 	return append(unsafe, rules...)
-}
-
-// strategiesTogether merges the findings that differ only in strategy and figures.
-func strategiesTogether(find func([]results.Summary) []Finding) func([]results.Summary) []Finding {
-	return func(all []results.Summary) []Finding {
-		found := find(all)
-		var texts []string
-		for _, f := range found {
-			texts = append(texts, f.Text)
-		}
-		var merged []Finding
-		for _, g := range alike(texts, nil) {
-			f := Finding{Text: g.text}
-			for _, i := range g.members {
-				f.Strategies = append(f.Strategies, found[i].Strategies...)
-			}
-			merged = append(merged, f)
-		}
-		return merged
-	}
 }
 
 // served names the locks that served every client, and for the others how many they did not

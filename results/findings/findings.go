@@ -87,7 +87,7 @@ type rule struct {
 // order of the rules.
 func Of(all []results.Summary) []Finding {
 	var found []Finding
-	for _, r := range slices.Concat(trust(), safety(), waiting(), cost(), cautions(), best()) {
+	for _, r := range slices.Concat(trust(), safety(perStrategy), waiting(), cost(), cautions(), best()) {
 		for _, f := range r.find(all) {
 			f.Kind = r.Kind
 			found = append(found, f)

@@ -14,18 +14,18 @@ import (
 // byDesign is the note of locks whose documentation says that they are unsafe.
 const byDesign = "unsafe"
 
-// safety returns the rules on what a lock must not do. They also read invalid runs: one violation
-// is enough.
-func safety() []rule {
+// safety returns the rules on what a lock must not do; together is perStrategy or acrossStrategies.
+// They also read invalid runs: one violation is enough.
+func safety(together func(about) func([]results.Summary) []Finding) []rule {
 	return []rule{
-		{Kind{Unsafe, "! BROKEN", ""}, perStrategy(broken)},
-		{Kind{Sort: Unsafe}, perStrategy(unclaimedOverlaps)},
-		{Kind{Sort: Unsafe}, perStrategy(counted("overlaps_after_expiry", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
-		{Kind{Sort: Unsafe}, perStrategy(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
-		{Kind{Sort: Unsafe}, perStrategy(unrecovered)},
-		{Kind{Unsafe, "left", ""}, perStrategy(leftovers)},
+		{Kind{Unsafe, "! BROKEN", ""}, together(broken)},
+		{Kind{Sort: Unsafe}, together(unclaimedOverlaps)},
+		{Kind{Sort: Unsafe}, together(counted("overlaps_after_expiry", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
+		{Kind{Sort: Unsafe}, together(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
+		{Kind{Sort: Unsafe}, together(unrecovered)},
+		{Kind{Unsafe, "left", ""}, together(leftovers)},
 		{Kind{Unsafe, "no token", ""}, acrossStrategies(withoutTokens)},
-		{Kind{Unsafe, byDesign, ""}, perStrategy(func(s results.Summary) []Finding { return say(s.Caveat) })},
+		{Kind{Unsafe, byDesign, ""}, together(func(s results.Summary) []Finding { return say(s.Caveat) })},
 	}
 }
 

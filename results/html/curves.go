@@ -23,35 +23,20 @@ type curve struct {
 func (c curve) points() plotter.XYs { return slices.Concat(c.line, c.bound) }
 
 // put draws curves into a plot; its axes must be set before.
-func put(p *plot.Plot, curves []curve) error {
+func put(p *plot.Plot, curves []curve) {
 	for _, c := range curves {
 		if len(c.line) > 0 {
-			line, err := plotter.NewLine(c.line)
-			if err != nil {
-				return fmt.Errorf("draw %s: %w", c.name, err)
-			}
-			line.LineStyle = c.style.LineStyle
-			p.Add(line)
+			p.Add(&plotter.Line{XYs: c.line, LineStyle: c.style.LineStyle})
 		}
 		if len(c.bound) > 0 {
-			line, err := plotter.NewLine(c.bound)
-			if err != nil {
-				return fmt.Errorf("draw %s: %w", c.name, err)
-			}
-			line.LineStyle = c.style.LineStyle
-			line.Dashes = dotted
-			p.Add(line)
+			style := c.style.LineStyle
+			style.Dashes = dotted
+			p.Add(&plotter.Line{XYs: c.bound, LineStyle: style})
 		}
 		if len(c.marks) > 0 {
-			marks, err := plotter.NewScatter(c.marks)
-			if err != nil {
-				return fmt.Errorf("draw %s: %w", c.name, err)
-			}
-			marks.GlyphStyle = c.style.GlyphStyle
-			p.Add(marks)
+			p.Add(&plotter.Scatter{XYs: c.marks, GlyphStyle: c.style.GlyphStyle})
 		}
 	}
-	return nil
 }
 
 // extent returns the smallest and the largest positive y of all curves; false if there is
@@ -177,9 +162,7 @@ func percentileFigure(f figure, cells []cell, share, duration string, of func(re
 	p := newChart(share, duration)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, nines{}
 	logarithmic(&p.Y, low, high, results.Nanoseconds)
-	if err := put(p.Plot, curves); err != nil {
-		return nil, err
-	}
+	put(p.Plot, curves)
 	p.X.Min, p.X.Max = 1, 100
 	for _, c := range curves {
 		for _, at := range c.points() {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -44,15 +45,11 @@ func (a arena) shares(fig figure) (*figure, error) {
 	p := newChart("clients, from the fewest acquisitions to the most", "acquisitions, in even shares")
 	p.X.Tick.Marker = linear{results.Percent}
 	p.Y.Tick.Marker = linear{results.Number}
-	even, err := plotter.NewLine(plotter.XYs{{X: 0, Y: 1}, {X: 100, Y: 1}})
-	if err != nil {
-		return nil, err
-	}
-	even.Color, even.Width, even.Dashes = quiet, 1, dotted
-	p.Add(even)
-	if err := put(p.Plot, curves); err != nil {
-		return nil, err
-	}
+	p.Add(&plotter.Line{
+		XYs:       plotter.XYs{{X: 0, Y: 1}, {X: 100, Y: 1}},
+		LineStyle: draw.LineStyle{Color: quiet, Width: 1, Dashes: dotted},
+	})
+	put(p.Plot, curves)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 100, 0, most*1.05
 	fig.plot, fig.marks = p, marksOf(curves)
 	return &fig, nil
@@ -74,7 +71,7 @@ func thinned(line plotter.XYs, most int) plotter.XYs {
 const mostSlices = 120
 
 // timeline draws a figure of the slices over the window; nil if no strategy has two slices.
-func (a arena) timeline(fig figure, axis string, unit results.Unit, logScale bool, of func(results.Slice) *float64) (*figure, error) {
+func (a arena) timeline(fig figure, axis string, unit results.Unit, logScale bool, of func(results.Slice) *float64) *figure {
 	var curves []curve
 	seconds := 0.0
 	for _, c := range a.cells {
@@ -99,7 +96,7 @@ func (a arena) timeline(fig figure, axis string, unit results.Unit, logScale boo
 	}
 	low, high, ok := extent(curves)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	p := newChart("seconds since the window opened", axis)
 	p.X.Tick.Marker = linear{results.Number}
@@ -108,29 +105,25 @@ func (a arena) timeline(fig figure, axis string, unit results.Unit, logScale boo
 	} else {
 		p.Y.Tick.Marker = linear{unit}
 	}
-	if err := put(p.Plot, curves); err != nil {
-		return nil, err
-	}
+	put(p.Plot, curves)
 	p.X.Min, p.X.Max = 0, seconds
 	if !logScale {
 		p.Y.Min, p.Y.Max = 0, high*1.08
 	}
 	fig.plot, fig.marks = p, marksOf(curves)
-	return &fig, nil
+	return &fig
 }
 
 func perSecond(s results.Slice) *float64 {
 	if s.Seconds <= 0 {
 		return nil
 	}
-	rate := float64(s.Acquisitions) / s.Seconds
-	return &rate
+	return new(float64(s.Acquisitions) / s.Seconds)
 }
 
 func waitP99(s results.Slice) *float64 {
 	if s.WaitP99 == nil {
 		return nil
 	}
-	ns := math.Max(nanosecond, float64(*s.WaitP99))
-	return &ns
+	return new(math.Max(nanosecond, float64(*s.WaitP99)))
 }

@@ -52,7 +52,7 @@ func (f family) overview() ([]figure, error) {
 		case "wait-p99":
 			fig.note += " Dotted: at least that long."
 		}
-		c.add(f.growth(fig, metric(o.metric), o.axis, o.log))
+		c.add(f.growth(fig, metric(o.metric), o.axis, o.log), nil)
 	}
 	return c.figures, c.err
 }
@@ -71,8 +71,8 @@ func (a arena) details() ([]figure, error) {
 	c.add(a.shares(named("fairness", "Acquisitions of each client", "The broken line is an even share; at 0 is a client that got nothing.")))
 	c.add(percentileFigure(named("handoff", "Handoff by percentile", "From the start of a release to the next lease, where somebody waited."), a.cells, "share of the handoffs", "handoff",
 		func(r results.Run) results.Distribution { return r.Speed.Handoff }))
-	c.add(a.timeline(named("timeline", "Throughput in the course of the run", ""), "acquisitions per second", results.PerSecond, false, perSecond))
-	c.add(a.timeline(named("timeline-wait", "Slowest waits in the course of the run", "99th percentile of the waits that ended in each second."), "wait p99", results.Nanoseconds, true, waitP99))
+	c.add(a.timeline(named("timeline", "Throughput in the course of the run", ""), "acquisitions per second", results.PerSecond, false, perSecond), nil)
+	c.add(a.timeline(named("timeline-wait", "Slowest waits in the course of the run", "99th percentile of the waits that ended in each second."), "wait p99", results.Nanoseconds, true, waitP99), nil)
 	return c.figures, c.err
 }
 

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -16,19 +17,19 @@ const farApart = 30
 
 // growth draws a metric against the number of clients, with one line per strategy; nil if
 // there is nothing to draw.
-func (f family) growth(fig figure, m results.Metric, axis string, logScale bool) (*figure, error) {
+func (f family) growth(fig figure, m results.Metric, axis string, logScale bool) *figure {
 	var clients []float64
 	for _, a := range f.arenas {
 		clients = append(clients, float64(a.workload.Clients))
 	}
-	curves, ranges, err := f.lines(m, logScale)
+	curves, ranges := f.lines(m, logScale)
 	low, high, ok := extent(curves)
 	if !logScale && m.Unit == results.PerSecond && high > farApart*low {
 		logScale = true
-		curves, ranges, err = f.lines(m, logScale)
+		curves, ranges = f.lines(m, logScale)
 	}
-	if err != nil || !ok {
-		return nil, err
+	if !ok {
+		return nil
 	}
 	p := newChart("clients", axis)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, counted(clients)
@@ -40,41 +41,36 @@ func (f family) growth(fig figure, m results.Metric, axis string, logScale bool)
 	for _, spread := range ranges {
 		p.Add(spread)
 	}
-	if err := put(p.Plot, curves); err != nil {
-		return nil, err
-	}
+	put(p.Plot, curves)
 	p.X.Min, p.X.Max = slices.Min(clients)/1.15, slices.Max(clients)*1.15
 	if !logScale {
 		p.Y.Min = 0
 	}
 	fig.plot, fig.marks = p, marksOf(curves)
-	return &fig, nil
+	return &fig
 }
 
 // lines returns the curves of all strategies that have the metric, and the ranges of their
 // runs.
-func (f family) lines(m results.Metric, logScale bool) ([]curve, []*plotter.YErrorBars, error) {
+func (f family) lines(m results.Metric, logScale bool) ([]curve, []*plotter.YErrorBars) {
 	var curves []curve
 	var ranges []*plotter.YErrorBars
 	for _, name := range strategyNames([]family{f}) {
-		c, spread, err := f.line(name, m, logScale)
-		if err != nil {
-			return nil, nil, err
-		}
+		c, spread := f.line(name, m, logScale)
 		if len(c.points()) > 0 {
 			curves = append(curves, c)
 		}
-		if spread != nil {
+		if len(spread.XYs) > 0 {
 			ranges = append(ranges, spread)
 		}
 	}
-	return curves, ranges, nil
+	return curves, ranges
 }
 
 // line returns one strategy's curve, and the ranges of its runs.
-func (f family) line(name string, m results.Metric, logScale bool) (curve, *plotter.YErrorBars, error) {
+func (f family) line(name string, m results.Metric, logScale bool) (curve, *plotter.YErrorBars) {
 	var c curve
-	var bars errorBars
+	bars := &plotter.YErrorBars{CapWidth: 5}
 	for _, a := range f.arenas {
 		at := slices.IndexFunc(a.cells, func(c cell) bool { return c.Name == name })
 		if at < 0 {
@@ -100,21 +96,9 @@ func (f family) line(name string, m results.Metric, logScale bool) (curve, *plot
 			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{point.Y - low, high - point.Y})
 		}
 	}
-	if len(bars.XYs) == 0 {
-		return c, nil, nil
-	}
-	spread, err := plotter.NewYErrorBars(bars)
-	if err != nil {
-		return c, nil, fmt.Errorf("draw %s: %w", name, err)
-	}
-	spread.LineStyle = c.style.LineStyle
-	spread.Dashes, spread.Width, spread.CapWidth = nil, 1, 5
-	return c, spread, nil
-}
-
-type errorBars struct {
-	plotter.XYs
-	plotter.YErrors
+	bars.LineStyle = c.style.LineStyle
+	bars.Dashes, bars.Width = nil, 1
+	return c, bars
 }
 
 // counted puts ticks at the measured numbers of clients, with labels where there is room.
@@ -155,21 +139,20 @@ func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) 
 			value, known = figure.Value, true
 		}
 		names[i] = shortened(c.Name, 16)
+		y := float64(n - 1 - i)
 		bar, err := plotter.NewBarChart(plotter.Values{value}, vg.Length(min(18, 150/n)))
 		if err != nil {
 			return nil, fmt.Errorf("draw %s: %w", c.Name, err)
 		}
-		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, float64(n-1-i), c.style.LineStyle.Color, 0
+		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, y, c.style.LineStyle.Color, 0
 		p.Add(bar)
 		end := value
 		if low, high, ok := c.Range(m); ok {
-			if err := whisker(p.Plot, low, high, float64(n-1-i)); err != nil {
-				return nil, fmt.Errorf("draw %s: %w", c.Name, err)
-			}
+			p.Add(&plotter.Line{XYs: plotter.XYs{{X: low, Y: y}, {X: high, Y: y}}, LineStyle: draw.LineStyle{Color: ink, Width: 1}})
 			end = max(end, high)
 		}
 		most = max(most, end)
-		text, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: end, Y: float64(n - 1 - i)}}, Labels: []string{label}})
+		text, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: end, Y: y}}, Labels: []string{label}})
 		if err != nil {
 			return nil, fmt.Errorf("draw %s: %w", c.Name, err)
 		}
@@ -193,15 +176,4 @@ func (a arena) bars(fig figure, m results.Metric, axis string, ceiling float64) 
 		fig.marks = append(fig.marks, c.mark)
 	}
 	return &fig, nil
-}
-
-// whisker draws the range of the runs.
-func whisker(p *plot.Plot, low, high, y float64) error {
-	line, err := plotter.NewLine(plotter.XYs{{X: low, Y: y}, {X: high, Y: y}})
-	if err != nil {
-		return err
-	}
-	line.Color, line.Width = ink, 1
-	p.Add(line)
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -107,10 +108,7 @@ func Write(w io.Writer, files []File) error {
 	if err := pageTemplate.Execute(&encoded, page); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	if _, err := w.Write(encoded.Bytes()); err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "the page", encoded.Bytes())
 }
 
 // numbered puts the section's number before a text.

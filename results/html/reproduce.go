@@ -13,10 +13,7 @@ import (
 // reproduce returns the commands that repeat the measurement: one, or one per generator of a
 // merged report.
 func reproduce(f File) string {
-	points := slices.Clone(f.Points)
-	if len(points) == 0 {
-		points = []workloads.Point{{Workload: f.Workload}}
-	}
+	points := f.Planned()
 	if len(f.Generators) == 0 {
 		return command(f, points, "-o", "json=run.json")
 	}
@@ -24,7 +21,7 @@ func reproduce(f File) string {
 	for n, part := range f.Generators {
 		theirs := slices.Clone(points)
 		for i := range theirs {
-			theirs[i].Workload = share(theirs[i].Workload, len(f.Generators))
+			theirs[i].Workload = theirs[i].Workload.Times(1, len(f.Generators))
 			theirs[i].Workload.Seed = part.Seed
 		}
 		file := fmt.Sprintf("part%d.json", n+1)
@@ -32,19 +29,6 @@ func reproduce(f File) string {
 		files = append(files, file)
 	}
 	return strings.Join(append(lines, "lockbench merge "+strings.Join(files, " ")+" -o merged.json"), "\n")
-}
-
-// share returns one generator's part of a merged report's workload.
-func share(w workloads.Spec, generators int) workloads.Spec {
-	w.Clients /= generators
-	w.Instances /= generators
-	w.Iterations /= int64(generators)
-	w.Rate /= workloads.Rate(generators)
-	w.Stages = slices.Clone(w.Stages)
-	for i := range w.Stages {
-		w.Stages[i].Target /= float64(generators)
-	}
-	return w
 }
 
 func command(f File, points []workloads.Point, more ...string) string {

@@ -75,9 +75,7 @@ func syntheticRun(i int, w workloads.Spec, random *rand.Rand) results.Run {
 			*run.Fairness.Starved++
 		}
 	}
-	if err := run.Fairness.SetPerClient(turns); err != nil {
-		panic(err)
-	}
+	run.Fairness.SetPerClient(turns)
 	run.Server.Window = &results.ServerDelta{
 		Seconds: seconds, Acquisitions: acquisitions,
 		Calls: new(int64(float64(acquisitions) * (4 + rank*clients/50))), RoundTrips: new(acquisitions * 3), CPU: new(0.1 * rank * seconds),
@@ -118,10 +116,7 @@ func lognormal(n, open int64, median, sigma float64) results.Distribution {
 			longest = results.Bound{NS: ns, AtLeast: i >= n}
 		}
 	}
-	d, err := results.Describe(results.Observations{Ended: ended, Censored: censored}, &longest)
-	if err != nil {
-		panic(err)
-	}
+	d := results.Describe(results.Observations{Ended: ended, Censored: censored}, &longest)
 	drawn.distributions[key] = d
 	return d
 }

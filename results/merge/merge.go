@@ -41,7 +41,7 @@ func Merge(files []File) (*results.Report, error) {
 			return nil, fmt.Errorf("%s: %w", title(run), err)
 		}
 		together.Speed.Gap = gap(merged, files[0].WorkloadOf(run), together)
-		together.Point = relabelled(run.Point, scaled(files[0].WorkloadOf(run), len(files)))
+		together.Point = relabelled(run.Point, files[0].WorkloadOf(run).Times(len(files), 1))
 		overlapping = overlapping || together.WindowNS > 0
 		merged.Runs = append(merged.Runs, together)
 	}
@@ -56,10 +56,10 @@ func frame(files []File) *results.Report {
 	first, n := files[0], len(files)
 	merged := &results.Report{
 		Schema: results.Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
-		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores, Workload: scaled(first.Workload, n), Rounds: first.Rounds, LeftOut: first.LeftOut,
+		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores, Workload: first.Workload.Times(n, 1), Rounds: first.Rounds, LeftOut: first.LeftOut,
 	}
 	for _, p := range first.Points {
-		w := scaled(p.Workload, n)
+		w := p.Workload.Times(n, 1)
 		merged.Points = append(merged.Points, workloads.Point{Label: relabelled(p.Label, w), Workload: w})
 	}
 	for _, s := range first.Strategies {
@@ -106,7 +106,7 @@ func alike(files []File) []string {
 	var warnings []string
 	for _, f := range files {
 		name := f.Shared.Generator
-		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(points(f), func(p workloads.Point) bool { return random(p.Workload) }) {
+		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(f.Planned(), func(p workloads.Point) bool { return random(p.Workload) }) {
 			warnings = append(warnings, fmt.Sprintf("%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
 		}
 		seeds[f.Workload.Seed] = name
@@ -118,26 +118,6 @@ func alike(files []File) []string {
 func random(w workloads.Spec) bool {
 	fixed := func(d workloads.Dist) bool { return d.String() == workloads.Fixed(d.Mean()).String() }
 	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == workloads.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
-}
-
-func points(f File) []workloads.Point {
-	if len(f.Points) > 0 {
-		return f.Points
-	}
-	return []workloads.Point{{Workload: f.Workload}}
-}
-
-// scaled returns the workload that this many generators carried out together.
-func scaled(w workloads.Spec, generators int) workloads.Spec {
-	w.Clients *= generators
-	w.Instances *= generators
-	w.Iterations *= int64(generators)
-	w.Rate *= workloads.Rate(generators)
-	w.Stages = slices.Clone(w.Stages)
-	for i := range w.Stages {
-		w.Stages[i].Target *= float64(generators)
-	}
-	return w
 }
 
 // relabelled returns a sweep's label with the scaled values.
@@ -168,5 +148,5 @@ func find(f File, like results.Run) *results.Run {
 }
 
 func title(run results.Run) string {
-	return fmt.Sprintf("%s, round %d", strings.TrimSpace(run.Strategy+" "+run.Point), run.Round)
+	return fmt.Sprintf("%s, round %d", run.Title(), run.Round)
 }

@@ -60,10 +60,7 @@ func hundred(n int64) results.Distribution {
 	if err := open.RecordValue(5e9); err != nil {
 		panic(err)
 	}
-	d, err := results.Describe(results.Observations{Ended: ended, Censored: open}, &results.Bound{NS: 5e9, AtLeast: true})
-	if err != nil {
-		panic(err)
-	}
+	d := results.Describe(results.Observations{Ended: ended, Censored: open}, &results.Bound{NS: 5e9, AtLeast: true})
 	d.MeanNS = new(float64(50.5e6 * n))
 	return d
 }
@@ -104,9 +101,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 	if number == 2 {
 		run.Safety.LeftoverCount = new(int64(0)) // it was the last
 	}
-	if err := run.Fairness.SetPerClient(turns); err != nil {
-		t.Fatal(err)
-	}
+	run.Fairness.SetPerClient(turns)
 	return run
 }
 

@@ -23,8 +23,7 @@ func WriteBencher(w io.Writer, r *results.Report) error {
 		for _, p := range points(s) {
 			value := bencherValue{Value: rounded6(p.value)}
 			if p.runs > 1 {
-				low, high := rounded6(p.low), rounded6(p.high)
-				value.Lower, value.Upper = &low, &high
+				value.Lower, value.Upper = new(rounded6(p.low)), new(rounded6(p.high))
 			}
 			measures[p.Name] = value
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -55,10 +56,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 			b.WriteByte('\n')
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write benchmark lines: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "benchmark lines", b.Bytes())
 }
 
 // why says on one line why a run is not usable.

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -22,13 +21,9 @@ type csvColumn struct {
 // empty; a lower bound has true in the next column. New columns are added at the end. Lines
 // end as in RFC 4180.
 func WriteCSV(w io.Writer, r *results.Report) error {
-	var b bytes.Buffer
-	rows := csv.NewWriter(&b)
+	rows := csv.NewWriter(w)
 	rows.UseCRLF = true
 	if err := rows.WriteAll(csvRows(r)); err != nil {
-		return fmt.Errorf("encode CSV: %w", err)
-	}
-	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil

@@ -20,7 +20,7 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 		if !test.shown {
 			want, note = 4, true
 		}
-		table := draw(t, r, TableOptions{})
+		table := draw(t, r, false)
 		if got := strings.Count(table, "400 ms"); got != want {
 			t.Errorf("of %d waits %d figures are shown, not %d:\n%s", test.waits, got, want, table)
 		}

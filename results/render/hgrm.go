@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -86,8 +87,5 @@ func writeHgrm(w io.Writer, s results.Summary) error {
 	if exact < 1 {
 		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored.TotalCount())
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write percentiles: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "percentiles", b.Bytes())
 }

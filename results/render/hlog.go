@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -21,17 +23,13 @@ import (
 func WriteHlog(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	log := hdrhistogram.NewHistogramLogWriter(&b)
-	for _, step := range []func() error{
-		func() error {
-			return log.OutputComment("[" + words.Dotted("lockbench", r.Tool.Version, "nanoseconds") + "]")
-		},
-		log.OutputLogFormatVersion,
-		func() error { return log.OutputStartTime(r.Started.UnixMilli()) },
-		log.OutputLegend,
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("write the head of the log: %w", err)
-		}
+	if err := errors.Join(
+		log.OutputComment("["+words.Dotted("lockbench", r.Tool.Version, "nanoseconds")+"]"),
+		log.OutputLogFormatVersion(),
+		log.OutputStartTime(r.Started.UnixMilli()),
+		log.OutputLegend(),
+	); err != nil {
+		return fmt.Errorf("write the head of the log: %w", err)
 	}
 	runs := slices.Clone(r.Runs)
 	slices.SortStableFunc(runs, func(a, b results.Run) int { return a.Started.Compare(b.Started) })
@@ -60,10 +58,7 @@ func WriteHlog(w io.Writer, r *results.Report) error {
 			}
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write log: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "log", b.Bytes())
 }
 
 // hlogTag returns a run's tag; it replaces the separators of the log.

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -73,11 +74,7 @@ func WriteOtava(w io.Writer, r *results.Report, existing []byte) error {
 		}
 		last = append(last, cell)
 	}
-	var b bytes.Buffer
-	if err := csv.NewWriter(&b).WriteAll(append(rows, last)); err != nil {
-		return fmt.Errorf("encode CSV: %w", err)
-	}
-	if _, err := w.Write(b.Bytes()); err != nil {
+	if err := csv.NewWriter(w).WriteAll(append(rows, last)); err != nil {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
@@ -145,8 +142,5 @@ func WriteOtavaConfig(w io.Writer, r *results.Report, file string) error {
 	if err := errors.Join(encoder.Encode(map[string]any{"tests": tests}), encoder.Close()); err != nil {
 		return fmt.Errorf("encode YAML: %w", err)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write YAML: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "YAML", b.Bytes())
 }

@@ -28,7 +28,7 @@ func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
 			runs = append(runs, again)
 		}
 		r.Runs = append(r.Runs, runs...)
-		table := draw(t, r, TableOptions{})
+		table := draw(t, r, false)
 		if rough := strings.Contains(table, "~1 (1–1)"); rough != strings.HasPrefix(test.want, "~") {
 			t.Errorf("%v s idle of 1 s: the ratio is rough: %v\n%s", test.idle, rough, table)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
@@ -25,8 +26,9 @@ const (
 // WriteTable writes a short report for people: one table with a row per strategy and the figures
 // on which most decisions depend, further tables for several runs, faults or bursts, and at
 // most three findings. No line is longer than 80 columns.
-func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
-	p := &page{Page: layout.Page{Paint: layout.Paint(opts.Color), Wide: shortWidth}}
+// color adds ANSI colours, for a terminal.
+func WriteTable(w io.Writer, r *results.Report, color bool) error {
+	p := &page{Page: layout.Page{Paint: layout.Paint(color), Wide: shortWidth}}
 	for _, line := range r.Gist() {
 		p.Entry(line[0], line[1])
 	}
@@ -43,10 +45,7 @@ func WriteTable(w io.Writer, r *results.Report, opts TableOptions) error {
 		}
 	}
 	p.answer(r, all)
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "table", p.Bytes())
 }
 
 // answer writes findings in words, and what a reader must know to trust the figures.

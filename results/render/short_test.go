@@ -15,10 +15,10 @@ import (
 	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
-func short(t *testing.T, r *results.Report, opts TableOptions) string {
+func short(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteTable(&b, r, opts); err != nil {
+	if err := WriteTable(&b, r, color); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -39,7 +39,7 @@ func shortCases() map[string]*results.Report {
 func TestShortTableGolden(t *testing.T) {
 	for name, report := range shortCases() {
 		t.Run(name, func(t *testing.T) {
-			golden.Compare(t, filepath.Join("testdata", "short-"+name+".golden"), short(t, report, TableOptions{}))
+			golden.Compare(t, filepath.Join("testdata", "short-"+name+".golden"), short(t, report, false))
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestShortTableFits80Columns(t *testing.T) {
 	reports["extreme and valid"] = several
 	for name, report := range reports {
 		for _, color := range []bool{false, true} {
-			for line := range strings.Lines(short(t, report, TableOptions{Color: color})) {
+			for line := range strings.Lines(short(t, report, color)) {
 				line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
 				if width := twwidth.Width(line); width > 80 {
 					t.Errorf("%s: %d columns: %s", name, width, line)
@@ -72,7 +72,7 @@ func TestShortTableBreaksNoName(t *testing.T) {
 	} {
 		r := sample.Report()
 		r.Strategies[0].Name, r.Runs[2].Strategy = name, name
-		lines := strings.Split(short(t, r, TableOptions{}), "\n")
+		lines := strings.Split(short(t, r, false), "\n")
 		at := slices.IndexFunc(lines, func(line string) bool { return line == name || strings.HasPrefix(line, name+" ") })
 		if at < 0 {
 			t.Errorf("%q is in pieces:\n%s", name, strings.Join(lines, "\n"))
@@ -89,7 +89,7 @@ func TestShortTableBreaksNoName(t *testing.T) {
 	long := strings.Repeat("y", 81)
 	r := sample.Report()
 	r.Strategies[0].Name, r.Runs[2].Strategy = long, long
-	table, _, _ := strings.Cut(short(t, r, TableOptions{}), "read ")
+	table, _, _ := strings.Cut(short(t, r, false), "read ")
 	if flat := strings.NewReplacer("\n", "", " ", "").Replace(table); !strings.Contains(flat, long) {
 		t.Errorf("a name of 81 columns is not there:\n%s", table)
 	}
@@ -97,7 +97,7 @@ func TestShortTableBreaksNoName(t *testing.T) {
 
 func TestShortTableColourChangesNoCharacter(t *testing.T) {
 	for name, report := range shortCases() {
-		plain, coloured := short(t, report, TableOptions{}), short(t, report, TableOptions{Color: true})
+		plain, coloured := short(t, report, false), short(t, report, true)
 		if !strings.Contains(coloured, "\x1b[") {
 			t.Errorf("%s: no colour", name)
 		}
@@ -118,11 +118,11 @@ func TestShortTableMarksInvalidRuns(t *testing.T) {
 		return ""
 	}
 	r := sample.Report()
-	if got := short(t, r, TableOptions{}); strings.Contains(got, "!") || !strings.Contains(row(got, "pubsub"), "held") {
+	if got := short(t, r, false); strings.Contains(got, "!") || !strings.Contains(row(got, "pubsub"), "held") {
 		t.Errorf("a valid run:\n%s", got)
 	}
 	r.Runs[1].Invalid = []string{"planted"}
-	got := short(t, r, TableOptions{})
+	got := short(t, r, false)
 	if marked := row(got, "pubsub !"); !strings.Contains(marked, "INVALID") || strings.Contains(marked, "held") {
 		t.Errorf("an invalid run has the row %q", marked)
 	}
@@ -137,7 +137,7 @@ func TestShortTableMarksInvalidRuns(t *testing.T) {
 // One run knows no spread, so none of its figures has a third digit; and nothing else but
 // the short table and the words below has what stands there.
 func TestShortTableOfOneRunHasTwoDigits(t *testing.T) {
-	table, _, _ := strings.Cut(short(t, sample.Report(), TableOptions{}), "read ")
+	table, _, _ := strings.Cut(short(t, sample.Report(), false), "read ")
 	_, table, _ = strings.Cut(table, "strategy")
 	for _, word := range strings.FieldsFunc(table, func(r rune) bool { return !strings.ContainsRune("0123456789.", r) }) {
 		digits := strings.TrimRight(strings.TrimLeft(strings.ReplaceAll(word, ".", ""), "0"), "0")
@@ -150,7 +150,7 @@ func TestShortTableOfOneRunHasTwoDigits(t *testing.T) {
 func TestShortTableOfNothingHasNoNaN(t *testing.T) {
 	r := &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
 	r.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), CPU: new(0.0)}
-	got := short(t, r, TableOptions{})
+	got := short(t, r, false)
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("the table has %s:\n%s", bad, got)

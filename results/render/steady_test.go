@@ -16,11 +16,11 @@ func TestOnlyASingleRunHasItsOwnInterval(t *testing.T) {
 			r.Runs[i].Timeline = append(r.Runs[i].Timeline, results.Slice{At: float64(at), Seconds: 1, Acquisitions: n})
 		}
 	}
-	if table := draw(t, r, TableOptions{}); strings.Count(table, "12.4 %") != 3 || !strings.Contains(table, "(batch") {
+	if table := draw(t, r, false); strings.Count(table, "12.4 %") != 3 || !strings.Contains(table, "(batch") {
 		t.Errorf("one run:\n%s", table)
 	}
 	r.Rounds = 2
-	if table := draw(t, r, TableOptions{}); strings.Contains(table, "12.4 %") {
+	if table := draw(t, r, false); strings.Contains(table, "12.4 %") {
 		t.Errorf("two runs:\n%s", table)
 	}
 }

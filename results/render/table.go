@@ -8,6 +8,7 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/results"
 )
@@ -24,16 +25,11 @@ type page struct {
 	names int // width of the strategies' names, the same in every table
 }
 
-// TableOptions say how WriteTable and WriteTables write.
-type TableOptions struct {
-	Color bool // with ANSI colours, for a terminal
-}
-
 // WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
 // cost and safety with a row per strategy, then what a reader must know about the figures. No
-// line is longer than 120 columns.
-func WriteTables(w io.Writer, r *results.Report, opts TableOptions) error {
-	return (&page{Page: layout.Page{Paint: layout.Paint(opts.Color)}}).report(w, r)
+// line is longer than 120 columns. color adds ANSI colours, for a terminal.
+func WriteTables(w io.Writer, r *results.Report, color bool) error {
+	return (&page{Page: layout.Page{Paint: layout.Paint(color)}}).report(w, r)
 }
 
 // WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and
@@ -65,10 +61,7 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 		}
 	}
 	p.notes(r, all)
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "table", p.Bytes())
 }
 
 func (p *page) table(t results.Table, all []results.Summary) error {

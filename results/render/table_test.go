@@ -18,10 +18,10 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func draw(t *testing.T, r *results.Report, opts TableOptions) string {
+func draw(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteTables(&b, r, opts); err != nil {
+	if err := WriteTables(&b, r, color); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -30,7 +30,7 @@ func draw(t *testing.T, r *results.Report, opts TableOptions) string {
 func TestTableGolden(t *testing.T) {
 	for name, report := range sample.Cases() {
 		t.Run(name, func(t *testing.T) {
-			got := draw(t, report, TableOptions{})
+			got := draw(t, report, false)
 			golden.Compare(t, filepath.Join("testdata", "tables-"+name+".golden"), got)
 		})
 	}
@@ -40,7 +40,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestTableColourChangesNoCharacter(t *testing.T) {
 	for name, report := range sample.Cases() {
-		plain, coloured := draw(t, report, TableOptions{}), draw(t, report, TableOptions{Color: true})
+		plain, coloured := draw(t, report, false), draw(t, report, true)
 		if !strings.Contains(coloured, "\x1b[") {
 			t.Errorf("%s: no colour", name)
 		}
@@ -126,7 +126,7 @@ func TestTableFits120Columns(t *testing.T) {
 	reports["extreme"] = extreme()
 	for name, report := range reports {
 		for _, color := range []bool{false, true} {
-			for line := range strings.Lines(draw(t, report, TableOptions{Color: color})) {
+			for line := range strings.Lines(draw(t, report, color)) {
 				line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
 				if width := twwidth.Width(line); width > layout.Width {
 					t.Errorf("%s: %d columns: %s", name, width, line)
@@ -138,7 +138,7 @@ func TestTableFits120Columns(t *testing.T) {
 
 func TestTableOfLongNamesLosesNone(t *testing.T) {
 	r := extreme()
-	flat := strings.NewReplacer("\n", "", " ", "").Replace(draw(t, r, TableOptions{}))
+	flat := strings.NewReplacer("\n", "", " ", "").Replace(draw(t, r, false))
 	if name := r.Strategies[0].Name; !strings.Contains(flat, "reason") || !strings.Contains(flat, name) {
 		t.Errorf("%q is not in the table", name)
 	}
@@ -147,7 +147,7 @@ func TestTableOfLongNamesLosesNone(t *testing.T) {
 func TestTableOfZerosHasNoNaN(t *testing.T) {
 	r := &results.Report{Rounds: 1, Baselines: &results.Baselines{}, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
 	r.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), BytesIn: new(int64(0)), CPU: new(0.0)}
-	got := draw(t, r, TableOptions{})
+	got := draw(t, r, false)
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("the table has %s:\n%s", bad, got)

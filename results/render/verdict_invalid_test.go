@@ -27,7 +27,7 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 			t.Errorf("with %d of 3 runs invalid the verdict is %q, want %q", invalid, got, want)
 		}
 		var table, markdown bytes.Buffer
-		if err := WriteTables(&table, r, TableOptions{}); err != nil {
+		if err := WriteTables(&table, r, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := WriteMarkdown(&markdown, r); err != nil {

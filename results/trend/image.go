@@ -38,12 +38,8 @@ func height(all []Series) vg.Length { return imageHeight * vg.Length(max(1, len(
 func drawn(w io.Writer, all []Series, canvas vg.CanvasSizer, out io.WriterTo) error {
 	whole := draw.New(canvas)
 	for i, s := range all {
-		p, err := s.figure()
-		if err != nil {
-			return fmt.Errorf("draw %s %s: %w", s.Strategy, s.Metric.Name, err)
-		}
 		top := whole.Max.Y - imageHeight*vg.Length(i)
-		p.Draw(draw.Crop(whole, 0, 0, top-imageHeight-whole.Min.Y, top-whole.Max.Y))
+		s.figure().Draw(draw.Crop(whole, 0, 0, top-imageHeight-whole.Min.Y, top-whole.Max.Y))
 	}
 	if _, err := out.WriteTo(w); err != nil {
 		return fmt.Errorf("write trend: %w", err)
@@ -52,7 +48,7 @@ func drawn(w io.Writer, all []Series, canvas vg.CanvasSizer, out io.WriterTo) er
 }
 
 // figure draws one series: points over time, and the level of each segment.
-func (s Series) figure() (*plot.Plot, error) {
+func (s Series) figure() *plot.Plot {
 	p := plot.New()
 	p.Title.Text = s.Strategy + " " + s.Metric.Compared.Label
 	p.X.Label.Text = "report"
@@ -61,13 +57,9 @@ func (s Series) figure() (*plot.Plot, error) {
 	for i, point := range s.Points {
 		points = append(points, plotter.XY{X: float64(i + 1), Y: point.Value})
 	}
-	scatter, err := plotter.NewScatter(points)
-	if err != nil {
-		return nil, err
-	}
-	scatter.Shape, scatter.Radius = draw.CircleGlyph{}, vg.Points(2)
-	scatter.Color = color.RGBA{R: 31, G: 119, B: 180, A: 255}
-	p.Add(plotter.NewGrid(), scatter)
+	dots := draw.GlyphStyle{Color: color.RGBA{R: 31, G: 119, B: 180, A: 255}, Shape: draw.CircleGlyph{}, Radius: vg.Points(2)}
+	p.Add(plotter.NewGrid(), &plotter.Scatter{XYs: points, GlyphStyle: dots})
+	steps := draw.LineStyle{Color: color.RGBA{R: 214, G: 39, B: 40, A: 255}, Width: vg.Points(1.5)}
 	from := 0
 	for i := range len(s.Changes) + 1 {
 		to, level := len(s.Points), 0.0
@@ -79,15 +71,10 @@ func (s Series) figure() (*plot.Plot, error) {
 		default:
 			level = medianOf(s.Points)
 		}
-		line, err := plotter.NewLine(plotter.XYs{{X: float64(from) + 0.5, Y: level}, {X: float64(to) + 0.5, Y: level}})
-		if err != nil {
-			return nil, err
-		}
-		line.Color, line.Width = color.RGBA{R: 214, G: 39, B: 40, A: 255}, vg.Points(1.5)
-		p.Add(line)
+		p.Add(&plotter.Line{XYs: plotter.XYs{{X: float64(from) + 0.5, Y: level}, {X: float64(to) + 0.5, Y: level}}, LineStyle: steps})
 		from = to
 	}
-	return p, nil
+	return p
 }
 
 // ticks writes ticks in the metric's unit.

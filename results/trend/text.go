@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results/compare"
 )
@@ -34,10 +35,7 @@ func WriteText(w io.Writer, all []Series) error {
 	if len(all) == 0 {
 		b.WriteString("nothing to show\n")
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("write trend: %w", err)
-	}
-	return nil
+	return jsonio.WriteText(w, "trend", b.Bytes())
 }
 
 // plot writes one series: ● a point, │ the first point of a change.

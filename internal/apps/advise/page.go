@@ -66,10 +66,7 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	for _, command := range d.Commands {
 		p.Command(command)
 	}
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write advice: %w", err)
-	}
-	return nil
+	return p.Save(w, "advice")
 }
 
 func section(p *layout.Page, title string, all []Sentence) {

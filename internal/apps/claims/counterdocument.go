@@ -2,6 +2,7 @@ package claims
 
 import (
 	"io"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/jsonio"
@@ -59,13 +60,7 @@ func opposite(without, with Outcome) bool {
 
 // Failed returns the cases that are not as they must be.
 func (d *CounterDocument) Failed() []CounterCase {
-	var all []CounterCase
-	for _, c := range d.Cases {
-		if !c.AsItMust {
-			all = append(all, c)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(d.Cases), func(c CounterCase) bool { return c.AsItMust })
 }
 
 // WriteCounterJSON writes the document as indented JSON.

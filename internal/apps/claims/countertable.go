@@ -71,10 +71,7 @@ func WriteCounterTable(w io.Writer, d *CounterDocument, color bool) error {
 		p.Remark("! ", note)
 	}
 	fmt.Fprintf(p, "%s\n", d.tally())
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write counter-cases: %w", err)
-	}
-	return nil
+	return p.Save(w, "counter-cases")
 }
 
 // WriteCounterMarkdown writes the document as a page with one table.
@@ -94,8 +91,5 @@ func WriteCounterMarkdown(w io.Writer, d *CounterDocument) error {
 	for _, note := range d.notes() {
 		p.Remark("", note)
 	}
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write counter-cases: %w", err)
-	}
-	return nil
+	return p.Save(w, "counter-cases")
 }

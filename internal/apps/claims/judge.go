@@ -85,12 +85,12 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 		}
 	}
 	for _, r := range m.report.Runs {
-		if !slices.Contains(used, title(r.Strategy, r.Point)) {
+		if !slices.Contains(used, r.Title()) {
 			continue
 		}
 		for _, why := range r.Invalid {
 			invalid = true
-			add("%s is INVALID in round %d: %s", title(r.Strategy, r.Point), r.Round, why)
+			add("%s is INVALID in round %d: %s", r.Title(), r.Round, why)
 		}
 	}
 	return all, invalid
@@ -123,7 +123,7 @@ func (m *measured) titles() []string {
 	}
 	var all []string
 	for _, run := range m.report.Runs {
-		all = append(all, title(run.Strategy, run.Point))
+		all = append(all, run.Title())
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -131,13 +131,7 @@ func (m *measured) titles() []string {
 
 // runs returns the runs of a title, in the order of the rounds.
 func (m *measured) runs(of string) []results.Run {
-	var all []results.Run
-	for _, run := range m.report.Runs {
-		if title(run.Strategy, run.Point) == of {
-			all = append(all, run)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(m.report.Runs), func(run results.Run) bool { return run.Title() != of })
 }
 
 // of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
@@ -172,6 +166,3 @@ func (o operand) titled(wanted string, all []string) (string, error) {
 	}
 	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), wanted, strings.Join(all, "; "))
 }
-
-// title returns a run's name in the report.
-func title(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }

@@ -49,10 +49,7 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 			fmt.Fprintf(p, "- `%s`\n", test)
 		}
 	}
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write claims: %w", err)
-	}
-	return nil
+	return p.Save(w, "claims")
 }
 
 // writeHead writes which program made the page, when, and on what.

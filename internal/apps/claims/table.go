@@ -42,10 +42,7 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 		}
 	}
 	fmt.Fprintf(p, "\n%s\n", d.tally())
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write claims: %w", err)
-	}
-	return nil
+	return p.Save(w, "claims")
 }
 
 // tally counts the verdicts.

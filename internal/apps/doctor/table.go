@@ -32,8 +32,5 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 			write("next: "+next, "      ")
 		}
 	}
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write doctor: %w", err)
-	}
-	return nil
+	return p.Save(w, "doctor")
 }

@@ -28,10 +28,7 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 	if d.Interrupted {
 		fmt.Fprintln(p, "\ninterrupted: checks are missing")
 	}
-	if err := p.Save(w); err != nil {
-		return fmt.Errorf("write selfcheck: %w", err)
-	}
-	return nil
+	return p.Save(w, "selfcheck")
 }
 
 // fault marks a figure that is not as required.

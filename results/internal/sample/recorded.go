@@ -35,9 +35,7 @@ var recording = sync.OnceValue(func() *results.Report {
 				panic(err)
 			}
 		}
-		if err := run.Fairness.SetPerClient(turns); err != nil {
-			panic(err)
-		}
+		run.Fairness.SetPerClient(turns)
 	}
 	return r
 })
@@ -63,10 +61,7 @@ func scattered(n, open int64, median float64) results.Distribution {
 			most = results.Bound{NS: ns, AtLeast: true}
 		}
 	}
-	d, err := results.Describe(results.Observations{Ended: ended, Censored: censored}, &most)
-	if err != nil {
-		panic(err)
-	}
+	d := results.Describe(results.Observations{Ended: ended, Censored: censored}, &most)
 	if n > 0 {
 		d.MeanNS = new(float64(sum) / float64(n))
 	}

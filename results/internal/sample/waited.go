@@ -16,10 +16,7 @@ func Waited(ended, endedMS, open, openMS int64) *results.Report {
 		}
 		longest = results.Longest(longest, &results.Bound{NS: openMS * 1e6, AtLeast: true})
 	}
-	d, err := results.Describe(results.Observations{Ended: h, Censored: censored}, longest)
-	if err != nil {
-		panic(err)
-	}
+	d := results.Describe(results.Observations{Ended: h, Censored: censored}, longest)
 	d.MeanNS = new(float64(endedMS) * 1e6)
 	run := results.Run{Strategy: "fifo", Round: 1, WindowNS: 1e9}
 	run.Waiting.PerAcquisition = d
