@@ -7,7 +7,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goetcd"
@@ -17,11 +16,7 @@ import (
 // Connect opens an instance's client: one connection to each member, which all callers share. The
 // size of the pool has no effect.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	traffic := new(intercept.Traffic)
-	s.mu.Lock()
-	s.traffic = append(s.traffic, traffic)
-	s.mu.Unlock()
-	config := through(clientConfig(s.to), traffic, detour)
+	config := through(clientConfig(s.to), s.meter.Instance(), detour)
 	client, err := clientv3.New(config)
 	if err != nil {
 		return nil, s.because(ctx, err)

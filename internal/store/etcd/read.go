@@ -54,16 +54,9 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 			return results.Reading{}, err
 		}
 	}
-	reading := results.Reading{At: began.Add(time.Since(began) / 2), Observer: s.observed.counts()}
+	reading := results.Reading{At: began.Add(time.Since(began) / 2)}
 	s.sum(&reading)
-	reading.RoundTrips, reading.ClientBytesOut, reading.ClientBytesIn = reading.Observer.RoundTrips, reading.Observer.BytesOut, reading.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		reading.RoundTrips += t.Requests()
-		reading.ClientBytesOut += t.Written()
-		reading.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&reading)
 	return reading, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
@@ -31,14 +30,11 @@ type Server struct {
 	members     []*member
 	description results.Redis
 
-	client   *clientv3.Client // for all members, to observe
-	observed observed
-	swept    store.Swept // on a user's server, before the run
-	present  *presence   // nil if lockbench started etcd
-	http     *http.Client
-
-	mu      sync.Mutex
-	traffic []*intercept.Traffic // one for each instance, including closed ones
+	client  *clientv3.Client // for all members, to observe
+	meter   store.Meter
+	swept   store.Swept // on a user's server, before the run
+	present *presence   // nil if lockbench started etcd
+	http    *http.Client
 }
 
 // member is one server of the etcd.
@@ -117,8 +113,9 @@ func observerName(runID string) string { return "lockbench:" + runID + ":observe
 func (s *Server) observer(to address) (*clientv3.Client, error) {
 	config := clientConfig(to)
 	config.DialTimeout = openTimeout // limits the login, which needs most members
+	counting := observed{&s.meter}
 	return dial(observing(config,
-		grpc.WithChainUnaryInterceptor(s.observed.unary), grpc.WithChainStreamInterceptor(s.observed.stream)), &s.observed.traffic)
+		grpc.WithChainUnaryInterceptor(counting.unary), grpc.WithChainStreamInterceptor(counting.stream)), &s.meter.Observed)
 }
 
 // Describe says which etcd it is and why, without any secret.

@@ -32,12 +32,8 @@ type instance struct {
 // Connect opens the first connection of a pool. The others are opened on demand: each is a process of
 // the server, and only lock holders that use counters need them.
 func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
-	traffic := new(intercept.Traffic)
-	s.mu.Lock()
-	s.traffic = append(s.traffic, traffic)
-	s.mu.Unlock()
 	i := &instance{server: s, open: map[net.Conn]struct{}{}}
-	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, traffic, func(dial store.Dialer) store.Dialer {
+	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, s.meter.Instance(), func(dial store.Dialer) store.Dialer {
 		dial = i.kept(dial)
 		if detour != nil {
 			dial = detour(dial)
@@ -128,7 +124,7 @@ func (i *instance) Close() error {
 // connection of that name.
 func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.meter.Observed, nil))
 	if err != nil {
 		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
 	}

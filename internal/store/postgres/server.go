@@ -40,17 +40,15 @@ type server struct {
 	dials  chan struct{} // limits the dials at the same time
 
 	observer *pgxpool.Pool // our own connections, to observe
-	observed intercept.Traffic
+	meter    store.Meter
 
 	about    results.Redis
 	restarts restarts
 	swept    store.Swept // on a user's server, before the run
 	runs     []string    // what RunIDs returns
 
-	mu      sync.Mutex
-	traffic []*intercept.Traffic // one for each instance, including closed ones
-	counter sync.Mutex           // locked while the counters' table is created
-	counted atomic.Bool          // the table exists
+	counter sync.Mutex  // locked while the counters' table is created
+	counted atomic.Bool // the table exists
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
@@ -88,7 +86,7 @@ func (s *server) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool.ConnConfig = s.configFor(s.observerName(), &s.observed, nil)
+	pool.ConnConfig = s.configFor(s.observerName(), &s.meter.Observed, nil)
 	pool.MinConns, pool.MaxConns = 1, 2
 	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
 	// A session without a connection counts as dead; this connection shows that ours is alive.

@@ -60,7 +60,7 @@ func (s *Server) leader(ctx context.Context, away []launch.Started) (launch.Star
 			if slices.Contains(away, o) {
 				continue
 			}
-			if status, err := look(ctx, s.observed.dial, o.Addr()); err == nil && status.mode == "leader" {
+			if status, err := look(ctx, s.observe, o.Addr()); err == nil && status.mode == "leader" {
 				return o, nil
 			}
 		}

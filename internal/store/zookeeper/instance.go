@@ -13,13 +13,20 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// dial opens a connection with counted traffic.
-func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := dialer(ctx, network, addr)
-	if err != nil {
-		return nil, err
+// counting opens connections with counted traffic.
+func counting(t *intercept.Traffic) store.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return t.Conn(conn), nil
 	}
-	return t.Conn(conn), nil
+}
+
+// observe opens a connection of our own observation.
+func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
+	return counting(&s.meter.Observed)(ctx, network, addr)
 }
 
 // instance is one application instance's connections, a store.Instance: a session for its counters,
@@ -32,7 +39,7 @@ type instance struct {
 // Connect opens one application instance's own connections. There is no pool: a session has one
 // connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	dial := s.listed(name, s.newTraffic().dial)
+	dial := s.listed(name, counting(s.meter.Instance()))
 	if detour != nil {
 		dial = detour(dial)
 	}

@@ -126,7 +126,7 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 	all := make([]told, len(s.node.Servers))
 	var asking sync.WaitGroup
 	for i, addr := range s.node.Servers {
-		asking.Go(func() { all[i].status, all[i].err = look(ctx, s.observed.dial, addr) })
+		asking.Go(func() { all[i].status, all[i].err = look(ctx, s.observe, addr) })
 	}
 	asking.Wait()
 	var first *told
@@ -183,7 +183,7 @@ func (s *Server) count(ctx context.Context) int {
 		if s.node.Standalone {
 			break
 		}
-		answer, _ := ask(ctx, s.observed.dial, addr, "mntr")
+		answer, _ := ask(ctx, s.observe, addr, "mntr")
 		members = max(members, int(fields(answer)["zk_quorum_size"]))
 	}
 	return members
@@ -205,7 +205,7 @@ func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	node := s.node
-	node.Dial = s.observed.dial
+	node.Dial = s.observe
 	var err error
 	s.watching, err = openLink(within, node, s.label()+"observer")
 	switch {

@@ -34,14 +34,14 @@ func (g *grown) enter(now int64) {
 // read reads a server's counters.
 func (s *Server) read(ctx context.Context, place int) error {
 	addr, l := s.node.Servers[place], s.counters[place]
-	answer, err := ask(ctx, s.observed.dial, addr, "mntr")
+	answer, err := ask(ctx, s.observe, addr, "mntr")
 	if err == nil && strings.Contains(answer, "not currently serving") {
 		err = errNoQuorum
 	}
 	counted := fields(answer)
 	var more status
 	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
-		more, err = look(ctx, s.observed.dial, addr)
+		more, err = look(ctx, s.observe, addr)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,15 +125,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		sum.Nodes = nodes
 	}
 	sum.At = began.Add(time.Since(began) / 2)
-	sum.Observer = results.ObserverCounts{RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read()}
-	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		sum.RoundTrips += t.Requests()
-		sum.ClientBytesOut += t.Written()
-		sum.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&sum)
 	return sum, nil
 }
 

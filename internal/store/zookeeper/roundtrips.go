@@ -13,7 +13,7 @@ import (
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	node := s.node
-	node.Dial = s.newTraffic().dial
+	node.Dial = counting(s.meter.Instance())
 	k, err := openLink(ctx, node, name)
 	if err != nil {
 		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)

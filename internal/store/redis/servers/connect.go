@@ -34,7 +34,7 @@ const (
 // pool for each node. Every connection takes the detour if there is one, including those that
 // a strategy dials itself. The caller closes the clients.
 func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
-	t := s.newTraffic()
+	t := s.meter.Instance()
 	if detour == nil {
 		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
@@ -148,14 +148,6 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 		}
 	}
 	return nil
-}
-
-func (s *Server) newTraffic() *intercept.Traffic {
-	t := new(intercept.Traffic)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.traffic = append(s.traffic, t)
-	return t
 }
 
 // dialer opens connections with counted traffic. slots limits the dials at the same time: thousands

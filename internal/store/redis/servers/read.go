@@ -54,15 +54,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	}
 	sum.IOThreads = s.ioThreads()
 	sum.At = started.Add(time.Since(started) / 2)
-	sum.Observer = s.observed.counts()
-	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		sum.RoundTrips += t.Requests()
-		sum.ClientBytesOut += t.Written()
-		sum.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&sum)
 	return sum, nil
 }
 
