@@ -45,16 +45,7 @@ func (i *instance) Nodes() []any { return []any{goetcd.Node{Client: i.client, Co
 
 // Counter returns the counter of this name.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	plain := unguarded{i.client, name}
-	guarded := guarded{i.client, name, token}
-	switch fence {
-	case workloads.FenceAll:
-		return guarded
-	case workloads.FenceWrites:
-		return writesGuarded{plain, guarded}
-	default:
-		return plain
-	}
+	return store.Fenced(fence, unguarded{i.client, name}, guarded{i.client, name, token})
 }
 
 // Pools returns zeros: no command waits for a connection.

@@ -85,14 +85,7 @@ func (i *instance) Nodes() []any { return []any{i.node} }
 // Counter returns a row of the session's table.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i, []byte(name)}
-	switch fence {
-	case workloads.FenceOff:
-		return open
-	case workloads.FenceWrites:
-		return writesGuarded{open, guarded{open, token}}
-	default:
-		return guarded{open, token}
-	}
+	return store.Fenced(fence, open, guarded{open, token})
 }
 
 // Pools returns the pool's statistics.

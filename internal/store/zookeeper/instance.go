@@ -60,14 +60,7 @@ func (i instance) Nodes() []any { return []any{i.node} }
 // Counter returns a counter in its own node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i.link, name}
-	switch fence {
-	case workloads.FenceOff:
-		return open
-	case workloads.FenceWrites:
-		return writesGuarded{open, guarded{open, token}}
-	default:
-		return guarded{open, token}
-	}
+	return store.Fenced(fence, open, guarded{open, token})
 }
 
 // Pools returns zeros: no request waits for a connection.
