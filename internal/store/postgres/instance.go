@@ -122,21 +122,15 @@ func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if times.PingP50, times.PingP99, err = s.roundTrip(ctx, conn, "SELECT 1"); err != nil {
+	execute := func(sql string) (p50, p99 *int64, err error) {
+		return store.TimeCommand(s.Refused, func() error {
+			_, err := conn.Exec(ctx, sql)
+			return err
+		})
+	}
+	if times.PingP50, times.PingP99, err = execute("SELECT 1"); err != nil {
 		return times, err
 	}
-	times.ScriptP50, times.ScriptP99, err = s.roundTrip(ctx, conn, "SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
+	times.ScriptP50, times.ScriptP99, err = execute("SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
 	return times, err
-}
-
-// roundTrip times a statement.
-func (s *server) roundTrip(ctx context.Context, conn *pgx.Conn, sql string) (p50, p99 *int64, err error) {
-	p50, p99, err = store.TimeCommand(func() error {
-		_, err := conn.Exec(ctx, sql)
-		return err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-	}
-	return p50, p99, nil
 }
