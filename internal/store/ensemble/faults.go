@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
@@ -59,14 +58,14 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Actio
 		begin, end = launch.Started.Pause, launch.Started.Resume
 	}
 	action := store.Action{
-		Hit:    func(ctx context.Context) error { return Each(ctx, hit, begin) },
-		End:    func(ctx context.Context) error { return Each(context.WithoutCancel(ctx), hit, end) },
+		Hit:    func(ctx context.Context) error { return launch.Each(ctx, hit, begin) },
+		End:    func(ctx context.Context) error { return launch.Each(context.WithoutCancel(ctx), hit, end) },
 		Outage: store.Throughout, Loses: loses,
 	}
 	if most := len(e.Members)/2 + 1; len(e.Members)-len(hit) >= most {
 		action.Outage = store.Briefly
 		action.Hit = func(ctx context.Context) error {
-			if err := Each(ctx, hit, begin); err != nil {
+			if err := launch.Each(ctx, hit, begin); err != nil {
 				return err
 			}
 			_, err := e.leader(ctx, hit)
@@ -98,19 +97,4 @@ func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Start
 		return nil, fmt.Errorf("find the leader: %w", err)
 	}
 	return leader, nil
-}
-
-// Each calls do for all those members at the same time, and joins the errors.
-func Each(ctx context.Context, members []launch.Started, do func(launch.Started, context.Context) error) error {
-	wrong := make([]error, len(members))
-	var all sync.WaitGroup
-	for n, m := range members {
-		all.Go(func() {
-			if err := do(m, ctx); err != nil {
-				wrong[n] = fmt.Errorf("%s: %w", m.Addr(), err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(wrong...)
 }

@@ -203,9 +203,13 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.present != nil {
 		s.present.end()
 	}
+	var own []launch.Started
 	for _, m := range s.members {
 		if m.client != nil {
 			problems = append(problems, closed(m.client))
+		}
+		if m.own != nil {
+			own = append(own, m.own)
 		}
 	}
 	if s.client != nil {
@@ -214,15 +218,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
-	stopped := make([]error, len(s.members))
-	var all sync.WaitGroup
-	for i, m := range s.members {
-		if m.own != nil {
-			all.Go(func() { stopped[i] = m.own.Close(ctx) })
-		}
-	}
-	all.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, own, launch.Started.Close))...)
 }
 
 // closed closes a client. The client returns its own cancelled context, which is no error.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
@@ -145,7 +144,7 @@ func withoutQuorum(t *testing.T, s *Server) {
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("counters were read")
 	}
-	if err := ensemble.Each(t.Context(), s.own[:2], launch.Started.Again); err != nil {
+	if err := launch.Each(t.Context(), s.own[:2], launch.Started.Again); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Settle(t.Context()); err != nil {

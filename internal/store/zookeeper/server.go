@@ -149,11 +149,5 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.watching != nil {
 		s.watching.close(ctx)
 	}
-	stopped := make([]error, len(s.own))
-	var all sync.WaitGroup
-	for i, o := range s.own {
-		all.Go(func() { stopped[i] = o.Close(ctx) })
-	}
-	all.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, s.own, launch.Started.Close))...)
 }

@@ -159,15 +159,7 @@ func (s *Server) Close(ctx context.Context) error {
 	for _, node := range s.nodes {
 		problems = append(problems, node.disconnect())
 	}
-	var wg sync.WaitGroup
-	stopped := make([]error, len(s.nodes))
-	for i, node := range s.nodes {
-		if node.own != nil {
-			wg.Go(func() { stopped[i] = node.own.Close(ctx) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), Own.Close))...)
 }
 
 // Count returns the number of nodes, including replicas. Nodes of our own have the same places
