@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
@@ -130,7 +130,10 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}
 		s.reach(to)
-		s.description.Source, s.description.Network, s.description.TLS = "address", networkTo(to.endpoints), to.tls != nil
+		s.description.Source, s.description.Network, s.description.TLS = "address", "loopback", to.tls != nil
+		if slices.ContainsFunc(to.endpoints, store.Remote) {
+			s.description.Network = "remote"
+		}
 	}
 	s.layout = layout{len(s.members), o.Started(), o.AllowFaults}
 	if err := s.connect(ctx); err != nil {
@@ -140,15 +143,4 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, len(s.members))
 	}
 	return nil
-}
-
-// networkTo classifies the way to the addresses.
-func networkTo(endpoints []string) string {
-	for _, endpoint := range endpoints {
-		host, _, _ := net.SplitHostPort(endpoint)
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return "remote"
-		}
-	}
-	return "loopback"
 }

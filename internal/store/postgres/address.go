@@ -66,14 +66,3 @@ func shown(config *pgx.ConnConfig) string {
 	}
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
-
-// networkTo classifies the way to a server.
-func networkTo(config *pgx.ConnConfig) string {
-	switch ip := net.ParseIP(config.Host); {
-	case strings.HasPrefix(config.Host, "/"):
-		return "unix socket"
-	case config.Host == "localhost", ip != nil && ip.IsLoopback():
-		return "loopback"
-	}
-	return "remote"
-}

@@ -130,7 +130,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	version, _, _ = strings.Cut(version, " ") // without the package's suffix
 	s.about = results.Redis{
 		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
-		Network: networkTo(s.config), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
+		Network: store.NetworkTo(shown(s.config)), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
 	}
 	switch {
 	case fsync == "off":

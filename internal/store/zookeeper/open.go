@@ -170,7 +170,7 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 		s.about.Nodes = s.node.Servers
 	}
 	if len(s.own) == 0 {
-		s.about.Source, s.about.Network, s.about.Why = "address", networkTo(s.node.Servers[0]), "an address was given"
+		s.about.Source, s.about.Network, s.about.Why = "address", store.NetworkTo(s.node.Servers[0]), "an address was given"
 	}
 	s.about.AllowedCPUs = s.cpus()
 	return nil

@@ -50,7 +50,7 @@ func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Local says whether all servers are on this machine.
 func (s *Server) Local() bool {
-	return !slices.ContainsFunc(s.node.Servers, func(addr string) bool { return networkTo(addr) == "remote" })
+	return !slices.ContainsFunc(s.node.Servers, store.Remote)
 }
 
 // Ping says whether enough servers serve for locks.

@@ -78,18 +78,3 @@ func plainAddress(address string) (*redis.UniversalOptions, error) {
 	}
 	return &redis.UniversalOptions{Addrs: []string{net.JoinHostPort(host, port)}}, nil
 }
-
-// networkTo classifies the way to an address.
-func networkTo(addr string) string {
-	if strings.HasPrefix(addr, "/") {
-		return "unix socket"
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "remote"
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return "loopback"
-	}
-	return "remote"
-}
