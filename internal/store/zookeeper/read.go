@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -108,7 +109,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		}
 	}
 	if !s.enough(answered) {
-		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(problems))
+		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, cmp.Or(problems...))
 	}
 	var sum results.Reading
 	var nodes []results.NodeReading
@@ -127,13 +128,4 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	sum.At = began.Add(time.Since(began) / 2)
 	s.meter.Enter(&sum)
 	return sum, nil
-}
-
-func firstOf(problems []error) error {
-	for _, problem := range problems {
-		if problem != nil {
-			return problem
-		}
-	}
-	return nil
 }

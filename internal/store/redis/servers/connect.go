@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -142,12 +143,7 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	for _, conn := range conns {
 		_ = conn.Close() // returns it to the pool
 	}
-	for _, problem := range problems { // one error is enough
-		if problem != nil {
-			return problem
-		}
-	}
-	return nil
+	return cmp.Or(problems...) // one error is enough
 }
 
 // dialer opens connections with counted traffic. slots limits the dials at the same time: thousands
