@@ -79,11 +79,7 @@ func (s *Server) start(ctx context.Context, o store.Options, members int) error 
 			}
 			m.software = found
 			s.own, err = startAll(ctx, members, m, func(ctx context.Context, m member) (launch.Started, error) {
-				p, err := launch.Start(ctx, m.program(), m.pick, s.runID)
-				if err != nil {
-					return nil, err
-				}
-				return p, nil
+				return launch.Start(ctx, m.program(), m.pick, s.runID)
 			})
 			return err
 		},
