@@ -52,7 +52,7 @@ type server struct {
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
-	s := &server{layout: layout{o.Started(), o.AllowFaults}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
+	s := &server{layout: layout{o.Started()}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
 	var err error
 	if o.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {

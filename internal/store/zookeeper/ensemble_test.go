@@ -90,10 +90,11 @@ func tokens(t *testing.T, s *Server) {
 				t.Fatal(err)
 			}
 		}
-		leader, err := s.leader(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var leader launch.Started
+		poll.Until(t, "there is a leader", func() bool {
+			leader = s.leader(t.Context(), nil)
+			return leader != nil
+		})
 		if err := leader.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,6 @@ import (
 const reach = 5 * time.Second
 
 func (s *Server) open(ctx context.Context, o store.Options) error {
-	s.allowed = o.AllowFaults
 	asked, _ := parseTopology(o.Topology) // Validate has checked it
 	if o.Started() {
 		if err := s.start(ctx, o, max(asked, 1)); err != nil {
