@@ -43,7 +43,7 @@ type member struct {
 	own      launch.Started   // nil for a user's server
 	client   *clientv3.Client // for this member alone, to observe
 	id       uint64
-	counters restartCounters
+	counters store.RestartCounters
 }
 
 func newServer(runID string) *Server { return &Server{runID: runID} }
@@ -128,7 +128,7 @@ func (s *Server) RunIDs() []string {
 	_, _ = s.Read(ctx) // without an answer the last known values are used
 	var ids []string
 	for _, m := range s.members {
-		ids = append(ids, fmt.Sprintf("%x@%.2f", m.id, m.counters.started()))
+		ids = append(ids, fmt.Sprintf("%x@%s", m.id, m.counters.Process()))
 	}
 	return ids
 }

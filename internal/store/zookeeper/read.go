@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -111,17 +112,12 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	if !s.enough(answered) {
 		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, cmp.Or(problems...))
 	}
-	var sum results.Reading
 	var nodes []results.NodeReading
 	for place := range s.counters {
 		one, role := s.reading(place)
-		if place == 0 {
-			sum = one
-		} else {
-			sum = sum.Plus(one)
-		}
 		nodes = append(nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
 	}
+	sum := store.Sum(nodes)
 	if len(nodes) > 1 {
 		sum.Nodes = nodes
 	}

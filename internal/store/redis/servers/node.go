@@ -23,7 +23,7 @@ type node struct {
 	role     string      // at the opening; "" if not known
 	replID   string      // ID of the replication history, which replicas share with their primary
 	detached atomic.Bool // we detached it from its primary
-	kept     restartCounters
+	kept     store.RestartCounters
 }
 
 // The roles of a node.

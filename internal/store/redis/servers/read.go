@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -29,26 +30,19 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		}
 		counted := reading(fields)
 		counted.BusReceived = n.busBytes(bus)
-		n.kept.enter(fields["run_id"], counted)
+		n.kept.Enter(fields["run_id"], counted)
 		return nil
 	})
 	if err != nil {
 		return results.Reading{}, err
 	}
-	var sum results.Reading
 	var nodes []results.NodeReading
 	for _, n := range s.nodes {
-		one, known := n.kept.read()
-		if !known {
-			continue
+		if one, known := n.kept.Read(); known {
+			nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
 		}
-		if nodes == nil {
-			sum = one
-		} else {
-			sum = sum.Plus(one)
-		}
-		nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
 	}
+	sum := store.Sum(nodes)
 	if len(s.nodes) > 1 {
 		sum.Nodes = nodes
 	}
