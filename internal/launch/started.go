@@ -28,6 +28,21 @@ type Started interface {
 	Close(ctx context.Context) error // ends it and removes all its files
 }
 
+// Each calls do for all those servers at the same time, and joins the errors.
+func Each[S interface{ Addr() string }](ctx context.Context, servers []S, do func(S, context.Context) error) error {
+	wrong := make([]error, len(servers))
+	var all sync.WaitGroup
+	for n, s := range servers {
+		all.Go(func() {
+			if err := do(s, ctx); err != nil {
+				wrong[n] = fmt.Errorf("%s: %w", s.Addr(), err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(wrong...)
+}
+
 // InContainer starts a server in a container and calls its Ready once it listens. name is the
 // program's name, which identifies the process on this machine.
 func InContainer(ctx context.Context, engine Engine, c Container, name string) (Started, error) {

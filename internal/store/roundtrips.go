@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -15,13 +16,16 @@ type RoundTrips struct {
 const timings = 300
 
 // TimeCommand sends a command repeatedly, one after the other, and returns percentiles of its
-// times in nanoseconds, or the command's error.
-func TimeCommand(send func() error) (p50, p99 *int64, err error) {
+// times in nanoseconds; nil if the server refuses it, see Protocol.Refused.
+func TimeCommand(refused func(error) string, send func() error) (p50, p99 *int64, err error) {
 	times := make([]int64, 0, timings)
 	for range timings {
 		start := time.Now()
 		if err := send(); err != nil {
-			return nil, nil, err
+			if refused(err) != "" {
+				return nil, nil, nil
+			}
+			return nil, nil, fmt.Errorf("measure the round trip: %w", err)
 		}
 		times = append(times, int64(time.Since(start)))
 	}

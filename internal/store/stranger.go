@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -90,4 +91,15 @@ func Knock(ctx context.Context, addr, greeting string) string {
 	answer := make([]byte, 1024)
 	n, _ := conn.Read(answer) // a server may close the connection after its answer
 	return string(answer[:n])
+}
+
+// SpeaksTLS says whether a server answers a TLS handshake at host:port, with any certificate.
+func SpeaksTLS(ctx context.Context, addr string) bool {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return strings.Contains(err.Error(), "remote error: tls:") // it requires a client certificate
+	}
+	_ = conn.Close()
+	return true
 }

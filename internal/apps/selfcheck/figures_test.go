@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aclements/go-moremath/stats"
+
 	"github.com/lockbench/lockbench/internal/engine"
 )
 
@@ -103,7 +105,7 @@ func TestEquivalenceIsProvenRefutedOrNeither(t *testing.T) {
 		}
 	}
 	// By hand: mean 2, standard deviation 1, t(2, 0.95) = 2.920.
-	if low, mean, high := interval([]float64{1, 2, 3}); math.Abs(mean-2) > 1e-9 || math.Abs(high-2-2.91999/math.Sqrt(3)) > 1e-3 || math.Abs(low+high-4) > 1e-9 {
+	if mean, low, high := stats.MeanCI([]float64{1, 2, 3}, 0.90); math.Abs(mean-2) > 1e-9 || math.Abs(high-2-2.91999/math.Sqrt(3)) > 1e-3 || math.Abs(low+high-4) > 1e-9 {
 		t.Errorf("interval %v, %v, %v", low, mean, high)
 	}
 }

@@ -36,23 +36,23 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	}
 	const others, even = crowd - starving, float64(crowd-starving) / crowd
 	f, waits, window := starved.Fairness, starved.Waiting, float64(starved.WindowNS)
-	c.want(count(f.Starved) == starving, "starving: starved clients", count(f.Starved), results.Number, "%d", starving)
+	c.want(value(f.Starved) == starving, "starving: starved clients", value(f.Starved), results.Number, "%d", starving)
 	c.want(f.AcquisitionsMin == 0, "starving: fewest acquisitions", float64(f.AcquisitionsMin), results.Number, "0")
 	c.want(near(value(f.Jain), even, 0.02), "starving: Jain index", value(f.Jain), results.Number, "%v", even)
 	c.want(beyond(f.LongestWait, window), "starving: longest wait", bound(f.LongestWait), results.Nanoseconds, "≥ the window")
 	c.want(waits.PerClient.P95 != nil && waits.PerClient.P95.AtLeast, "starving: p95 per client", bound(waits.PerClient.P95), results.Nanoseconds, "a lower bound")
 	c.want(value(f.WorkingSet) <= others, "starving: working set", value(f.WorkingSet), results.Number, "at most %d", others)
-	c.want(f.ReacquireDistance != nil && *f.ReacquireDistance <= others, "starving: reacquire distance", whole(f.ReacquireDistance), results.Number, "at most %d", others)
+	c.want(f.ReacquireDistance != nil && *f.ReacquireDistance <= others, "starving: reacquire distance", value(f.ReacquireDistance), results.Number, "at most %d", others)
 	c.want(value(f.Overtaken) >= 99, "starving: overtaken", value(f.Overtaken), results.Percent, "all")
 	c.want(f.LargestBypass >= starved.Speed.Acquisitions, "starving: largest bypass", float64(f.LargestBypass), results.Number, "at least all %d acquisitions", starved.Speed.Acquisitions)
 	c.want(waits.Open >= starving, "starving: unfinished waits", float64(waits.Open), results.Number, "at least %d", starving)
 
 	f = fed.Fairness
-	c.want(count(f.Starved) == 0, "fed: starved clients", count(f.Starved), results.Number, "0")
+	c.want(value(f.Starved) == 0, "fed: starved clients", value(f.Starved), results.Number, "0")
 	c.want(value(f.Jain) >= 0.99, "fed: Jain index", value(f.Jain), results.Number, "1")
 	c.want(!beyond(f.LongestWait, window), "fed: longest wait", bound(f.LongestWait), results.Nanoseconds, "below the window")
 	c.want(value(f.WorkingSet) > others, "fed: working set", value(f.WorkingSet), results.Number, "%d", crowd)
-	c.want(f.ReacquireDistance != nil && *f.ReacquireDistance > others, "fed: reacquire distance", whole(f.ReacquireDistance), results.Number, "%d", crowd)
+	c.want(f.ReacquireDistance != nil && *f.ReacquireDistance > others, "fed: reacquire distance", value(f.ReacquireDistance), results.Number, "%d", crowd)
 	c.want(f.LargestBypass < crowd, "fed: largest bypass", float64(f.LargestBypass), results.Number, "below %d", crowd)
 	return nil
 }
@@ -88,25 +88,12 @@ func beyond(b *results.Bound, window float64) bool {
 	return b != nil && b.AtLeast && float64(b.NS) >= window
 }
 
-func value(x *float64) float64 {
+// value returns a figure; NaN if it is not known.
+func value[T int | int64 | float64](x *T) float64 {
 	if x == nil {
 		return math.NaN()
 	}
-	return *x
-}
-
-func count(n *int) float64 {
-	if n == nil {
-		return math.NaN()
-	}
-	return float64(*n)
-}
-
-func whole(n *int64) float64 {
-	if n == nil {
-		return math.NaN()
-	}
-	return float64(*n)
+	return float64(*x)
 }
 
 func bound(b *results.Bound) float64 {

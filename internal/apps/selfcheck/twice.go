@@ -70,7 +70,7 @@ func (s *session) twice(ctx context.Context, c *Check) error {
 // Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). It passes if the 90 % interval lies within the
 // margin, and fails if it lies wholly outside. Otherwise there were too few rounds, or too much noise.
 func (c *Check) same(name string, ratios []float64, margin float64) {
-	low, mean, high := interval(ratios)
+	mean, low, high := stats.MeanCI(ratios, 0.90) // of Student's t
 	percent := func(log float64) float64 { return (math.Exp(log) - 1) * 100 }
 	limit := math.Log(margin)
 	c.inform(fmt.Sprintf("%s, %d rounds: A off A", name, len(ratios)), percent(mean), results.Percent)
@@ -86,13 +86,4 @@ func (c *Check) same(name string, ratios []float64, margin float64) {
 		verdict = Fail
 	}
 	c.judge(verdict, name+": farther end of the 90 % interval", percent(farthest), results.Percent, "within ×%v", margin)
-}
-
-// interval returns a mean with the 90 % confidence interval of Student's t.
-func interval(sample []float64) (low, mean, high float64) {
-	n := float64(len(sample))
-	mean = stats.Mean(sample)
-	t := stats.InvCDF(stats.TDist{V: n - 1})(0.95)
-	half := t * stats.StdDev(sample) / math.Sqrt(n)
-	return mean - half, mean, mean + half
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
@@ -36,11 +36,22 @@ func Impossible(fault workloads.Fault, storeName string, members int, started bo
 	return nil
 }
 
+// AllImpossible returns an error for every fault for which one returns why it is not possible.
+func AllImpossible(all []workloads.Fault, one func(workloads.Fault) error) []error {
+	var wrong []error
+	for _, f := range all {
+		if err := one(f); err != nil {
+			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
+		}
+	}
+	return wrong
+}
+
 // Faults injects the faults into one ensemble, or into a server that is alone.
 type Faults struct {
 	Members []launch.Started
-	// Leader waits for a leader that is not away, until ctx ends.
-	Leader func(ctx context.Context, away []launch.Started) (launch.Started, error)
+	// Leader returns the present leader that is not away; nil if there is none.
+	Leader func(ctx context.Context, away []launch.Started) launch.Started
 }
 
 // Prepare finds the members to hit, see store.Faults: place 0 is the leader, and the others follow. If
@@ -59,14 +70,14 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Actio
 		begin, end = launch.Started.Pause, launch.Started.Resume
 	}
 	action := store.Action{
-		Hit:    func(ctx context.Context) error { return Each(ctx, hit, begin) },
-		End:    func(ctx context.Context) error { return Each(context.WithoutCancel(ctx), hit, end) },
+		Hit:    func(ctx context.Context) error { return launch.Each(ctx, hit, begin) },
+		End:    func(ctx context.Context) error { return launch.Each(context.WithoutCancel(ctx), hit, end) },
 		Outage: store.Throughout, Loses: loses,
 	}
 	if most := len(e.Members)/2 + 1; len(e.Members)-len(hit) >= most {
 		action.Outage = store.Briefly
 		action.Hit = func(ctx context.Context) error {
-			if err := Each(ctx, hit, begin); err != nil {
+			if err := launch.Each(ctx, hit, begin); err != nil {
 				return err
 			}
 			_, err := e.leader(ctx, hit)
@@ -90,27 +101,18 @@ func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.St
 	return places[fault.Node : fault.Node+max(fault.N, 1)], nil
 }
 
+// leader waits for a leader that is not away.
 func (e Faults) leader(ctx context.Context, away []launch.Started) (launch.Started, error) {
 	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
-	leader, err := e.Leader(ctx, away)
-	if err != nil {
-		return nil, fmt.Errorf("find the leader: %w", err)
+	for {
+		if leader := e.Leader(ctx, away); leader != nil {
+			return leader, nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("find the leader: there is no leader: %w", ctx.Err())
+		}
 	}
-	return leader, nil
-}
-
-// Each calls do for all those members at the same time, and joins the errors.
-func Each(ctx context.Context, members []launch.Started, do func(launch.Started, context.Context) error) error {
-	wrong := make([]error, len(members))
-	var all sync.WaitGroup
-	for n, m := range members {
-		all.Go(func() {
-			if err := do(m, ctx); err != nil {
-				wrong[n] = fmt.Errorf("%s: %w", m.Addr(), err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(wrong...)
 }

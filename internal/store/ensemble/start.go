@@ -22,7 +22,7 @@ func Start(ctx context.Context, n, perMember int, taken func(error) bool, begin 
 	}
 }
 
-// Begin starts the member at a place.
+// Begin starts the member at a place. With an error, what it returns is not used.
 type Begin func(ctx context.Context, place int, ports [][]int) (launch.Started, error)
 
 func startOnce(ctx context.Context, n, perMember int, begin Begin) ([]launch.Started, error) {

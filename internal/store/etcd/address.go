@@ -3,9 +3,7 @@ package etcd
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -53,30 +51,13 @@ func parseAddress(o store.Options) (address, error) {
 	if scheme == "etcds" {
 		to.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	return to, to.trust(o.CAFile)
-}
-
-// trust adds the certificates of a PEM file to the system's.
-func (a address) trust(file string) error {
-	if file == "" {
-		return nil
+	switch {
+	case o.CAFile == "":
+		return to, nil
+	case to.tls == nil:
+		return to, errCAFile
 	}
-	if a.tls == nil {
-		return errCAFile
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("--ca-file: %w", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil { // the machine has no certificates of its own
-		roots = x509.NewCertPool()
-	}
-	a.tls.RootCAs = roots
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("--ca-file: %s holds no PEM certificate", file)
-	}
-	return nil
+	return to, store.Trust(to.tls, o.CAFile)
 }
 
 // url returns a member's URL for HTTP.

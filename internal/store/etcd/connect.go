@@ -7,7 +7,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goetcd"
@@ -17,11 +16,7 @@ import (
 // Connect opens an instance's client: one connection to each member, which all callers share. The
 // size of the pool has no effect.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	traffic := new(intercept.Traffic)
-	s.mu.Lock()
-	s.traffic = append(s.traffic, traffic)
-	s.mu.Unlock()
-	config := through(clientConfig(s.to), traffic, detour)
+	config := through(clientConfig(s.to), s.meter.Instance(), detour)
 	client, err := clientv3.New(config)
 	if err != nil {
 		return nil, s.because(ctx, err)
@@ -50,16 +45,7 @@ func (i *instance) Nodes() []any { return []any{goetcd.Node{Client: i.client, Co
 
 // Counter returns the counter of this name.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	plain := unguarded{i.client, name}
-	guarded := guarded{i.client, name, token}
-	switch fence {
-	case workloads.FenceAll:
-		return guarded
-	case workloads.FenceWrites:
-		return writesGuarded{plain, guarded}
-	default:
-		return plain
-	}
+	return store.Fenced(fence, unguarded{i.client, name}, guarded{i.client, name, token})
 }
 
 // Pools returns zeros: no command waits for a connection.

@@ -49,14 +49,6 @@ func (g guarded) Write(ctx context.Context, n int64) error {
 	return nil
 }
 
-// writesGuarded checks only writes.
-type writesGuarded struct {
-	unguarded
-	guarded guarded
-}
-
-func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }
-
 // unguarded is a counter that checks no tokens.
 type unguarded struct {
 	client  *clientv3.Client

@@ -122,7 +122,9 @@ func (s *Server) greet(ctx context.Context, conn net.Conn, endpoint string) erro
 // secondLook says what is at the first address; "" if unknown.
 func (s *Server) secondLook(ctx context.Context) string {
 	endpoint := s.to.endpoints[0]
-	encrypted := speaksTLS(ctx, endpoint)
+	brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	encrypted := store.SpeaksTLS(brief, endpoint)
 	switch {
 	case s.to.tls == nil && encrypted:
 		return "it speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
@@ -162,17 +164,4 @@ func (s *Server) leaderless(ctx context.Context) bool {
 		}
 	}
 	return without
-}
-
-// speaksTLS says whether a server answers a TLS handshake, with any certificate.
-func speaksTLS(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return strings.Contains(err.Error(), "remote error: tls:") // it requires a client certificate
-	}
-	_ = conn.Close()
-	return true
 }

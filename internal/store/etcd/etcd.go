@@ -6,10 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -73,13 +74,13 @@ func (Store) Layout(o store.Options) store.Layout {
 	if n == 0 && o.Started() {
 		n = 1
 	}
-	return layout{n, o.Started(), o.AllowFaults}
+	return layout{n, o.Started()}
 }
 
 // layout is the number of members, 0 if not known, with who started them.
 type layout struct {
-	members          int
-	started, allowed bool
+	members int
+	started bool
 }
 
 // Unfit says why a strategy cannot run there; "" if it can.
@@ -95,13 +96,7 @@ func (l layout) Primaries() int { return max(l.members, 1) }
 
 // Impossible returns an error for every fault that is not possible.
 func (l layout) Impossible(all []workloads.Fault) []error {
-	var wrong []error
-	for _, f := range all {
-		if err := l.impossible(f); err != nil {
-			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
-		}
-	}
-	return wrong
+	return ensemble.AllImpossible(all, l.impossible)
 }
 
 // Open finds or starts the etcd that the options name, see store.Store.
@@ -130,9 +125,12 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}
 		s.reach(to)
-		s.description.Source, s.description.Network, s.description.TLS = "address", networkTo(to.endpoints), to.tls != nil
+		s.description.Source, s.description.Network, s.description.TLS = "address", "loopback", to.tls != nil
+		if slices.ContainsFunc(to.endpoints, store.Remote) {
+			s.description.Network = "remote"
+		}
 	}
-	s.layout = layout{len(s.members), o.Started(), o.AllowFaults}
+	s.layout = layout{len(s.members), o.Started()}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -140,15 +138,4 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, len(s.members))
 	}
 	return nil
-}
-
-// networkTo classifies the way to the addresses.
-func networkTo(endpoints []string) string {
-	for _, endpoint := range endpoints {
-		host, _, _ := net.SplitHostPort(endpoint)
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return "remote"
-		}
-	}
-	return "loopback"
 }

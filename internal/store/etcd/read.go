@@ -18,14 +18,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// counted holds a member's counters from /metrics.
-type counted struct {
-	started  float64 // start of its process, in seconds since 1970
-	commands map[string]int64
-	cpu      *float64
-	memory   int64
-}
-
 // Read reads the counters of all members and adds them up. A member that does not answer has its
 // last counts. etcd's byte counters are left out: they omit the frames of messages, so they are
 // not comparable.
@@ -35,9 +27,9 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	problems := make([]error, len(s.members))
 	for i, m := range s.members {
 		all.Go(func() {
-			got, err := s.metrics(ctx, m)
+			process, got, err := s.metrics(ctx, m)
 			if err == nil {
-				m.counters.enter(got)
+				m.counters.Enter(process, got)
 			}
 			problems[i] = err
 		})
@@ -54,78 +46,57 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 			return results.Reading{}, err
 		}
 	}
-	reading := results.Reading{At: began.Add(time.Since(began) / 2), Observer: s.observed.counts()}
-	s.sum(&reading)
-	reading.RoundTrips, reading.ClientBytesOut, reading.ClientBytesIn = reading.Observer.RoundTrips, reading.Observer.BytesOut, reading.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		reading.RoundTrips += t.Requests()
-		reading.ClientBytesOut += t.Written()
-		reading.ClientBytesIn += t.Read()
-	}
+	reading := s.sum()
+	reading.At = began.Add(time.Since(began) / 2)
+	s.meter.Enter(&reading)
 	return reading, nil
 }
 
 // sum adds up the counters of the members; the sum is unknown if one member never reported a
 // counter.
-func (s *Server) sum(reading *results.Reading) {
-	cpu, commands := 0.0, map[string]int64{}
-	known, timed := true, true
+func (s *Server) sum() results.Reading {
+	var nodes []results.NodeReading
 	for _, m := range s.members {
-		got, ok := m.counters.read()
-		known = known && ok
-		for command, calls := range got.commands {
-			commands[command] += calls
-		}
-		reading.Memory += got.memory
-		one := got.cpu
+		one, _ := m.counters.Read()
 		if m.own != nil {
-			one = m.own.CPU()
+			one.CPU = m.own.CPU()
 		}
-		if timed = timed && one != nil; timed {
-			cpu += *one
-		}
-		if len(s.members) > 1 {
-			reading.Nodes = append(reading.Nodes, results.NodeReading{
-				Address: m.endpoint, Role: "member", Reading: results.Reading{Commands: got.commands, CPU: one, Memory: got.memory},
-			})
-		}
+		nodes = append(nodes, results.NodeReading{Address: m.endpoint, Role: "member", Reading: one})
 	}
-	if known {
-		reading.Commands = commands
+	sum := store.Sum(nodes)
+	if len(nodes) > 1 {
+		sum.Nodes = nodes
 	}
-	if timed {
-		reading.CPU = &cpu
-	}
+	return sum
 }
 
 // metricsTimeout limits one request for a member's counters.
 const metricsTimeout = 3 * time.Second
 
-// metrics reads a member's counters over HTTP, which the sockets' counters do not include.
-func (s *Server) metrics(ctx context.Context, m *member) (counted, error) {
+// metrics reads the counters of a member's process over HTTP, which the sockets' counters do not include.
+func (s *Server) metrics(ctx context.Context, m *member) (process string, r results.Reading, err error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.to.url(m.endpoint, "/metrics"), nil)
 	if err != nil {
-		return counted{}, err
+		return "", r, err
 	}
 	answer, err := s.http.Do(request)
 	if err != nil {
-		return counted{}, fmt.Errorf("%w: read the counters of %s: %w", store.ErrUnreachable, m.endpoint, err)
+		return "", r, fmt.Errorf("%w: read the counters of %s: %w", store.ErrUnreachable, m.endpoint, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, answer.Body)
-		return counted{}, fmt.Errorf("read the counters of %s: %s", m.endpoint, answer.Status)
+		return "", r, fmt.Errorf("read the counters of %s: %s", m.endpoint, answer.Status)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(needed(answer.Body))
 	if err != nil {
-		return counted{}, fmt.Errorf("read the counters of %s: %w", m.endpoint, err)
+		return "", r, fmt.Errorf("read the counters of %s: %w", m.endpoint, err)
 	}
-	return reckon(families), nil
+	process, r = reckon(families)
+	return process, r, nil
 }
 
 // needed returns only the lines that are used, out of thousands.
@@ -144,8 +115,8 @@ func needed(body io.Reader) io.Reader {
 }
 
 // reckon extracts the counters: the answers for unary calls, and the received messages for streams,
-// because each such message is a request.
-func reckon(families map[string]*dto.MetricFamily) counted {
+// because each such message is a request. The process is told by its start, in seconds since 1970.
+func reckon(families map[string]*dto.MetricFamily) (process string, r results.Reading) {
 	value := func(name string) *float64 {
 		for _, metric := range families[name].GetMetric() {
 			v := metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
@@ -153,12 +124,12 @@ func reckon(families map[string]*dto.MetricFamily) counted {
 		}
 		return nil
 	}
-	c := counted{commands: map[string]int64{}, cpu: value("process_cpu_seconds_total")}
+	r = results.Reading{Commands: map[string]int64{}, CPU: value("process_cpu_seconds_total")}
 	if started := value("process_start_time_seconds"); started != nil {
-		c.started = *started
+		process = fmt.Sprintf("%.2f", *started)
 	}
 	if memory := value("process_resident_memory_bytes"); memory != nil {
-		c.memory = int64(*memory)
+		r.Memory = int64(*memory)
 	}
 	for family, stream := range map[string]bool{"grpc_server_handled_total": false, "grpc_server_msg_received_total": true} {
 		for _, metric := range families[family].GetMetric() {
@@ -167,9 +138,9 @@ func reckon(families map[string]*dto.MetricFamily) counted {
 				labels[label.GetName()] = label.GetValue()
 			}
 			if calls := int64(metric.GetCounter().GetValue()); calls > 0 && (labels["grpc_type"] != "unary") == stream {
-				c.commands[labels["grpc_method"]] += calls
+				r.Commands[labels["grpc_method"]] += calls
 			}
 		}
 	}
-	return c
+	return process, r
 }

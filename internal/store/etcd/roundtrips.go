@@ -17,26 +17,14 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	defer func() { _ = connected.Close() }()
 	client := connected.(*instance).client
-	if times.PingP50, times.PingP99, err = s.roundTrip(func() error { return ask(ctx, client) }); err != nil {
+	if times.PingP50, times.PingP99, err = store.TimeCommand(s.Refused, func() error { return ask(ctx, client) }); err != nil {
 		return times, err
 	}
 	key := "lockbench:{" + s.runID + ":floor}"
 	defer func() { _, _ = s.client.Delete(context.WithoutCancel(ctx), key) }()
-	times.ScriptP50, times.ScriptP99, err = s.roundTrip(func() error {
+	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(s.Refused, func() error {
 		_, err := client.Put(ctx, key, "")
 		return err
 	})
 	return times, err
-}
-
-// roundTrip times a request; nil if etcd refuses it.
-func (s *Server) roundTrip(send func() error) (p50, p99 *int64, err error) {
-	p50, p99, err = store.TimeCommand(send)
-	if err != nil {
-		if s.Refused(err) != "" {
-			return nil, nil, nil
-		}
-		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-	}
-	return p50, p99, nil
 }

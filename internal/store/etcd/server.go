@@ -12,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
@@ -31,14 +30,11 @@ type Server struct {
 	members     []*member
 	description results.Redis
 
-	client   *clientv3.Client // for all members, to observe
-	observed observed
-	swept    store.Swept // on a user's server, before the run
-	present  *presence   // nil if lockbench started etcd
-	http     *http.Client
-
-	mu      sync.Mutex
-	traffic []*intercept.Traffic // one for each instance, including closed ones
+	client  *clientv3.Client // for all members, to observe
+	meter   store.Meter
+	swept   store.Swept // on a user's server, before the run
+	present *presence   // nil if lockbench started etcd
+	http    *http.Client
 }
 
 // member is one server of the etcd.
@@ -47,7 +43,7 @@ type member struct {
 	own      launch.Started   // nil for a user's server
 	client   *clientv3.Client // for this member alone, to observe
 	id       uint64
-	counters restartCounters
+	counters store.RestartCounters
 }
 
 func newServer(runID string) *Server { return &Server{runID: runID} }
@@ -117,8 +113,9 @@ func observerName(runID string) string { return "lockbench:" + runID + ":observe
 func (s *Server) observer(to address) (*clientv3.Client, error) {
 	config := clientConfig(to)
 	config.DialTimeout = openTimeout // limits the login, which needs most members
+	counting := observed{&s.meter}
 	return dial(observing(config,
-		grpc.WithChainUnaryInterceptor(s.observed.unary), grpc.WithChainStreamInterceptor(s.observed.stream)), &s.observed.traffic)
+		grpc.WithChainUnaryInterceptor(counting.unary), grpc.WithChainStreamInterceptor(counting.stream)), &s.meter.Observed)
 }
 
 // Describe says which etcd it is and why, without any secret.
@@ -131,7 +128,7 @@ func (s *Server) RunIDs() []string {
 	_, _ = s.Read(ctx) // without an answer the last known values are used
 	var ids []string
 	for _, m := range s.members {
-		ids = append(ids, fmt.Sprintf("%x@%.2f", m.id, m.counters.started()))
+		ids = append(ids, fmt.Sprintf("%x@%s", m.id, m.counters.Process()))
 	}
 	return ids
 }
@@ -206,9 +203,13 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.present != nil {
 		s.present.end()
 	}
+	var own []launch.Started
 	for _, m := range s.members {
 		if m.client != nil {
 			problems = append(problems, closed(m.client))
+		}
+		if m.own != nil {
+			own = append(own, m.own)
 		}
 	}
 	if s.client != nil {
@@ -217,15 +218,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
-	stopped := make([]error, len(s.members))
-	var all sync.WaitGroup
-	for i, m := range s.members {
-		if m.own != nil {
-			all.Go(func() { stopped[i] = m.own.Close(ctx) })
-		}
-	}
-	all.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, own, launch.Started.Close))...)
 }
 
 // closed closes a client. The client returns its own cancelled context, which is no error.

@@ -106,7 +106,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 				return err
 			}
 			return s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
-				return started(launch.Start(ctx, launch.Program{
+				return launch.Start(ctx, launch.Program{
 					Name: "etcd", Path: path,
 					Args: func(p *launch.Process) []string { return m.args("http://"+p.Addr(), more) },
 					Empty: func(_ context.Context, p *launch.Process) error {
@@ -114,7 +114,7 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 					},
 					Beside: m.beside,
 					Ready:  func(ctx context.Context, p *launch.Process) error { return ready(ctx, p) },
-				}, func() (int, error) { return m.port, nil }, s.runID))
+				}, func() (int, error) { return m.port, nil }, s.runID)
 			})
 		},
 	}.Start(ctx)
@@ -130,14 +130,6 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 		s.description.Durability = string(store.InMemory)
 	}
 	return nil
-}
-
-// started returns the process, or a nil interface with an error.
-func started(p *launch.Process, err error) (launch.Started, error) {
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // inside is the port in the container behind a published one.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -48,15 +49,8 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	case err != nil:
 		return nil, errAddress
 	}
-	config.ConnectTimeout = min(connectTimeout, nonZero(config.ConnectTimeout))
+	config.ConnectTimeout = min(connectTimeout, cmp.Or(config.ConnectTimeout, connectTimeout))
 	return config, nil
-}
-
-func nonZero(d time.Duration) time.Duration {
-	if d == 0 {
-		return connectTimeout
-	}
-	return d
 }
 
 // shown returns the address without any secret.
@@ -65,15 +59,4 @@ func shown(config *pgx.ConnConfig) string {
 		return config.Host
 	}
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-}
-
-// networkTo classifies the way to a server.
-func networkTo(config *pgx.ConnConfig) string {
-	switch ip := net.ParseIP(config.Host); {
-	case strings.HasPrefix(config.Host, "/"):
-		return "unix socket"
-	case config.Host == "localhost", ip != nil && ip.IsLoopback():
-		return "loopback"
-	}
-	return "remote"
 }

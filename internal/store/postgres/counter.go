@@ -118,12 +118,3 @@ func (g guarded) touch(ctx context.Context, n *int64) (now int64, err error) {
 	}
 	return now, err
 }
-
-// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
-// read too, and the holder writes before they do.
-type writesGuarded struct {
-	unguarded
-	guarded guarded
-}
-
-func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }

@@ -32,12 +32,8 @@ type instance struct {
 // Connect opens the first connection of a pool. The others are opened on demand: each is a process of
 // the server, and only lock holders that use counters need them.
 func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
-	traffic := new(intercept.Traffic)
-	s.mu.Lock()
-	s.traffic = append(s.traffic, traffic)
-	s.mu.Unlock()
 	i := &instance{server: s, open: map[net.Conn]struct{}{}}
-	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, traffic, func(dial store.Dialer) store.Dialer {
+	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, s.meter.Instance(), func(dial store.Dialer) store.Dialer {
 		dial = i.kept(dial)
 		if detour != nil {
 			dial = detour(dial)
@@ -89,14 +85,7 @@ func (i *instance) Nodes() []any { return []any{i.node} }
 // Counter returns a row of the session's table.
 func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i, []byte(name)}
-	switch fence {
-	case workloads.FenceOff:
-		return open
-	case workloads.FenceWrites:
-		return writesGuarded{open, guarded{open, token}}
-	default:
-		return guarded{open, token}
-	}
+	return store.Fenced(fence, open, guarded{open, token})
 }
 
 // Pools returns the pool's statistics.
@@ -128,26 +117,20 @@ func (i *instance) Close() error {
 // connection of that name.
 func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.meter.Observed, nil))
 	if err != nil {
 		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if times.PingP50, times.PingP99, err = s.roundTrip(ctx, conn, "SELECT 1"); err != nil {
+	execute := func(sql string) (p50, p99 *int64, err error) {
+		return store.TimeCommand(s.Refused, func() error {
+			_, err := conn.Exec(ctx, sql)
+			return err
+		})
+	}
+	if times.PingP50, times.PingP99, err = execute("SELECT 1"); err != nil {
 		return times, err
 	}
-	times.ScriptP50, times.ScriptP99, err = s.roundTrip(ctx, conn, "SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
+	times.ScriptP50, times.ScriptP99, err = execute("SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
 	return times, err
-}
-
-// roundTrip times a statement.
-func (s *server) roundTrip(ctx context.Context, conn *pgx.Conn, sql string) (p50, p99 *int64, err error) {
-	p50, p99, err = store.TimeCommand(func() error {
-		_, err := conn.Exec(ctx, sql)
-		return err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-	}
-	return p50, p99, nil
 }

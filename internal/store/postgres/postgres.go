@@ -67,13 +67,13 @@ func (Store) Validate(o store.Options) error {
 }
 
 // Layout is one server.
-func (Store) Layout(o store.Options) store.Layout { return layout{o.Started(), o.AllowFaults} }
+func (Store) Layout(o store.Options) store.Layout { return layout{o.Started()} }
 
 // single is the only topology.
 const single = "single"
 
 // layout is one server, with who started it.
-type layout struct{ started, allowed bool }
+type layout struct{ started bool }
 
 // Unfit says why a strategy cannot run there; "" if it can.
 func (layout) Unfit(info strategies.Info) string {

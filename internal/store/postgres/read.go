@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -22,22 +21,11 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	if err != nil {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
-	r := results.Reading{
-		At: began.Add(time.Since(began) / 2), Clients: clients, WALBytes: wal,
-		Observer: results.ObserverCounts{
-			RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read(),
-		},
-	}
+	r := results.Reading{At: began.Add(time.Since(began) / 2), Clients: clients, WALBytes: wal}
 	if s.own != nil {
 		r.CPU, r.WALBytes = s.own.CPU(), s.restarts.continued(wal)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range append([]*intercept.Traffic{&s.observed}, s.traffic...) {
-		r.RoundTrips += t.Requests()
-		r.ClientBytesOut += t.Written()
-		r.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&r)
 	return r, nil
 }
 

@@ -30,7 +30,7 @@ const closing = ":closing"
 // will remove it. A connection that was just closed is still listed for a while, so dropSchema
 // waits for up to a second.
 func (s *server) dropSchema(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.runID+closing, &s.observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.runID+closing, &s.meter.Observed, nil))
 	if err != nil {
 		return nil //nolint:nilerr // nobody is there to remove it from; the next session does
 	}

@@ -40,21 +40,19 @@ type server struct {
 	dials  chan struct{} // limits the dials at the same time
 
 	observer *pgxpool.Pool // our own connections, to observe
-	observed intercept.Traffic
+	meter    store.Meter
 
 	about    results.Redis
 	restarts restarts
 	swept    store.Swept // on a user's server, before the run
 	runs     []string    // what RunIDs returns
 
-	mu      sync.Mutex
-	traffic []*intercept.Traffic // one for each instance, including closed ones
-	counter sync.Mutex           // locked while the counters' table is created
-	counted atomic.Bool          // the table exists
+	counter sync.Mutex  // locked while the counters' table is created
+	counted atomic.Bool // the table exists
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
-	s := &server{layout: layout{o.Started(), o.AllowFaults}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
+	s := &server{layout: layout{o.Started()}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
 	var err error
 	if o.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {
@@ -88,7 +86,7 @@ func (s *server) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool.ConnConfig = s.configFor(s.observerName(), &s.observed, nil)
+	pool.ConnConfig = s.configFor(s.observerName(), &s.meter.Observed, nil)
 	pool.MinConns, pool.MaxConns = 1, 2
 	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
 	// A session without a connection counts as dead; this connection shows that ours is alive.
@@ -132,7 +130,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	version, _, _ = strings.Cut(version, " ") // without the package's suffix
 	s.about = results.Redis{
 		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
-		Network: networkTo(s.config), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
+		Network: store.NetworkTo(shown(s.config)), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
 	}
 	switch {
 	case fsync == "off":

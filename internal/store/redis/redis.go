@@ -22,11 +22,8 @@ type Store struct{}
 // Title returns the store's name.
 func (Store) Title() string { return "Redis" }
 
-// Speaks says whether a Redis answers a PING there, even with an error.
-func (Store) Speaks(ctx context.Context, addr string) bool {
-	answer := store.Knock(ctx, addr, "PING\r\n")
-	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-")
-}
+// Speaks says whether a Redis answers there, see servers.Speaks.
+func (Store) Speaks(ctx context.Context, addr string) bool { return servers.Speaks(ctx, addr) }
 
 // options converts to the servers' options. image:NAME is a container of that image,
 // process:PATH a process of that program.

@@ -94,15 +94,3 @@ func topologyOf(members int) string {
 	}
 	return fmt.Sprintf("%s:%d", name, members)
 }
-
-// networkTo classifies the way to an address.
-func networkTo(addr string) string {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "remote"
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return "loopback"
-	}
-	return "remote"
-}

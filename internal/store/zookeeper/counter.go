@@ -118,14 +118,6 @@ func (g guarded) raise(ctx context.Context, session *gozk.Session, more ...any) 
 	}
 }
 
-// writesGuarded checks only writes.
-type writesGuarded struct {
-	unguarded
-	guarded guarded
-}
-
-func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }
-
 func text(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
 // number returns a node's number and its version.

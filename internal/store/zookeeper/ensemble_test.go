@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
@@ -91,10 +90,11 @@ func tokens(t *testing.T, s *Server) {
 				t.Fatal(err)
 			}
 		}
-		leader, err := s.leader(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var leader launch.Started
+		poll.Until(t, "there is a leader", func() bool {
+			leader = s.leader(t.Context(), nil)
+			return leader != nil
+		})
 		if err := leader.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func withoutQuorum(t *testing.T, s *Server) {
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("counters were read")
 	}
-	if err := ensemble.Each(t.Context(), s.own[:2], launch.Started.Again); err != nil {
+	if err := launch.Each(t.Context(), s.own[:2], launch.Started.Again); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Settle(t.Context()); err != nil {

@@ -13,13 +13,20 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// dial opens a connection with counted traffic.
-func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := dialer(ctx, network, addr)
-	if err != nil {
-		return nil, err
+// counting opens connections with counted traffic.
+func counting(t *intercept.Traffic) store.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return t.Conn(conn), nil
 	}
-	return t.Conn(conn), nil
+}
+
+// observe opens a connection of our own observation.
+func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
+	return counting(&s.meter.Observed)(ctx, network, addr)
 }
 
 // instance is one application instance's connections, a store.Instance: a session for its counters,
@@ -32,7 +39,7 @@ type instance struct {
 // Connect opens one application instance's own connections. There is no pool: a session has one
 // connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	dial := s.listed(name, s.newTraffic().dial)
+	dial := s.listed(name, counting(s.meter.Instance()))
 	if detour != nil {
 		dial = detour(dial)
 	}
@@ -53,14 +60,7 @@ func (i instance) Nodes() []any { return []any{i.node} }
 // Counter returns a counter in its own node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
 	open := unguarded{i.link, name}
-	switch fence {
-	case workloads.FenceOff:
-		return open
-	case workloads.FenceWrites:
-		return writesGuarded{open, guarded{open, token}}
-	default:
-		return guarded{open, token}
-	}
+	return store.Fenced(fence, open, guarded{open, token})
 }
 
 // Pools returns zeros: no request waits for a connection.

@@ -22,7 +22,6 @@ import (
 const reach = 5 * time.Second
 
 func (s *Server) open(ctx context.Context, o store.Options) error {
-	s.allowed = o.AllowFaults
 	asked, _ := parseTopology(o.Topology) // Validate has checked it
 	if o.Started() {
 		if err := s.start(ctx, o, max(asked, 1)); err != nil {
@@ -79,11 +78,7 @@ func (s *Server) start(ctx context.Context, o store.Options, members int) error 
 			}
 			m.software = found
 			s.own, err = startAll(ctx, members, m, func(ctx context.Context, m member) (launch.Started, error) {
-				p, err := launch.Start(ctx, m.program(), m.pick, s.runID)
-				if err != nil {
-					return nil, err
-				}
-				return p, nil
+				return launch.Start(ctx, m.program(), m.pick, s.runID)
 			})
 			return err
 		},
@@ -126,7 +121,7 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 	all := make([]told, len(s.node.Servers))
 	var asking sync.WaitGroup
 	for i, addr := range s.node.Servers {
-		asking.Go(func() { all[i].status, all[i].err = look(ctx, s.observed.dial, addr) })
+		asking.Go(func() { all[i].status, all[i].err = look(ctx, s.observe, addr) })
 	}
 	asking.Wait()
 	var first *told
@@ -170,7 +165,7 @@ func (s *Server) recognise(ctx context.Context, asked int) error {
 		s.about.Nodes = s.node.Servers
 	}
 	if len(s.own) == 0 {
-		s.about.Source, s.about.Network, s.about.Why = "address", networkTo(s.node.Servers[0]), "an address was given"
+		s.about.Source, s.about.Network, s.about.Why = "address", store.NetworkTo(s.node.Servers[0]), "an address was given"
 	}
 	s.about.AllowedCPUs = s.cpus()
 	return nil
@@ -183,7 +178,7 @@ func (s *Server) count(ctx context.Context) int {
 		if s.node.Standalone {
 			break
 		}
-		answer, _ := ask(ctx, s.observed.dial, addr, "mntr")
+		answer, _ := ask(ctx, s.observe, addr, "mntr")
 		members = max(members, int(fields(answer)["zk_quorum_size"]))
 	}
 	return members
@@ -205,7 +200,7 @@ func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	node := s.node
-	node.Dial = s.observed.dial
+	node.Dial = s.observe
 	var err error
 	s.watching, err = openLink(within, node, s.label()+"observer")
 	switch {

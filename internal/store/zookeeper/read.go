@@ -1,12 +1,14 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -34,14 +36,14 @@ func (g *grown) enter(now int64) {
 // read reads a server's counters.
 func (s *Server) read(ctx context.Context, place int) error {
 	addr, l := s.node.Servers[place], s.counters[place]
-	answer, err := ask(ctx, s.observed.dial, addr, "mntr")
+	answer, err := ask(ctx, s.observe, addr, "mntr")
 	if err == nil && strings.Contains(answer, "not currently serving") {
 		err = errNoQuorum
 	}
 	counted := fields(answer)
 	var more status
 	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
-		more, err = look(ctx, s.observed.dial, addr)
+		more, err = look(ctx, s.observe, addr)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,40 +110,18 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		}
 	}
 	if !s.enough(answered) {
-		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, firstOf(problems))
+		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, cmp.Or(problems...))
 	}
-	var sum results.Reading
 	var nodes []results.NodeReading
 	for place := range s.counters {
 		one, role := s.reading(place)
-		if place == 0 {
-			sum = one
-		} else {
-			sum = sum.Plus(one)
-		}
 		nodes = append(nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
 	}
+	sum := store.Sum(nodes)
 	if len(nodes) > 1 {
 		sum.Nodes = nodes
 	}
 	sum.At = began.Add(time.Since(began) / 2)
-	sum.Observer = results.ObserverCounts{RoundTrips: s.observed.Requests(), BytesOut: s.observed.Written(), BytesIn: s.observed.Read()}
-	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		sum.RoundTrips += t.Requests()
-		sum.ClientBytesOut += t.Written()
-		sum.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&sum)
 	return sum, nil
-}
-
-func firstOf(problems []error) error {
-	for _, problem := range problems {
-		if problem != nil {
-			return problem
-		}
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
 	node := s.node
-	node.Dial = s.newTraffic().dial
+	node.Dial = counting(s.meter.Instance())
 	k, err := openLink(ctx, node, name)
 	if err != nil {
 		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
@@ -23,23 +23,14 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	if err != nil {
 		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
 	}
-	if times.PingP50, times.PingP99, err = timed(func() error { return exists(ctx, session, k.mine) }); err != nil {
+	if times.PingP50, times.PingP99, err = store.TimeCommand(s.Refused, func() error { return exists(ctx, session, k.mine) }); err != nil {
 		return times, err
 	}
-	times.ScriptP50, times.ScriptP99, err = timed(func() error { return session.Set(ctx, k.mine, nil, -1) })
+	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(s.Refused, func() error { return session.Set(ctx, k.mine, nil, -1) })
 	return times, err
 }
 
 func exists(ctx context.Context, session *gozk.Session, path string) error {
 	_, err := session.Stat(ctx, path)
 	return err
-}
-
-// timed returns the percentiles of a request's time.
-func timed(send func() error) (p50, p99 *int64, err error) {
-	p50, p99, err = store.TimeCommand(send)
-	if err != nil {
-		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-	}
-	return p50, p99, nil
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
@@ -25,13 +24,10 @@ type Server struct {
 	pin      *launch.Pinning
 	about    results.Redis
 	counters []*restartCounters // by server
-	observed traffic            // by our own observation
+	meter    store.Meter
 	watching *link
 	swept    store.Swept // on a user's server, before the run
 	sockets
-
-	mu      sync.Mutex
-	traffic []*traffic // one for each instance, including closed ones
 }
 
 // label is the prefix of all connections' names in the session.
@@ -54,7 +50,7 @@ func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Local says whether all servers are on this machine.
 func (s *Server) Local() bool {
-	return !slices.ContainsFunc(s.node.Servers, func(addr string) bool { return networkTo(addr) == "remote" })
+	return !slices.ContainsFunc(s.node.Servers, store.Remote)
 }
 
 // Ping says whether enough servers serve for locks.
@@ -69,7 +65,7 @@ func (s *Server) looks(ctx context.Context) (serving int, err error) {
 	var all sync.WaitGroup
 	for i, addr := range s.node.Servers {
 		all.Go(func() {
-			if _, err := look(ctx, s.observed.dial, addr); err != nil {
+			if _, err := look(ctx, s.observe, addr); err != nil {
 				problems[i] = fmt.Errorf("%s: %w", addr, err)
 			}
 		})
@@ -122,7 +118,7 @@ func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var tightest store.Limits
 	told := false
 	for _, addr := range s.node.Servers {
-		answer, err := ask(ctx, s.observed.dial, addr, "mntr")
+		answer, err := ask(ctx, s.observe, addr, "mntr")
 		if err != nil {
 			continue
 		}
@@ -132,7 +128,7 @@ func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 		if limits.MaxClients > 0 { // the server's own files count too
 			limits.MaxClients -= max(0, counted["zk_open_file_descriptor_count"]-limits.Connected)
 		}
-		if answer, err = ask(ctx, s.observed.dial, addr, "conf"); err == nil { // limit of connections from one address, here ours
+		if answer, err = ask(ctx, s.observe, addr, "conf"); err == nil { // limit of connections from one address, here ours
 			if most := fields(answer)["maxClientCnxns"]; most > 0 && (limits.MaxClients == 0 || most < limits.MaxClients) {
 				limits.MaxClients = most
 			}
@@ -153,23 +149,5 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.watching != nil {
 		s.watching.close(ctx)
 	}
-	stopped := make([]error, len(s.own))
-	var all sync.WaitGroup
-	for i, o := range s.own {
-		all.Go(func() { stopped[i] = o.Close(ctx) })
-	}
-	all.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, s.own, launch.Started.Close))...)
 }
-
-// newTraffic returns the counter for one more instance.
-func (s *Server) newTraffic() *traffic {
-	t := new(traffic)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.traffic = append(s.traffic, t)
-	return t
-}
-
-// traffic counts connections' traffic.
-type traffic struct{ intercept.Traffic }

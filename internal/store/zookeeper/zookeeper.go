@@ -75,7 +75,7 @@ func (Store) Layout(o store.Options) store.Layout {
 	if err == nil && members == 0 && o.Started() {
 		members = 1
 	}
-	return layout{members: members, started: o.Started(), allowed: o.AllowFaults}
+	return layout{members: members, started: o.Started()}
 }
 
 // Open finds or starts the servers, see store.Store.
@@ -92,8 +92,8 @@ func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 
 // layout is the number of members, 0 if not known yet, with who started them.
 type layout struct {
-	members          int
-	started, allowed bool
+	members int
+	started bool
 }
 
 // Unfit says why a strategy cannot run there; "" if it can.
@@ -112,13 +112,7 @@ func (layout) Primaries() int { return 1 }
 
 // Impossible returns an error for every fault that is not possible.
 func (l layout) Impossible(all []workloads.Fault) []error {
-	var wrong []error
-	for _, f := range all {
-		if err := l.impossible(f); err != nil {
-			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
-		}
-	}
-	return wrong
+	return ensemble.AllImpossible(all, l.impossible)
 }
 
 func (l layout) impossible(f workloads.Fault) error {

@@ -4,10 +4,9 @@ package disturb
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
@@ -85,19 +84,7 @@ func (i *Injector) outage(most store.Outage, places ...int) store.Outage {
 	return most
 }
 
-// each returns a function that calls do concurrently for several nodes and joins the errors.
+// each returns a function that calls do for several nodes, see launch.Each.
 func each(own []servers.Own, do func(servers.Own, context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		wrong := make([]error, len(own))
-		var all sync.WaitGroup
-		for n, o := range own {
-			all.Go(func() {
-				if err := do(o, ctx); err != nil {
-					wrong[n] = fmt.Errorf("%s: %w", o.Addr(), err)
-				}
-			})
-		}
-		all.Wait()
-		return errors.Join(wrong...)
-	}
+	return func(ctx context.Context) error { return launch.Each(ctx, own, do) }
 }

@@ -2,16 +2,15 @@ package servers
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
@@ -24,19 +23,7 @@ func trust(options *redis.UniversalOptions, caFile string) error {
 	if options.TLSConfig == nil {
 		return errors.New("--ca-file is for rediss:// addresses")
 	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return fmt.Errorf("--ca-file: %w", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil { // the machine has no certificates of its own
-		roots = x509.NewCertPool()
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("--ca-file: %s holds no PEM certificate", caFile)
-	}
-	options.TLSConfig.RootCAs = roots
-	return nil
+	return store.Trust(options.TLSConfig, caFile)
 }
 
 // parseAddress converts a user's address to connection options: host, user, database and TLS.
@@ -77,19 +64,4 @@ func plainAddress(address string) (*redis.UniversalOptions, error) {
 		return nil, errAddress
 	}
 	return &redis.UniversalOptions{Addrs: []string{net.JoinHostPort(host, port)}}, nil
-}
-
-// networkTo classifies the way to an address.
-func networkTo(addr string) string {
-	if strings.HasPrefix(addr, "/") {
-		return "unix socket"
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "remote"
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return "loopback"
-	}
-	return "remote"
 }

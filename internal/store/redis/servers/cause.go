@@ -1,12 +1,9 @@
 package servers
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -73,9 +70,9 @@ func (n *node) mismatched(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
 	defer cancel()
 	switch encrypted := n.options.TLSConfig != nil; {
-	case encrypted && speaksPlainly(ctx, n.addr()):
+	case encrypted && Speaks(ctx, n.addr()):
 		return fmt.Errorf("%w: %w", errNoTLS, err)
-	case !encrypted && speaksTLS(ctx, n.addr()):
+	case !encrypted && store.SpeaksTLS(ctx, n.addr()):
 		if stranger := store.Stranger(ctx, n.addr(), store.Redis); stranger != nil {
 			return stranger
 		}
@@ -85,33 +82,4 @@ func (n *node) mismatched(ctx context.Context, err error) error {
 		return stranger
 	}
 	return err
-}
-
-// speaksPlainly says whether a server answers a PING as Redis does, even with an error.
-func speaksPlainly(ctx context.Context, addr string) bool {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	reply, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-"))
-}
-
-// speaksTLS says whether a server answers a TLS handshake, with any certificate.
-func speaksTLS(ctx context.Context, addr string) bool {
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // nothing is sent
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		var record tls.RecordHeaderError
-		// A server that requires a client certificate uses TLS too.
-		return !errors.As(err, &record) && strings.Contains(err.Error(), "remote error: tls:")
-	}
-	_ = conn.Close()
-	return true
 }

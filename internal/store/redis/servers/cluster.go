@@ -109,7 +109,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	}
 	s.topology = Topology{Clustered, primaries}
 	for i, n := range s.nodes {
-		if err := n.open(ctx, &s.observed, runID, s.dials); err != nil {
+		if err := n.open(ctx, &s.meter, runID, s.dials); err != nil {
 			return errors.Join(fmt.Errorf("%w (the cluster at %s announces that address)", err, seed.addr()), disconnect(seeds))
 		}
 		n.role = primary

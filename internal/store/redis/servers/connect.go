@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,7 +35,7 @@ const (
 // pool for each node. Every connection takes the detour if there is one, including those that
 // a strategy dials itself. The caller closes the clients.
 func (s *Server) Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error) {
-	t := s.newTraffic()
+	t := s.meter.Instance()
 	if detour == nil {
 		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
@@ -142,20 +143,7 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 	for _, conn := range conns {
 		_ = conn.Close() // returns it to the pool
 	}
-	for _, problem := range problems { // one error is enough
-		if problem != nil {
-			return problem
-		}
-	}
-	return nil
-}
-
-func (s *Server) newTraffic() *intercept.Traffic {
-	t := new(intercept.Traffic)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.traffic = append(s.traffic, t)
-	return t
+	return cmp.Or(problems...) // one error is enough
 }
 
 // dialer opens connections with counted traffic. slots limits the dials at the same time: thousands

@@ -50,15 +50,6 @@ func (g guarded) touch(ctx context.Context, args ...any) (int64, error) {
 	return n, err
 }
 
-// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
-// read too, and the holder writes before they do.
-type writesGuarded struct {
-	unguarded
-	guarded guarded
-}
-
-func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }
-
 // unguarded is a counter that checks no tokens.
 type unguarded struct {
 	server  redis.UniversalClient

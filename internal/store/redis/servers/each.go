@@ -22,7 +22,7 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 				problems[i] = do(ctx, n)
 			}
 			if errors.Is(problems[i], ErrUnreachable) {
-				n.kept.miss()
+				n.kept.Miss()
 			}
 		})
 	}

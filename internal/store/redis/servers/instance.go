@@ -23,15 +23,7 @@ func (i instance) Nodes() []any {
 
 // Counter returns a counter on the first node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	open := unguarded{i[0].Client, name}
-	switch fence {
-	case workloads.FenceOff:
-		return open
-	case workloads.FenceWrites:
-		return writesGuarded{open, guarded{open.server, name, token}}
-	default:
-		return guarded{open.server, name, token}
-	}
+	return store.Fenced(fence, unguarded{i[0].Client, name}, guarded{i[0].Client, name, token})
 }
 
 // Pools sums go-redis's pool statistics.

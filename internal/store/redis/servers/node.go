@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // node is one Redis of a run.
@@ -21,7 +23,7 @@ type node struct {
 	role     string      // at the opening; "" if not known
 	replID   string      // ID of the replication history, which replicas share with their primary
 	detached atomic.Bool // we detached it from its primary
-	kept     restartCounters
+	kept     store.RestartCounters
 }
 
 // The roles of a node.
@@ -37,13 +39,13 @@ func (n *node) addr() string { return n.options.Addrs[0] }
 const contactTimeout = 4 * time.Second
 
 // open creates the observer and identifies the server.
-func (n *node) open(ctx context.Context, o *observed, runID string, slots chan struct{}) error {
+func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots chan struct{}) error {
 	// Few are open at a time. But after as many failed dials as it has connections, a pool checks
 	// only once a second whether the server is back.
 	const connections = 64
-	options := n.clientOptions(&o.traffic, observerName(runID), connections, slots)
+	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
 	n.observer = redis.NewUniversalClient(options)
-	n.observer.AddHook(o)
+	n.observer.AddHook(observed{meter})
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {

@@ -6,12 +6,13 @@ import (
 	"strconv"
 
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Local says whether all nodes are on this machine, so that the machine's CPU time includes theirs.
 // A server behind a tunnel on a loopback address counts as local.
 func (s *Server) Local() bool {
-	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return networkTo(n.addr()) == "remote" })
+	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return store.Remote(n.addr()) })
 }
 
 // serverCPUs returns the CPUs on which any of the nodes may run; nil if that is unknown for one,
@@ -31,7 +32,7 @@ func (s *Server) serverCPUs(ctx context.Context) []int {
 
 // cpus returns the CPUs on which the node's process may run; nil if not known.
 func (n *node) cpus(ctx context.Context) []int {
-	if networkTo(n.addr()) == "remote" {
+	if store.Remote(n.addr()) {
 		return nil
 	}
 	pid := n.pid(ctx)

@@ -1,15 +1,14 @@
 package servers
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // busDistance is the distance from a cluster node's port to its bus port.
@@ -45,16 +44,16 @@ func portTaken(err error) bool { return strings.Contains(err.Error(), "Failed li
 
 // answers says whether a Redis answers PING at addr, even with a request for a password.
 func answers(ctx context.Context, addr string) bool {
-	dialer := net.Dialer{Timeout: time.Second}
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	reply, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-NO"))
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	reply := store.Knock(ctx, addr, ping)
+	return strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-NO")
 }
+
+// Speaks says whether a Redis answers a PING at addr, even with an error.
+func Speaks(ctx context.Context, addr string) bool {
+	reply := store.Knock(ctx, addr, ping)
+	return strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-")
+}
+
+const ping = "PING\r\n"

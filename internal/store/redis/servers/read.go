@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -29,40 +30,25 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		}
 		counted := reading(fields)
 		counted.BusReceived = n.busBytes(bus)
-		n.kept.enter(fields["run_id"], counted)
+		n.kept.Enter(fields["run_id"], counted)
 		return nil
 	})
 	if err != nil {
 		return results.Reading{}, err
 	}
-	var sum results.Reading
 	var nodes []results.NodeReading
 	for _, n := range s.nodes {
-		one, known := n.kept.read()
-		if !known {
-			continue
+		if one, known := n.kept.Read(); known {
+			nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
 		}
-		if nodes == nil {
-			sum = one
-		} else {
-			sum = sum.Plus(one)
-		}
-		nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
 	}
+	sum := store.Sum(nodes)
 	if len(s.nodes) > 1 {
 		sum.Nodes = nodes
 	}
 	sum.IOThreads = s.ioThreads()
 	sum.At = started.Add(time.Since(started) / 2)
-	sum.Observer = s.observed.counts()
-	sum.RoundTrips, sum.ClientBytesOut, sum.ClientBytesIn = sum.Observer.RoundTrips, sum.Observer.BytesOut, sum.Observer.BytesIn
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.traffic {
-		sum.RoundTrips += t.Requests()
-		sum.ClientBytesOut += t.Written()
-		sum.ClientBytesIn += t.Read()
-	}
+	s.meter.Enter(&sum)
 	return sum, nil
 }
 

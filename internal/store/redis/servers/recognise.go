@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) useAddresses(options Options) error {
 	}
 	first := s.nodes[0]
 	s.redis = results.Redis{
-		Source: "address", Network: networkTo(first.addr()), TLS: first.options.TLSConfig != nil, Why: "its address was given",
+		Source: "address", Network: store.NetworkTo(first.addr()), TLS: first.options.TLSConfig != nil, Why: "its address was given",
 	}
 	return nil
 }

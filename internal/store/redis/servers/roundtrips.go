@@ -20,7 +20,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	}
 	defer func() { _ = instance(nodes).Close() }()
 	client := nodes[0].Client
-	if times.PingP50, times.PingP99, err = roundTrip(func() error { return client.Ping(ctx).Err() }); err != nil {
+	if times.PingP50, times.PingP99, err = store.TimeCommand(Refused, func() error { return client.Ping(ctx).Err() }); err != nil {
 		return times, err
 	}
 	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
@@ -31,23 +31,11 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 		return times, fmt.Errorf("load the baseline's script: %w", err)
 	}
 	key := name + ":{floor}"
-	times.ScriptP50, times.ScriptP99, err = roundTrip(func() error {
+	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(Refused, func() error {
 		if err := script.EvalSha(ctx, client, []string{key}).Err(); !errors.Is(err, redis.Nil) {
 			return err
 		}
 		return nil
 	})
 	return times, err
-}
-
-// roundTrip times a command; nil if the server refuses it.
-func roundTrip(send func() error) (p50, p99 *int64, err error) {
-	p50, p99, err = store.TimeCommand(send)
-	if err != nil {
-		if Refused(err) != "" {
-			return nil, nil, nil
-		}
-		return nil, nil, fmt.Errorf("measure the round trip: %w", err)
-	}
-	return p50, p99, nil
 }

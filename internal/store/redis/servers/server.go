@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
@@ -36,10 +35,7 @@ type Server struct {
 	pin   *launch.Pinning
 	dials chan struct{} // limits the dials at the same time
 
-	mu      sync.Mutex
-	traffic []*intercept.Traffic // one for each instance, including closed ones
-
-	observed observed // by our own observers, over all nodes
+	meter store.Meter // over all nodes
 }
 
 // Open finds or starts the Redis that the options name, removes what a killed lockbench left,
@@ -73,7 +69,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		return err
 	}
 	for _, node := range s.nodes {
-		if err := node.open(ctx, &s.observed, options.RunID, s.dials); err != nil {
+		if err := node.open(ctx, &s.meter, options.RunID, s.dials); err != nil {
 			return err
 		}
 	}
@@ -87,8 +83,8 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		return err
 	}
 	if s.topology.row().whole {
-		s.cluster = redis.NewClusterClient(s.clusterOptions(&s.observed.traffic, observerName(options.RunID), 1).Cluster())
-		s.cluster.AddHook(&s.observed)
+		s.cluster = redis.NewClusterClient(s.clusterOptions(&s.meter.Observed, observerName(options.RunID), 1).Cluster())
+		s.cluster.AddHook(observed{&s.meter})
 	}
 	if err := s.Settle(ctx); err != nil {
 		return err
@@ -163,15 +159,7 @@ func (s *Server) Close(ctx context.Context) error {
 	for _, node := range s.nodes {
 		problems = append(problems, node.disconnect())
 	}
-	var wg sync.WaitGroup
-	stopped := make([]error, len(s.nodes))
-	for i, node := range s.nodes {
-		if node.own != nil {
-			wg.Go(func() { stopped[i] = node.own.Close(ctx) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(append(problems, stopped...)...)
+	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), Own.Close))...)
 }
 
 // Count returns the number of nodes, including replicas. Nodes of our own have the same places

@@ -104,10 +104,7 @@ func (s *Server) own(topology Topology, started Own) {
 
 // giveUp closes what was started, so that another way can be tried.
 func (s *Server) giveUp(ctx context.Context) error {
-	var problems []error
-	for _, node := range s.nodes {
-		problems = append(problems, node.own.Close(ctx))
-	}
+	started := s.Owned()
 	s.nodes = nil
-	return errors.Join(problems...)
+	return launch.Each(ctx, started, Own.Close)
 }

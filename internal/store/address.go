@@ -1,0 +1,45 @@
+package store
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// NetworkTo classifies the way to host:port, or to the path of a socket.
+func NetworkTo(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return "unix socket"
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "remote"
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "loopback"
+	}
+	return "remote"
+}
+
+// Remote says whether an address may be on another machine.
+func Remote(addr string) bool { return NetworkTo(addr) == "remote" }
+
+// Trust adds the certificates of a PEM file to the system's.
+func Trust(config *tls.Config, file string) error {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--ca-file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil { // the machine has no certificates of its own
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("--ca-file: %s holds no PEM certificate", file)
+	}
+	config.RootCAs = roots
+	return nil
+}
