@@ -196,15 +196,17 @@ func (p *Process) Ended(context.Context) bool {
 }
 
 // Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they
-// have ended already.
-func (p *Process) Kill(context.Context) error {
+// have ended already. All are stopped first: the processes of PostgreSQL would outlive their parent by
+// moments, end in good order, and each give its locks to the next.
+func (p *Process) Kill(ctx context.Context) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
 	p.mu.Unlock()
 	if cmd == nil {
 		return nil
 	}
-	p.CPU() // notes it
+	p.CPU()          // notes it
+	_ = p.Pause(ctx) // it may have ended already
 	children := descendants(cmd.Process.Pid)
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.program.Name, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -21,10 +22,11 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// servesEnv makes the test binary play a server with a child; orphanEnv a lockbench that
-// has started one and is about to be killed.
+// servesEnv makes the test binary play a server with a child; heirsEnv, a directory, gives it
+// more children; orphanEnv makes it a lockbench that has started one and is about to be killed.
 const (
 	servesEnv = "LOCKBENCH_TEST_SERVES"
+	heirsEnv  = "LOCKBENCH_TEST_HEIRS"
 	orphanEnv = "LOCKBENCH_TEST_ORPHAN"
 )
 
@@ -37,6 +39,10 @@ func TestMain(m *testing.M) {
 			for range 1000000 {
 			}
 		}
+	case "heir": // tells of its parent's death
+		_, _ = io.ReadAll(os.Stdin)
+		_ = os.WriteFile(filepath.Join(os.Getenv(heirsEnv), strconv.Itoa(os.Getpid())), nil, 0o600)
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -53,6 +59,16 @@ func serve() {
 	if err := child.Start(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if os.Getenv(heirsEnv) != "" {
+		for range 20 {
+			heir := exec.Command(os.Args[0])
+			heir.Env = append(os.Environ(), servesEnv+"=heir")
+			if _, err := heir.StdinPipe(); err != nil || heir.Start() != nil { // the pipe ends with this process
+				fmt.Println("no heir:", err)
+				os.Exit(1)
+			}
+		}
 	}
 	for {
 		conn, err := listener.Accept()
@@ -175,6 +191,21 @@ func TestTheWholeTree(t *testing.T) {
 	}
 	if now := p.CPU(); now == nil || *now < *killed {
 		t.Errorf("started again, it has used %v s, and %v before", now, *killed)
+	}
+}
+
+// No child of a server that is killed sees its parent die: a server's process that ends in good
+// order gives its locks to those who wait.
+func TestNobodySurvivesTheParent(t *testing.T) {
+	seen := t.TempDir()
+	server := program(t)
+	server.Env = append(server.Env, heirsEnv+"="+seen)
+	p, _ := start(t, server, FreePort)
+	if err := p.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(seen); err != nil || len(entries) > 0 {
+		t.Errorf("%d children have seen their parent die: %v", len(entries), err)
 	}
 }
 

@@ -64,7 +64,9 @@
 // What breaks it: a standby, where advisory locks are its own and not the primary's; so
 // connections to a standby are refused. A failover: the new primary knows of no lock. A
 // PgBouncer that pools transactions or statements, but with mode=xact. Somebody who ends the
-// holder's backend (pg_terminate_backend).
+// holder's backend (pg_terminate_backend). The death of the server's first process alone (kill
+// -9, or the kernel when memory is short): the others see it one after the other and end in good
+// order, and until then each passes its lock to the next in the queue.
 //
 // It needs PostgreSQL 14 or newer, no right but CONNECT for advisory locks, and for fences and
 // rows either CREATE on the schema or, made beforehand:
