@@ -43,7 +43,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey packages unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey packages others vet unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -63,12 +63,17 @@ demo: redis build ## the main job: six strategies, 500 clients, under a minute
 	bin/lockbench report demo.json -o demo.html
 
 test: redis stores ## go vet and every test
-	$(GO) vet $(RAREGC) ./...
 	@$(MAKE) --no-print-directory -j2 packages $(if $(CHROMIUM),browser,unseen)
+	@$(MAKE) --no-print-directory -j2 others vet
 
-packages: # the other stores last: a JVM beside them would make tests of Redis wait
+packages: # the others later: a JVM beside them would make tests of Redis wait
 	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
+
+others:
 	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
+
+vet: # when all is compiled
+	$(GO) vet $(RAREGC) ./...
 
 race: redis ## the tests of locks and engine under the race detector
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
