@@ -90,11 +90,11 @@ func (w *watchdog) renew(leases []*Lease) {
 	ttls, extends := make([]time.Duration, len(leases)), make([]int, len(leases))
 	replies := make([]*redis.Cmd, len(leases))
 	// Every reply is looked at below. EVAL, because a pipeline cannot fall back if the script
-	// is not cached. None is shortened: Extend may have run before.
+	// is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
 			ttls[i], extends[i] = held.renewal()
-			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, true)
+			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, held.again)
 		}
 		return nil
 	})
