@@ -218,7 +218,7 @@ func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 // patience limits one request to the servers outside the measured work.
 const patience = 5 * time.Second
 
-// read reads what the locks' servers have counted; nil if that fails or they are none.
+// read reads what the locks' servers have counted; nil if that fails or there are none.
 func (r *run) read(ctx context.Context) *results.Reading {
 	if !r.remote() || r.dead.Load() {
 		return nil
