@@ -52,7 +52,9 @@ type Lease interface {
 type (
 	// Extender is a Lease whose TTL can be renewed.
 	Extender interface {
-		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld.
+		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. What a Timed
+		// lease says may differ: earlier if a shorter extension may still come, later if the
+		// lock never shortens a lease.
 		Extend(ctx context.Context, ttl time.Duration) error
 	}
 	// Fenced is a Lease with a token that is larger than that of every earlier

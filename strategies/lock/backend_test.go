@@ -23,6 +23,8 @@ type backend struct {
 	asked  []time.Duration // the TTLs of all attempts
 
 	extended atomic.Int64
+	// shortest, if not 0, is the TTL of an extension that may still come.
+	shortest time.Duration
 	// extending, if not nil, is called before each Extend is answered.
 	extending func()
 	closed    bool
@@ -105,6 +107,9 @@ func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.b.shortest > 0 {
+		ttl = min(ttl, l.b.shortest)
+	}
 	l.until = time.Now().Add(ttl)
 	return nil
 }

@@ -67,7 +67,8 @@ func (l *Lease) ValidUntil() time.Time {
 
 // Extend makes the lease last ttl from now on. It returns ErrNotHeld if it had been lost, and
 // errors.ErrUnsupported if it does not run out. After another error its end is as it was, or
-// ttl from then on if that is earlier: the server may have shortened it.
+// ttl from then on if that is earlier: the server may have shortened it. While it may still do
+// so, no later call prolongs the lease by more.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {

@@ -199,6 +199,26 @@ func TestWatchdogFails(t *testing.T) {
 
 // A renewal that is under way while the lease is released, and is then told that nobody
 // has it, is no loss.
+// A watchdog renews in time also a lease that each renewal prolongs by less than its TTL.
+func TestWatchdogOfABoundedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locker, b := open(t, lock.TTL(3*time.Second), lock.Watchdog())
+		b.shortest = 200 * time.Millisecond
+		lease := acquire(t, locker)
+		defer func() { _ = lease.Release(context.Background()) }()
+		for range 500 {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			if left := time.Until(lease.ValidUntil()); left <= 0 {
+				t.Fatalf("it ran out %v ago", -left)
+			}
+		}
+		if n := b.extended.Load(); n > 100 {
+			t.Errorf("it was renewed %d times in 5s", n)
+		}
+	})
+}
+
 func TestRenewalMeetsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{

@@ -49,7 +49,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// rest is how long to wait: until the next renewal, and never beyond the lease's end.
+// rest is how long to wait: until the next renewal, after a third of what remains at most, and
+// without a watchdog until the lease's end.
 func (l *Lease) rest(failed error) time.Duration {
 	rest := l.ttl // a lease that does not run out needs no look
 	if until := l.ValidUntil(); !until.IsZero() {
@@ -57,9 +58,9 @@ func (l *Lease) rest(failed error) time.Duration {
 	}
 	switch {
 	case l.watchdog && failed != nil:
-		rest = min(rest, l.ttl/10)
+		rest = min(rest/3, l.ttl/10)
 	case l.watchdog:
-		rest = min(rest, l.ttl/3)
+		rest = min(rest, l.ttl) / 3
 	}
 	return max(rest, time.Millisecond)
 }

@@ -3,33 +3,40 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 // lease is a claim that was won.
 type lease struct {
 	locker *Locker
 	claim  *claim
-	until  atomic.Pointer[time.Time]
+	until  map[*node]*validity.Until // of the nodes that granted it: how long each keeps it, less drift
 }
 
 func newLease(l *Locker, c *claim) *lease {
-	held := &lease{locker: l, claim: c}
-	held.setUntil(c.start, c.ttl)
+	held := &lease{locker: l, claim: c, until: map[*node]*validity.Until{}}
+	for _, n := range c.granted {
+		held.until[n] = new(validity.Until)
+		held.until[n].Set(c.start.Add(Validity(c.ttl, 0, l.options.Drift)))
+	}
 	return held
 }
 
-// ValidUntil returns the moment before the first node was asked, or before the last
-// extension, plus the TTL less drift. Any goroutine may call it.
-func (held *lease) ValidUntil() time.Time { return *held.until.Load() }
-
-func (held *lease) setUntil(start time.Time, ttl time.Duration) {
-	until := start.Add(Validity(ttl, 0, held.locker.options.Drift))
-	held.until.Store(&until)
+// ValidUntil returns until when a quorum keeps the lock: the moment before the first node was
+// asked, or before the last extension, plus the TTL less drift. Any goroutine may call it.
+func (held *lease) ValidUntil() time.Time {
+	var ends []time.Time
+	for _, until := range held.until {
+		ends = append(ends, until.Get())
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[held.locker.quorum()-1]
 }
 
 // Release frees all nodes at the same time. It waits for all of them until the node timeout,
@@ -45,8 +52,9 @@ func (held *lease) Release(ctx context.Context) error {
 }
 
 // Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an
-// error other than ErrNotHeld the lease stays as it was, but never lasts beyond ttl from now,
-// since some nodes may have been renewed.
+// error the lease lasts no longer than ttl from now, since some nodes may have been renewed. A
+// node that has not answered may still do it after a later call, and does not keep the lock for
+// longer.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	ttl = ttl.Truncate(time.Millisecond)
@@ -55,15 +63,14 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	start := time.Now()
 	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled, func(ctx context.Context, n *node) (bool, error) {
-		renewed, err := token.ExtendScript.Run(ctx, n.client, []string{held.claim.name}, held.claim.token, ttl.Milliseconds()).Int()
-		return renewed == 1, err
+		answer := held.until[n].Extending(start, Validity(ttl, 0, l.options.Drift))
+		renewed, err := token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
+		answer(renewed, indeterminate.MayHaveRun(err))
+		return renewed, err
 	}, nil)
 	err := l.verdict("extend", held.claim, p.tally)
 	if left := Validity(ttl, time.Since(start), l.options.Drift); err == nil && left < max(l.options.MinValidity, 1) {
 		err = fmt.Errorf("extend %q: the nodes answered too late: %v remain of %v", held.claim.name, left, ttl)
-	}
-	if err == nil || start.Add(Validity(ttl, 0, l.options.Drift)).Before(held.ValidUntil()) {
-		held.setUntil(start, ttl)
 	}
 	return err
 }

@@ -125,6 +125,53 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 	}
 }
 
+// TestUnansweredShorteningLimitsLaterExtends has nodes hang during an extension. They may
+// carry it out after a later one.
+func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.NodeTimeout = hangs }))
+	lease := acquire(t, locker, "key")
+	extender, timed := lease.(strategies.Extender), lease.(strategies.Timed)
+	c.servers[0].Pause()
+	c.servers[1].Pause()
+	if err := extender.Extend(t.Context(), 5*time.Second); err == nil {
+		t.Error("extended without an answer from a majority")
+	}
+	c.resume(0, 1)
+	if err := extender.Extend(t.Context(), longTTL); err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(timed.ValidUntil()); left > 5*time.Second || left < time.Second {
+		t.Errorf("valid for %v, although a majority may still shorten it to 5s", left)
+	}
+	release(t, lease)
+}
+
+// What a minority may still do bounds nothing.
+func TestAHungMinorityDoesNotBoundLaterExtends(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.NodeTimeout = hangs }))
+	lease := acquire(t, locker, "key")
+	extender, timed := lease.(strategies.Extender), lease.(strategies.Timed)
+	c.servers[0].Pause()
+	if err := extender.Extend(t.Context(), 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(timed.ValidUntil()); left > 5*time.Second {
+		t.Errorf("extended by 5s it is valid for %v", left)
+	}
+	c.resume(0)
+	if err := extender.Extend(t.Context(), longTTL); err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(timed.ValidUntil()); left < longTTL/2 {
+		t.Errorf("extended by %v it is valid for %v", longTTL, left)
+	}
+	release(t, lease)
+}
+
 func TestExtendRefusesWhatIsOnlyDrift(t *testing.T) {
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))

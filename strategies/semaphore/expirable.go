@@ -122,11 +122,11 @@ func (held *expirablePermit) Release(ctx context.Context) error {
 	return nil
 }
 
-// Extend moves the permit's deadline if it has not run out.
+// Extend prolongs the permit if it has not run out. A deadline in Redis is never made earlier: a
+// command that comes late would take the permit away at once.
 func (held *expirablePermit) Extend(ctx context.Context, ttl time.Duration) error {
 	now := time.Now()
 	ms, until := deadline(now, ttl)
-	held.until.Lower(until) // the answer may be lost
 	extended, err := extendExpirableScript.Run(ctx, held.client, held.keys()[1:], held.id, now.UnixMilli(), ms).Bool()
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.name, indeterminate.Because(ctx, err))
@@ -134,6 +134,6 @@ func (held *expirablePermit) Extend(ctx context.Context, ttl time.Duration) erro
 	if !extended {
 		return strategies.ErrNotHeld
 	}
-	held.until.Set(until)
+	held.until.Raise(until)
 	return nil
 }

@@ -104,4 +104,18 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 	}
 }
 
-func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, expiring) }
+// A shorter extension may come late, when its deadline has passed: it takes nothing away.
+func TestExtendLeavesALaterDeadline(t *testing.T) {
+	server := redistest.Start(t)
+	lease := trial.Start(t, server, expiring, time.Minute).Acquire(t, "key")
+	if err := lease.(strategies.Extender).Extend(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	permits, err := server.Client(t).ZRangeWithScores(t.Context(), "{trial:key}:timeout", 0, -1).Result()
+	if err != nil || len(permits) != 1 || time.Until(time.UnixMilli(int64(permits[0].Score))) < time.Second*2 {
+		t.Errorf("extended by a second, the permits are %v (%v), want one that lasts for a minute", permits, err)
+	}
+	if until := lease.(strategies.Timed).ValidUntil().UnixMilli(); len(permits) == 1 && until != int64(permits[0].Score) {
+		t.Errorf("extended by a second, it is said to be valid until %d, and in Redis it is until %.0f", until, permits[0].Score)
+	}
+}

@@ -1,9 +1,11 @@
--- Moves a permit's deadline if it has not run out.
+-- Moves a permit's deadline if it has not run out, never to an earlier one.
 -- KEYS: deadlines   ARGV: id, now, new deadline, both in epoch ms
 -- returns 1, or 0 when it had run out
-local deadline = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not deadline or tonumber(deadline) <= tonumber(ARGV[2]) then
+local deadline = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or 0)
+if deadline <= tonumber(ARGV[2]) then
   return 0
 end
-redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])
+if deadline < tonumber(ARGV[3]) then
+  redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])
+end
 return 1

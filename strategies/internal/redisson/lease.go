@@ -32,11 +32,10 @@ type Lease struct {
 
 	until validity.Until
 
-	mu      sync.Mutex
-	ttl     time.Duration // for which the watchdog renews it
-	extends int           // how often Extend was called
-	gone    bool          // known to be lost
-	lost    chan struct{} // nil until Lost is called
+	mu   sync.Mutex
+	ttl  time.Duration // for which the watchdog renews it
+	gone bool          // known to be lost
+	lost chan struct{} // nil until Lost is called
 }
 
 // TTL returns the TTL that was asked for, in milliseconds.
@@ -148,10 +147,10 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		ttl = max(ttl, held.lock.config.TTL)
 	}
 	ttl = ttl.Truncate(time.Millisecond)
-	until := time.Now().Add(ttl)
-	nth := held.extending(until)
-	renewed, err := renewScript.Run(ctx, held.lock.client, []string{held.Key},
+	answer := held.extending(ttl)
+	renewed, err := renewScript.Run(ctx, indeterminate.ScriptsOnce{UniversalClient: held.lock.client}, []string{held.Key},
 		max(ttl.Milliseconds(), 1), held.Owner, held.again).Int()
+	answer(renewed == 1, indeterminate.MayHaveRun(err))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.Key, indeterminate.Because(ctx, err))
 	}
@@ -159,35 +158,29 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		held.lose()
 		return strategies.ErrNotHeld
 	}
-	held.renewed(nth, ttl, until)
+	held.mu.Lock()
+	held.ttl = ttl
+	held.mu.Unlock()
 	return nil
 }
 
-// extending makes the lease end at an instant, if it ended later, before a command that may
-// shorten it is sent: its answer may be lost. It returns how often Extend has been called.
-func (held *Lease) extending(until time.Time) int {
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	held.extends++
-	held.until.Lower(until)
-	return held.extends
-}
-
-// renewal returns the TTL for which the watchdog renews the lease, and how often Extend has
-// been called.
-func (held *Lease) renewal() (time.Duration, int) {
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	return held.ttl, held.extends
-}
-
-// renewed records that the lease was renewed, unless Extend was called after the renewal was
-// sent: Redis may have extended it last, and for less.
-func (held *Lease) renewed(extends int, ttl time.Duration, until time.Time) {
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	if held.extends == extends {
-		held.ttl = ttl
-		held.until.Set(until)
+// extending is called before a renewal is sent, and the func with its answer. That of an owner
+// who may hold the lock more than once never shortens a lease.
+func (held *Lease) extending(ttl time.Duration) (answer func(done, open bool)) {
+	sent := time.Now()
+	if !held.again {
+		return held.until.Extending(sent, ttl)
 	}
+	return func(done, _ bool) {
+		if done {
+			held.until.Raise(sent.Add(ttl))
+		}
+	}
+}
+
+// renewal returns the TTL for which the watchdog renews the lease.
+func (held *Lease) renewal() time.Duration {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	return held.ttl
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // watchdog renews the leases that a Locker holds, every TTL/3, in one goroutine that the
@@ -86,24 +88,24 @@ func (w *watchdog) run() {
 func (w *watchdog) renew(leases []*Lease) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
-	now := time.Now()
-	ttls, extends := make([]time.Duration, len(leases)), make([]int, len(leases))
-	replies := make([]*redis.Cmd, len(leases))
+	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
 	// Every reply is looked at below. EVAL, because a pipeline cannot fall back if the script
 	// is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
-			ttls[i], extends[i] = held.renewal()
-			replies[i] = renewScript.Eval(ctx, pipe, []string{held.Key}, ttls[i].Milliseconds(), held.Owner, held.again)
+			ttl := held.renewal()
+			answers[i] = held.extending(ttl)
+			replies[i] = redis.NewCmd(ctx, "eval", renewSource, 1, held.Key, ttl.Milliseconds(), held.Owner, held.again)
+			replies[i].SetFirstKeyPos(3)
+			_ = pipe.Process(ctx, indeterminate.Once{Cmder: replies[i]})
 		}
 		return nil
 	})
 	for i, held := range leases {
 		renewed, err := replies[i].Int()
+		answers[i](renewed == 1, indeterminate.MayHaveRun(err))
 		switch {
-		case !w.watches(held): // released meanwhile
-		case err == nil && renewed == 1:
-			held.renewed(extends[i], ttls[i], now.Add(ttls[i]))
+		case err == nil && renewed == 1, !w.watches(held): // or released meanwhile
 		case err == nil || time.Now().After(held.ValidUntil()):
 			w.forget(held)
 			held.lose()

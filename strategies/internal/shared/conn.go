@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Conn is such a connection; in a cluster it is one for each node.
@@ -124,12 +125,12 @@ func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 	if c.closed {
 		c.mu.RUnlock()
 		for _, command := range commands {
-			_ = c.node.Client.Process(ctx, once{command}) // the command has the error
+			_ = c.node.Client.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
 		}
 		return nil
 	}
 	for _, command := range commands {
-		sent = append(sent, c.together.Submit(ctx, once{command}))
+		sent = append(sent, c.together.Submit(ctx, indeterminate.Once{Cmder: command}))
 	}
 	c.mu.RUnlock()
 	wait, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
@@ -144,10 +145,3 @@ func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 }
 
 var errNoAnswer = errors.New("Redis does not answer") //nolint:staticcheck // a name
-
-// once is a command that is not sent again after a connection broke or an error reply came.
-// (It is sent again if a cluster's node has not carried it out because the key has moved.)
-type once struct{ redis.Cmder }
-
-// NoRetry forbids retries, whatever the client's MaxRetries and MaxRedirects are.
-func (once) NoRetry() bool { return true }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Commands are the commands that free and extend a Lease.
@@ -65,15 +67,22 @@ func (c Commands) free(ctx context.Context, client redis.UniversalClient, name, 
 }
 
 // renew has the key expire after so many milliseconds if it holds the token, and says
-// whether it did.
+// whether it did. The client does not send it twice.
 func (c Commands) renew(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	if c == Scripts {
-		n, err := ExtendScript.Run(ctx, client, []string{name}, token, ms).Int()
-		return n == 1, err
+		return Extend(ctx, client, name, token, ms)
 	}
-	err := client.Do(ctx, "set", name, token, "ifeq", token, "px", ms).Err()
+	set := redis.NewCmd(ctx, "set", name, token, "ifeq", token, "px", ms)
+	err := client.Process(ctx, indeterminate.Once{Cmder: set})
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Extend has the key expire after so many milliseconds if it holds the token, by a script that
+// the client does not send twice, and says whether it did.
+func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
+	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{UniversalClient: client}, []string{name}, token, ms).Int()
+	return n == 1, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -76,6 +77,9 @@ func (p redis84) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		err := next(ctx, played)
+		if once, ok := cmd.(indeterminate.Once); ok {
+			cmd = once.Cmder
+		}
 		cmd.(*redis.Cmd).SetVal(played.Val())
 		return err
 	}

@@ -25,7 +25,7 @@ var (
 	// ReleaseScript deletes the key if it holds the token, its only argument, and returns 1; else 0.
 	ReleaseScript = redis.NewScript(releaseSource)
 	// ExtendScript has the key expire after so many milliseconds, its second argument, if it
-	// holds the token, its first, and returns 1; else 0.
+	// holds the token, its first, and returns 1; else 0. Extend runs it.
 	ExtendScript = redis.NewScript(extendSource)
 )
 
@@ -88,19 +88,18 @@ func (l *Lease) GiveBack(ctx context.Context) {
 	_, _ = l.Free(settle)
 }
 
-// Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl at the
-// latest.
+// Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl
+// at the latest, and if Redis may still do it, no later call prolongs it by more.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
-	until := time.Now().Add(ttl)
-	l.Until.Lower(until) // the answer may be lost
+	answer := l.Until.Extending(time.Now(), ttl)
 	renewed, err := l.By.renew(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
+	answer(renewed, indeterminate.MayHaveRun(err))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", l.Name, indeterminate.Because(ctx, err))
 	}
 	if !renewed {
 		return strategies.ErrNotHeld
 	}
-	l.Until.Set(until)
 	return nil
 }

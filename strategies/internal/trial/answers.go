@@ -62,18 +62,34 @@ func hooked(t *testing.T, server *redistest.Server, variant string) (Process, *a
 	return p, a
 }
 
-// ShortenedUnheard checks that a lease which Redis may have shortened is not relied on for longer.
+// ShortenedUnheard checks that a lease which Redis has shortened, or may still shorten, is not
+// relied on for longer.
 func ShortenedUnheard(t *testing.T, variant string) {
 	t.Parallel()
-	p, a := hooked(t, redistest.Start(t), variant)
-	lease := p.Acquire(t, "key")
-	a.mode.Store(unheard)
-	err := lease.(strategies.Extender).Extend(t.Context(), time.Second)
-	if latest := time.Now().Add(time.Second); err == nil || lease.(strategies.Timed).ValidUntil().After(latest) {
-		t.Errorf("shortened to a second (%v), it is said to be valid for %v", err, time.Until(lease.(strategies.Timed).ValidUntil()))
-	}
-	a.mode.Store(asTheyCome)
-	if err := lease.(strategies.Extender).Extend(t.Context(), time.Minute); err != nil || time.Until(lease.(strategies.Timed).ValidUntil()) < 50*time.Second {
-		t.Errorf("extended again (%v), it is said to be valid for %v", err, time.Until(lease.(strategies.Timed).ValidUntil()))
+	server := redistest.Start(t)
+	p, a := hooked(t, server, variant)
+	for what, mode := range map[string]int32{"carried out": unheard, "held back": heldBack} {
+		lease := p.Acquire(t, what)
+		valid := func() time.Time { return lease.(strategies.Timed).ValidUntil() }
+		for _, mode := range []int32{mode, asTheyCome} {
+			a.mode.Store(mode)
+			ttl := map[bool]time.Duration{true: time.Minute, false: time.Second}[mode == asTheyCome]
+			err := lease.(strategies.Extender).Extend(t.Context(), ttl)
+			if left := time.Until(valid()); (err == nil) != (mode == asTheyCome) || left > time.Second {
+				t.Errorf("%s: extended by %v (%v), it is said to be valid for %v", what, ttl, err, left)
+			}
+		}
+		if left := time.Until(valid()); left < time.Second/2 {
+			t.Errorf("%s: extended by a minute, it is said to be valid for %v", what, left)
+		}
+		if mode == heldBack {
+			(<-a.late)()
+		}
+		for _, key := range server.Client(t).Keys(t.Context(), "*"+what+"*").Val() {
+			left := server.Client(t).PTTL(t.Context(), key).Val()
+			if end := time.Now().Add(left + time.Millisecond); left > 0 && end.Before(valid()) {
+				t.Errorf("%s: %s runs out %v before the lease", what, key, valid().Sub(end))
+			}
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 func HoldsNotShortened(t *testing.T, variant string) {
 	t.Parallel()
 	server := redistest.Start(t)
-	p := Start(t, server, variant, 10*time.Second)
+	p, a := hooked(t, server, variant)
 	as := func() strategies.Lease {
 		lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
 		if err != nil {
@@ -44,6 +44,12 @@ func HoldsNotShortened(t *testing.T, variant string) {
 		t.Error(err)
 	}
 	after("the second hold's Extend")
+	a.mode.Store(unheard)
+	if err := outer.(strategies.Extender).Extend(t.Context(), time.Second); err == nil {
+		t.Error("an Extend without an answer returned nil")
+	}
+	a.mode.Store(asTheyCome)
+	after("an Extend by a second without an answer")
 	Release(t, inner)
 	after("the second hold's release")
 	Release(t, outer)

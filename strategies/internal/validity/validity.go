@@ -1,11 +1,9 @@
-// Package validity holds the end of a lease, which its holder moves while an auditor may read
-// it.
+// Package validity computes how long a lease is valid, for locks whose server keeps a TTL.
 package validity
 
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -28,29 +26,4 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
 	}
 	return ttl.Truncate(time.Millisecond), nil
-}
-
-// start is the zero of all instants, so that they keep the monotonic clock.
-var start = time.Now()
-
-// Until is an instant that is safe for concurrent use.
-type Until struct{ ns atomic.Int64 } // after start; 0 if it was never set
-
-// Set moves the instant.
-func (u *Until) Set(when time.Time) { u.ns.Store(int64(when.Sub(start))) }
-
-// Get returns the instant, the zero time if it was never set.
-func (u *Until) Get() time.Time {
-	ns := u.ns.Load()
-	if ns == 0 {
-		return time.Time{}
-	}
-	return start.Add(time.Duration(ns))
-}
-
-// Lower moves the instant to an earlier one, if it is later.
-func (u *Until) Lower(to time.Time) {
-	at := int64(to.Sub(start))
-	for before := u.ns.Load(); before > at && !u.ns.CompareAndSwap(before, at); before = u.ns.Load() { // 0 was never set
-	}
 }

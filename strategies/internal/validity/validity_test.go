@@ -45,22 +45,18 @@ func TestUnlessLate(t *testing.T) {
 	}
 }
 
-// A lease may end earlier than was thought.
-func TestLower(t *testing.T) {
-	var until validity.Until
-	until.Lower(time.Now())
-	if !until.Get().IsZero() {
-		t.Errorf("never set, it is %v", until.Get())
-	}
-	start := time.Now()
-	until.Set(start.Add(time.Minute))
-	for _, to := range []time.Duration{time.Hour, time.Second, time.Minute} {
-		until.Lower(start.Add(to))
-		if want := min(to, time.Minute); to != time.Minute && !until.Get().Equal(start.Add(want)) {
-			t.Errorf("lowered to %v, it is %v", to, until.Get().Sub(start))
+// A lease is never valid for longer than Redis keeps it, which counts whole milliseconds.
+func TestTTL(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Millisecond, 1999 * time.Microsecond: time.Millisecond, time.Hour + 1: time.Hour,
+	} {
+		if got, err := validity.TTL(asked); got != want || err != nil {
+			t.Errorf("of %v it is %v, %v, want %v", asked, got, err, want)
 		}
 	}
-	if !until.Get().Equal(start.Add(time.Second)) {
-		t.Errorf("lowered to what is later, it is %v", until.Get().Sub(start))
+	for _, asked := range []time.Duration{-time.Hour, -1, 0, time.Millisecond - 1} {
+		if got, err := validity.TTL(asked); err == nil {
+			t.Errorf("%v was taken, as %v", asked, got)
+		}
 	}
 }

@@ -1,0 +1,54 @@
+package token_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+)
+
+// A client that retries does not send an extension again: the answer to the second would hide
+// that the first may still come. That is so too when the context ends in between.
+func TestAnExtensionIsSentOnce(t *testing.T) {
+	t.Parallel()
+	for what, limit := range map[string]time.Duration{"the client's time limit": time.Minute, "the context": 150 * time.Millisecond} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			client := redis.NewClient(&redis.Options{
+				Addr: server.Addr, ReadTimeout: 100 * time.Millisecond, MaxRetries: 3,
+				MinRetryBackoff: 100 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
+			})
+			t.Cleanup(func() { _ = client.Close() })
+			held := take(t, client, token.Scripts, "mine", time.Minute)
+			if err := held.Extend(t.Context(), time.Minute); err != nil { // the script is loaded
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			server.Pause()
+			if err := held.Extend(ctx, 10*time.Second); err == nil {
+				t.Error("extended on a server that is stopped")
+			}
+			server.Resume()
+			outside := server.Client(t)
+			poll.Until(t, "the server has heard of it", func() bool { return outside.PTTL(t.Context(), "key").Val() <= 10*time.Second })
+			if err := held.Extend(t.Context(), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(held.ValidUntil()); left > 10*time.Second {
+				t.Errorf("it is said to be valid for %v, although a copy of the extension by 10s may still come", left)
+			}
+			// The first found no script and was followed by its source.
+			if stats := outside.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_evalsha:calls=3,") {
+				t.Errorf("three extensions were not three commands: %s", stats)
+			}
+		})
+	}
+}

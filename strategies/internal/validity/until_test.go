@@ -1,0 +1,106 @@
+package validity_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+// A server carries extensions out late and in any order, and answers are lost. However that
+// goes, the lease is not said to be valid when the server has let it run out.
+func TestUntilIsNeverLaterThanTheServer(t *testing.T) {
+	const runs = 5000
+	prolonged := 0
+	for seed := range uint64(runs) {
+		synctest.Test(t, func(t *testing.T) {
+			var until validity.Until
+			first := time.Now().Add(20 * time.Millisecond)
+			until.Set(first)
+			server := first // when the key expires
+			for _, event := range extensions(rand.New(rand.NewPCG(1, seed)), &until, &server) {
+				time.Sleep(time.Until(event.at) - 1)
+				if end, now := until.Get(), time.Now(); now.Before(end) && !now.Before(server) {
+					t.Fatalf("seed %d: the server let it run out %v before the end it names", seed, end.Sub(server))
+				}
+				time.Sleep(1)
+				event.do()
+			}
+			if end := until.Get(); end.After(server) {
+				t.Fatalf("seed %d: the server lets it run out %v before the end it names", seed, end.Sub(server))
+			} else if end.After(first) {
+				prolonged++
+			}
+		})
+	}
+	if prolonged < runs/10 {
+		t.Errorf("only %d of %d leases were prolonged", prolonged, runs)
+	}
+}
+
+type event struct {
+	at time.Time
+	do func()
+}
+
+// extensions returns, in their order, what happens to four extensions: each is sent, perhaps
+// carried out, and perhaps answered.
+func extensions(random *rand.Rand, until *validity.Until, server *time.Time) (all []event) {
+	after := func(from time.Time, ms int64) time.Time {
+		return from.Add(time.Duration(random.Int64N(ms*1000)+1) * time.Microsecond)
+	}
+	for range 4 {
+		sent := after(time.Now(), 40)
+		arrives := after(sent, 30)
+		ends := after(arrives, 10)
+		ttl, lost, broken := time.Duration(random.Int64N(40)+1)*time.Millisecond, random.IntN(3) == 0, random.IntN(4) == 0
+		if lost {
+			ends = after(sent, 2)
+		}
+		var answer func(done, open bool)
+		done := false
+		all = append(all, event{sent, func() { answer = until.Extending(sent, ttl) }},
+			event{arrives, func() {
+				if done = !broken && arrives.Before(*server); done {
+					*server = arrives.Add(ttl)
+				}
+			}}, event{ends, func() { answer(done && !lost, lost) }})
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// What an extension leaves of a lease, depending on the answers of those before it.
+func TestExtending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var until validity.Until
+		left := func(want time.Duration) {
+			t.Helper()
+			if got := time.Until(until.Get()); got != want {
+				t.Errorf("it has %v left, want %v", got, want)
+			}
+		}
+		extend := func(ttl time.Duration) func(done, open bool) { return until.Extending(time.Now(), ttl) }
+		until.Set(time.Now().Add(time.Minute))
+		refused := extend(10 * time.Second)
+		left(10 * time.Second) // the server may have it by now
+		refused(false, false)
+		left(10 * time.Second)
+		extend(time.Minute)(true, false)
+		left(time.Minute)
+		first, second := extend(2*time.Minute), extend(3*time.Minute)
+		second(true, false)
+		left(2 * time.Minute) // the first may come last
+		first(true, false)
+		left(2 * time.Minute)
+		extend(time.Hour)(true, false)
+		left(time.Hour)
+		extend(10*time.Second)(false, true)
+		extend(20*time.Second)(false, true)
+		extend(time.Hour)(true, false)
+		left(10 * time.Second) // that one may still come
+	})
+}
