@@ -36,7 +36,7 @@ func (a *app) claims() *cobra.Command {
 	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
-		Short: "Put what is said of Redis locks to the test on this machine",
+		Short: "Test what is said of Redis locks on this machine",
 		Long: "Carry out the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
 			"confirmed, refuted or qualified, with the figures and the commands that show them again.\n" +
 			"Inconclusive proves nothing: rounds disagreed, or figures could not be had or trusted.\n" +

@@ -57,7 +57,7 @@ type Container struct {
 	// the only access is through a published port.
 	Command func(bind string, port int, published bool) []string
 	Inside  int // the port behind a published one
-	// Beside is as in Program; it is used on the host's network.
+	// Beside is as in Program. Without the host's network it is not needed.
 	Beside func(port int) []int
 	// Ready waits until the server answers; its error is ErrOutOfReach if it runs and does not.
 	Ready func(ctx context.Context, c Contained) error

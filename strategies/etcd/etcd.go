@@ -134,7 +134,7 @@ func choose[T ~string](to *T, text []byte, one, other T) error {
 	}
 }
 
-// Validate refuses unknown ways.
+// Validate returns an error that names each option with an unknown value.
 func (o Options) Validate() error {
 	return errors.Join(o.Watch.UnmarshalText([]byte(o.Watch)), o.Sessions.UnmarshalText([]byte(o.Sessions)))
 }

@@ -267,8 +267,8 @@ func (ln *line) lookAt(due time.Time) {
 	}
 }
 
-// known records how long the owner still has the lock, as Redis said. The keeper looks at the
-// line after that: perhaps no other process does.
+// known records how long the owner still has the lock, as Redis said. The keeper asks Redis again
+// after that time: perhaps no other process does.
 func (ln *line) known(ttl time.Duration) {
 	if ttl < 0 { // no TTL, or no lock
 		ttl = 0

@@ -51,7 +51,7 @@ func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.Shard
 // Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// Refine claims the watchdog when it runs.
+// Refine adds the claim of a watchdog where the options start one.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
 	return info

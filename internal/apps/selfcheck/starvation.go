@@ -18,8 +18,8 @@ const (
 	starving              = crowd / crowdInstances
 )
 
-// starvation runs a first-come-first-served lock twice, once rigged: then one instance in ten never gets it. All
-// figures of fairness must distinguish the two runs, and have the values that arithmetic gives.
+// starvation runs a first-come-first-served lock twice. In the second run the lock never serves one of the ten
+// instances. All figures of fairness must distinguish the two runs, and have the values that arithmetic gives.
 func (s *session) starvation(ctx context.Context, c *Check) error {
 	w := workload(crowd, crowdInstances, s.Effort.Window)
 	w.Hold = workloads.Fixed(200 * time.Microsecond)

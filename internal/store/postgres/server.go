@@ -149,8 +149,8 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 
 func (s *server) observerName() string { return prefix + s.runID + ":observer" }
 
-// configFor returns the configuration of connections of that name. Their traffic is counted below the
-// detour.
+// configFor returns the configuration of connections with that application name. It counts their
+// traffic between the detour and the server.
 func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
