@@ -10,12 +10,12 @@ type cpuTime struct {
 }
 
 // read returns the sum in seconds; nil if no process was ever known. pid is the process now, 0 if not
-// known. A process that has ended counts with what it had used at the last reading.
-func (t *cpuTime) read(pid int) *float64 {
+// known, with its descendants. A process that has ended counts with what it had used at the last reading.
+func (t *cpuTime) read(pid int, descendants []int) *float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if pid > 0 {
-		if now := cpuOf(pid); now != nil {
+		if now := cpuOf(pid, descendants); now != nil {
 			t.enter(pid, *now)
 		}
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
 	var used cpuTime
-	if used.read(0) != nil {
+	if used.read(0, nil) != nil {
 		t.Error("no process is known")
 	}
 	for _, r := range []struct {
@@ -15,7 +15,7 @@ func TestCPUTime(t *testing.T) {
 	}{{1, 5}, {1, 4.75}, {1, 5.25}, {2, 6}, {2, 6.5}, {3, 0.5}} {
 		used.enter(r.pid, r.used)
 	}
-	if sum := used.read(0); sum == nil || *sum != 12.25 {
+	if sum := used.read(0, nil); sum == nil || *sum != 12.25 {
 		t.Errorf("it is %v", sum)
 	}
 }

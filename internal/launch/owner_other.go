@@ -37,4 +37,4 @@ func descendants(int) []int { return nil }
 
 func endAll([]int) {}
 
-func cpuOf(int) *float64 { return nil }
+func cpuOf(int, []int) *float64 { return nil }

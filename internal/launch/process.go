@@ -205,9 +205,11 @@ func (p *Process) Kill(ctx context.Context) error {
 	if cmd == nil {
 		return nil
 	}
-	p.CPU()          // notes it
-	_ = p.Pause(ctx) // it may have ended already
-	children := descendants(cmd.Process.Pid)
+	var children []int
+	if p.Pause(ctx) == nil { // else it has ended, and its PID may be another process's
+		children = descendants(cmd.Process.Pid)
+		p.used.read(cmd.Process.Pid, children) // notes it
+	}
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.program.Name, err)
 	}
@@ -240,9 +242,9 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 // start, in seconds; nil if not known.
 func (p *Process) CPU() *float64 {
 	if p.Ended(context.Background()) { // its PID may be another process's now
-		return p.used.read(0)
+		return p.used.read(0, nil)
 	}
-	return p.used.read(p.PID())
+	return p.used.read(p.PID(), descendants(p.PID()))
 }
 
 // Close kills the server and removes its directory.

@@ -101,9 +101,9 @@ func (b *box) CPU() *float64 {
 	killed := b.killed
 	b.mu.Unlock()
 	if killed {
-		return b.used.read(0)
+		return b.used.read(0, nil)
 	}
-	return b.used.read(b.PID())
+	return b.used.read(b.PID(), descendants(b.PID()))
 }
 
 // Kill notes the CPU time first.

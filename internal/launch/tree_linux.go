@@ -70,12 +70,12 @@ func endAll(all []int) {
 	}
 }
 
-// cpuOf returns the CPU time of a process and its descendants, including ended ones that were waited
+// cpuOf returns the CPU time of a process and these descendants, including ended ones that were waited
 // for, in seconds.
-func cpuOf(pid int) *float64 {
+func cpuOf(pid int, descendants []int) *float64 {
 	var seconds float64
 	known := false
-	for _, member := range append([]int{pid}, descendants(pid)...) {
+	for _, member := range append([]int{pid}, descendants...) {
 		fields := stat(member)
 		if fields == nil {
 			continue

@@ -39,7 +39,8 @@ func Start(t testing.TB, args ...string) *Server {
 func StartWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	quiet()
-	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env}, args...)
+	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env},
+		append([]string{"--maxclients", "2000"}, args...)...) // with more, each start takes milliseconds longer
 	if err != nil {
 		t.Fatalf("this test needs a Redis: %v%s", err, ways)
 	}
