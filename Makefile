@@ -6,22 +6,24 @@ EACH ?= 30s
 CHAOS ?= 5m
 LOOKS ?= 100
 
+# How tests are compiled: without what debuggers want, and ours without inlining. In each package
+# that uses go-redis 9.23 the compiler makes thousands of methods of a generic type of its client;
+# so that takes half as long. Compilers are over before rare collections cost memory.
+OURS     := github.com/lockbench/lockbench/...=-l -dwarf=false
+PLAIN    := -toolexec 'env GOGC=400' -ldflags=-w -vet=off
+
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
-# With it the compiler does not write what debuggers want: a third of compiling and linking.
-RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -ldflags=-w)
+RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -gcflags='$(OURS)' -ldflags=-w)
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work.
 RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pause ./internal/runner \
 	$$($(GO) list ./strategies/... | grep -vE '/strategies/(all|locktest|peers|etcd|postgres|zookeeper|handoff/internal)(/|$$)')
 
-# Compilers are over before rare collections cost memory; half of a first run is compiling.
-RAREGC   := -toolexec 'env GOGC=400'
-
 # Most tests wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PACKAGES := $(shell test $(CORES) -gt 5 && echo $(CORES) || echo 5)
-SLOW     := ./command ./internal/engine . ./strategies/locktest ./strategies/peers/rueidislock ./internal/store/redis/servers # begun first, so that no core idles in the end
+PACKAGES := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
+SLOW     := ./command ./internal/engine . ./strategies/locktest ./strategies/redlock ./strategies/peers/rueidislock ./internal/store/redis/servers ./stores # begun first, so that no core idles in the end
 OTHERS    = /(internal/store|strategies)/(etcd|postgres|zookeeper)$$
 
 # Where another server of the protocol is kept, and what is tested on it.
@@ -35,6 +37,7 @@ CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command
 ifeq ($(shell command -v redis-server || command -v valkey-server),)
 export GOFLAGS := $(GOFLAGS) -tags=containers
 endif
+test browser others lint: export GOFLAGS := $(GOFLAGS) '-gcflags=$(OURS)' # in the environment: tests run go, too
 
 # A program with the race detector sleeps for a second before it ends, and the tests of the
 # command start hundreds.
@@ -43,7 +46,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey packages others vet unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -62,25 +65,20 @@ demo: redis build ## the main job: six strategies, 500 clients, under a minute
 		--warmup 1s --duration 5s --output table --output json=demo.json
 	bin/lockbench report demo.json -o demo.html
 
-test: redis stores ## go vet and every test
-	@$(MAKE) --no-print-directory -j2 packages $(if $(CHROMIUM),browser,unseen)
-	@$(MAKE) --no-print-directory -j2 others vet
+test: redis stores ## every test that an ordinary change may break
+	$(GO) test $(PLAIN) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
 
-packages: # the others later: a JVM beside them would make tests of Redis wait
-	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
+others: redis stores $(if $(CHROMIUM),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make browser
+	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers/...
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^(TestAUsersServer.*|TestPrograms)$$' ./command ./strategies/all
 
-others:
-	$(GO) test $(RAREGC) -ldflags=-w -vet=off -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
-
-vet: # when all is compiled
-	$(GO) vet $(RAREGC) ./...
-
-race: redis ## the tests of locks and engine under the race detector
+race: redis ## the tests of locks in all variants, and of the engine, under the race detector
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
-	$(GO) test $(RACE) $(RAREGC) -vet=off -p $(PACKAGES) -timeout 20m $(RACED)
+	LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -p $(PACKAGES) -timeout 20m $(RACED)
 
 unseen:
-	@echo "make test: no Chromium, so the HTML report was not looked at in one: make browser" >&2
+	@echo "make others: no Chromium, so the HTML report was not looked at in one: make browser" >&2
 
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...
@@ -103,7 +101,7 @@ claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put t
 
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
-	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/trend
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/compare ./results/trend
 	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|internal/model)$$') # simulations would take minutes
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
@@ -120,9 +118,9 @@ sessions: redis ## prove that compare does not cry wolf: half an hour
 valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights, native commands
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
 		test -n "$$server" || { echo "make valkey: no Valkey can be had here, so nothing was tested on it" >&2; exit 0; }; \
-		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server $(GO) test $(RACE) $(RAREGC) -count=1 -vet=off -run '$(ONVALKEY)' \
+		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
 			./internal/store/redis/servers ./strategies/all ./strategies/spin ./strategies/internal/token
 
 browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }
-	LOCKBENCH_CHROMIUM=$(CHROMIUM) $(GO) test $(RAREGC) -tags browser -run Browser ./results/html
+	LOCKBENCH_CHROMIUM=$(CHROMIUM) $(GO) test $(PLAIN) -tags browser -run Browser ./results/html

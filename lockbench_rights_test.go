@@ -109,6 +109,7 @@ func TestRightsToMeasure(t *testing.T) {
 	report, entries, err := refused(func(p *lockbench.Plan) {
 		p.Baselines = true
 		p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2*time.Second) // time enough to look in
+		p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 	})
 	if err != nil {
 		t.Fatal(err)

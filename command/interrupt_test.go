@@ -213,7 +213,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 func TestRedisKilledInTheMiddle(t *testing.T) {
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "2s", "-w", "0s", "--no-baselines", "-o", "json="+file)
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "--hold", "5ms", "-d", "2s", "-w", "0s", "--no-baselines", "-o", "json="+file)
 	p.await("[2/2]")
 	underWay(t, redis)
 	redis.Kill()

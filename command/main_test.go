@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/gate"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	_ "github.com/lockbench/lockbench/stores"
 	"github.com/lockbench/lockbench/strategies"
@@ -21,6 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	docker.Quiet()
+	drive.ManyAtATime()
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,
 		// The command of somebody with locks of his own.

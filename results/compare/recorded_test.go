@@ -182,10 +182,15 @@ func slowed(r Report) Report {
 	return Report{r.File, &worse}
 }
 
-const (
-	draws   = 500
-	allowed = 25 // alarms of so many draws
-)
+// simulations is how many comparisons are drawn, and how many of them may be alarms: a twentieth
+// of five hundred with LOCKBENCH_MODEL=1 (make soak), and of the hundred of every day a tenth, for
+// chance.
+func simulations() (draws, allowed int) {
+	if os.Getenv("LOCKBENCH_MODEL") != "" {
+		return 500, 25
+	}
+	return 100, 10
+}
 
 // alarms counts how many of the comparisons that draw sets up call the head worse.
 func alarms(t *testing.T, n int, rules Rules, draw func(i int) (base, head []Report)) int {
@@ -208,6 +213,7 @@ func alarms(t *testing.T, n int, rules Rules, draw func(i int) (base, head []Rep
 // is a false alarm.
 func TestRecordedSessionsOfOneBuildAreRarelyCalledWorse(t *testing.T) {
 	t.Parallel()
+	draws, allowed := simulations()
 	for _, test := range []struct {
 		strategies []string
 		n          int

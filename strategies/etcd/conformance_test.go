@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/goetcd"
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, 1)
 	rounds := 5
-	if drive.Thorough() {
+	if extent.Thorough() {
 		rounds = 0
 	}
 	each(t, func(t *testing.T, options etcd.Options) {
@@ -48,7 +48,7 @@ func variants() map[string]etcd.Options {
 		"mutex": etcd.Defaults(),
 		"next":  {Watch: etcd.ByNext, Sessions: etcd.Pooled},
 	}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		some["fresh"] = etcd.Options{Watch: etcd.ByMutex, Sessions: etcd.Fresh}
 	}
 	return some

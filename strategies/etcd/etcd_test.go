@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
@@ -288,7 +289,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 		holder, client := open(t, server, options, ttl)
 		other, _ := open(t, server, options, ttl)
 		rounds := 30
-		if drive.Thorough() {
+		if extent.Thorough() {
 			rounds = 150
 		}
 		for round := range rounds {

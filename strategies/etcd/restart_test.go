@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
@@ -56,7 +57,7 @@ func insistOn(t *testing.T, lease strategies.Lease) {
 
 // often is how often a server is lost.
 func often(all int) int {
-	if drive.Thorough() {
+	if extent.Thorough() {
 		return all
 	}
 	return 1
@@ -94,7 +95,7 @@ func TestTokensGrowOverChangesOfTheLeader(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, 3)
 	kinds := map[string]etcd.Options{"next": variants()["next"]}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		kinds = variants()
 	}
 	for name, options := range kinds {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -20,7 +20,7 @@ import (
 // lock, or with all kinds and more often.
 func TestConformance(t *testing.T) {
 	kinds, rounds := map[string]postgres.Options{"advisory": {Mode: postgres.Advisory}}, 10
-	if drive.Thorough() {
+	if extent.Thorough() {
 		kinds, rounds = modes(), 0
 	}
 	for name, options := range kinds {

@@ -15,6 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	pgstore "github.com/lockbench/lockbench/internal/store/postgres"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/postgres"
@@ -110,7 +111,7 @@ func modes() map[string]postgres.Options {
 		"advisory": {Mode: postgres.Advisory}, "xact": {Mode: postgres.Xact}, "row expire": {Mode: postgres.Row, Expire: true},
 		"advisory fence expire": {Mode: postgres.Advisory, Fence: true, Expire: true},
 	}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		maps.Copy(few, map[string]postgres.Options{
 			"row": {Mode: postgres.Row}, "xact expire": {Mode: postgres.Xact, Expire: true},
 			"advisory fence": {Mode: postgres.Advisory, Fence: true}, "advisory expire": {Mode: postgres.Advisory, Expire: true},

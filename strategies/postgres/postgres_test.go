@@ -15,6 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	pgstore "github.com/lockbench/lockbench/internal/store/postgres"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gopgx"
@@ -98,7 +99,7 @@ func TestCancelRacesWithTheGrant(t *testing.T) {
 			a, b, eye := open(t, server, long, options), open(t, server, long, options), look(t, server)
 			granted, given := 0, 0
 			rounds := 40
-			if drive.Thorough() {
+			if extent.Thorough() {
 				rounds = 200
 			}
 			delay := time.Millisecond // sooner after a grant and later after none: it stays a race

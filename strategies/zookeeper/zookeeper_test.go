@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	servers "github.com/lockbench/lockbench/internal/store/zookeeper"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -103,7 +104,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	n := node(t)
 	rounds := 10
-	if drive.Thorough() {
+	if extent.Thorough() {
 		rounds = 0
 	}
 	locktest.Run(t, func(*testing.T) locktest.Fixture {
@@ -128,7 +129,7 @@ func TestTokensGrowOverARestart(t *testing.T) {
 	}
 	var last int64
 	rounds := 2
-	if drive.Thorough() {
+	if extent.Thorough() {
 		rounds = 4
 	}
 	for range rounds {
@@ -164,7 +165,7 @@ func TestCancelRacesWithGrant(t *testing.T) {
 	release(t, acquire(t, waiter, "key"), nil) // its session is open
 	granted := 0
 	rounds := 60
-	if drive.Thorough() {
+	if extent.Thorough() {
 		rounds = 300
 	}
 	delay := time.Millisecond // sooner after a grant and later after none: it stays a race

@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	lock "github.com/lockbench/lockbench/strategies/etcd"
@@ -98,7 +99,7 @@ func TestARunOnEtcdOfOurOwn(t *testing.T) { runs(t, common(t)) }
 // runs are of all kinds of the lock, and of what is counted meanwhile.
 func runs(t *testing.T, server *Server) {
 	kinds := []map[string]string{next}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		kinds = append(kinds, nil, map[string]string{"sessions": "fresh"})
 	}
 	for _, options := range kinds {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -24,7 +24,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	server := opened(t, store.Options{})
 	disturbed(t, server, "kill:at=100ms,for=300ms,data=keep", "partition:at=100ms,for=300ms", "holder-crash:at=100ms")
-	if drive.Thorough() {
+	if extent.Thorough() {
 		disturbed(t, server, "pause:at=100ms,for=500ms")
 	}
 }
@@ -35,7 +35,7 @@ func TestEnsemble(t *testing.T) {
 	server := opened(t, store.Options{Topology: "etcd:3"})
 	runs(t, server)
 	disturbed(t, server, "kill:at=100ms,for=500ms,data=keep")
-	if drive.Thorough() {
+	if extent.Thorough() {
 		disturbed(t, server, "node-down:at=100ms,for=500ms,n=2,node=1", "node-hang:at=100ms,for=500ms,n=1,node=1")
 	}
 	t.Run("without a quorum", func(t *testing.T) {

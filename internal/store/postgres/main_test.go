@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -130,7 +131,7 @@ func clean(t *testing.T, run *results.Run) {
 // kinds are those of the lock: two that differ most, or all.
 func kinds() map[string]map[string]string {
 	few := map[string]map[string]string{"fence": {"fence": "true"}, "row expire": {"expire": "true", "mode": "row"}}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		maps.Copy(few, map[string]map[string]string{
 			"advisory": nil, "xact": {"mode": "xact"}, "row": {"mode": "row"}, "expire": {"expire": "true", "fence": "true"},
 		})

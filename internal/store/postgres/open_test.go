@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis" // to be told apart
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/workloads"
@@ -198,7 +199,7 @@ func TestFaults(t *testing.T) {
 // runs are runs with faults, of the server and of clients.
 func runs(t *testing.T, s *server) {
 	faults := []string{"holder-crash:at=100ms", "kill:at=100ms,for=200ms,data=keep"}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		faults = append(faults, "waiter-crash:at=100ms,n=2", "holder-pause:at=100ms,for=300ms", "pause:at=100ms,for=300ms")
 	}
 	for _, text := range faults {

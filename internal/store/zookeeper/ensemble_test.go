@@ -9,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -37,7 +38,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	t.Run("tokens grow from leader to leader", func(t *testing.T) { tokens(t, s) })
 	faults := []string{"kill:at=100ms,for=1s,data=keep"}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		faults = append(faults, "node-hang:at=100ms,for=1s,node=1")
 	}
 	for _, text := range faults {
@@ -75,7 +76,7 @@ func tokens(t *testing.T, s *Server) {
 	defer locker.Close()
 	last := int64(0)
 	rounds := 1
-	if drive.Thorough() {
+	if extent.Thorough() {
 		rounds = 3
 	}
 	for round := range rounds {

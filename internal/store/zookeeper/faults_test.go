@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -14,7 +14,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{})
 	faults := []string{"kill:at=100ms,for=100ms,data=lose", "pause:at=100ms,for=1500ms", "crash-between:at=100ms,command=2"}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		faults = append(faults, "kill:at=100ms,for=100ms,data=keep", "holder-pause:at=100ms", "partition:at=100ms,for=500ms,instances=1")
 	}
 	for _, text := range faults {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
@@ -108,7 +109,7 @@ func TestUsersServerIsLeftAlone(t *testing.T) {
 		}
 	}
 	roots := []string{"", "/theirs"}
-	if drive.Thorough() {
+	if extent.Thorough() {
 		roots = append(roots, "/theirs/node")
 	}
 	for _, root := range roots {

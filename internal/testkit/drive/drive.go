@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -20,10 +19,6 @@ import (
 
 // Bound limits how long anything may take: it is far more than a busy machine needs.
 const Bound = time.Minute
-
-// Thorough says whether tests try every variant, with LOCKBENCH_CONFORM=all, or only the most
-// important ones.
-func Thorough() bool { return os.Getenv("LOCKBENCH_CONFORM") == "all" }
 
 // ManyAtATime lets parallel tests wait for servers at the same time, also on few cores. A
 // TestMain calls it first; -parallel overrides it.

@@ -2,21 +2,22 @@
 package trial
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Conform runs the conformance suite for variants written as on the command line.
+// Conform runs the conformance suite for the first of some variants, written as on the command
+// line, and for the others where LOCKBENCH_CONFORM is set.
 func Conform(t *testing.T, variants ...string) {
-	for _, name := range variants {
+	for _, name := range extent.Chosen(variants) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
 			variant := Variant(t, name)
@@ -38,7 +39,7 @@ func thorough(v strategies.Variant) bool {
 	case "spin", "pubsub", "handoff":
 		return true
 	}
-	return os.Getenv("LOCKBENCH_CONFORM") == "all"
+	return extent.Thorough()
 }
 
 // Variant returns the variant of that name.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -18,7 +19,7 @@ import (
 func init() { strategies.RegisterStrategy(rueidislock.Strategy()) }
 
 func TestConformance(t *testing.T) {
-	for _, name := range []string{"rueidislock", "rueidislock:tuned=true"} {
+	for _, name := range extent.Chosen([]string{"rueidislock", "rueidislock:tuned=true"}) {
 		t.Run(name, func(t *testing.T) {
 			variant := trial.Variant(t, name)
 			locktest.Run(t, func(t *testing.T) locktest.Fixture {

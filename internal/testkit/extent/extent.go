@@ -1,0 +1,17 @@
+// Package extent says how much of the conformance suite is run. Without LOCKBENCH_CONFORM it is one
+// variant of each strategy; "variants" adds those with code of their own, and "all" every
+// variant, also on clusters and with other clocks.
+package extent
+
+import "os"
+
+// Thorough says whether everything is tried.
+func Thorough() bool { return os.Getenv("LOCKBENCH_CONFORM") == "all" }
+
+// Chosen returns which of several variants are tried: the first, or all.
+func Chosen[T any](variants []T) []T {
+	if Thorough() || os.Getenv("LOCKBENCH_CONFORM") == "variants" {
+		return variants
+	}
+	return variants[:1]
+}
