@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -14,8 +15,11 @@ import (
 // A deadline that etcd's clock has seen pass first is the caller's all the same, and an error
 // of etcd's own is not.
 func TestEtcdSeesTheDeadlineFirst(t *testing.T) {
-	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unknown} {
-		theirs := fmt.Errorf("put: %w", status.Error(code, "context deadline exceeded"))
+	for _, told := range []error{
+		status.Error(codes.DeadlineExceeded, "context deadline exceeded"), status.Error(codes.Unknown, "context deadline exceeded"),
+		rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost,
+	} {
+		theirs := fmt.Errorf("put: %w", told)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := because(ctx, theirs); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {

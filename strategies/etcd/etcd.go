@@ -232,11 +232,13 @@ func (l *Locker) Close() error {
 }
 
 // timedOut says whether etcd ended a request at its deadline, which etcd knows from the
-// caller's context. If the deadline ended something that etcd itself waited for, etcd passes
-// on the text of the error without its code.
+// caller's context. If the deadline ended something that etcd itself waited for, such as its own
+// agreement, etcd has errors of its own for that, or passes on the text of the error without its
+// code.
 func timedOut(err error) bool {
 	if etcd, ok := errors.AsType[rpctypes.EtcdError](err); ok {
-		return etcd.Code() == codes.DeadlineExceeded
+		return etcd.Code() == codes.DeadlineExceeded || errors.Is(etcd, rpctypes.ErrTimeout) ||
+			errors.Is(etcd, rpctypes.ErrTimeoutDueToLeaderFail) || errors.Is(etcd, rpctypes.ErrTimeoutDueToConnectionLost)
 	}
 	told, ok := errors.AsType[interface {
 		error
