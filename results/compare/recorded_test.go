@@ -182,14 +182,14 @@ func slowed(r Report) Report {
 	return Report{r.File, &worse}
 }
 
-// simulations is how many comparisons are drawn, and how many of them may be alarms: a twentieth
-// of five hundred with LOCKBENCH_MODEL=1 (make soak), and of the hundred of every day a tenth, for
-// chance.
+// simulations is how many comparisons are drawn, and how many of them may be alarms, a twentieth:
+// five hundred with LOCKBENCH_MODEL=1 (make soak), and a hundred every day.
 func simulations() (draws, allowed int) {
+	draws = 100
 	if os.Getenv("LOCKBENCH_MODEL") != "" {
-		return 500, 25
+		draws = 500
 	}
-	return 100, 10
+	return draws, draws / 20
 }
 
 // alarms counts how many of the comparisons that draw sets up call the head worse.

@@ -197,8 +197,6 @@ func TestWatchdogFails(t *testing.T) {
 	})
 }
 
-// A renewal that is under way while the lease is released, and is then told that nobody
-// has it, is no loss.
 // A watchdog renews in time also a lease that each renewal prolongs by less than its TTL.
 func TestWatchdogOfABoundedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,6 +217,8 @@ func TestWatchdogOfABoundedLease(t *testing.T) {
 	})
 }
 
+// A renewal that is under way while the lease is released, and is then told that nobody
+// has it, is no loss.
 func TestRenewalMeetsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{

@@ -15,8 +15,14 @@ type Once struct{ redis.Cmder }
 // NoRetry forbids it.
 func (Once) NoRetry() bool { return true }
 
-// ScriptsOnce is a client that sends the commands of scripts Once.
-type ScriptsOnce struct{ redis.UniversalClient }
+// ScriptsOnce is a client or a pipeline that sends the commands of scripts Once.
+type ScriptsOnce struct{ Scripter }
+
+// Scripter is a redis.UniversalClient or a redis.Pipeliner.
+type Scripter interface {
+	redis.Scripter
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
 
 // Eval runs a script by its source.
 func (c ScriptsOnce) Eval(ctx context.Context, source string, keys []string, args ...any) *redis.Cmd {

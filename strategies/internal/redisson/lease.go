@@ -148,7 +148,7 @@ func (held *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := held.extending(ttl)
-	renewed, err := renewScript.Run(ctx, indeterminate.ScriptsOnce{UniversalClient: held.lock.client}, []string{held.Key},
+	renewed, err := renewScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: held.lock.client}, []string{held.Key},
 		max(ttl.Milliseconds(), 1), held.Owner, held.again).Int()
 	answer(renewed == 1, indeterminate.MayHaveRun(err))
 	if err != nil {

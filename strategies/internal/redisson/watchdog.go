@@ -95,9 +95,8 @@ func (w *watchdog) renew(leases []*Lease) {
 		for i, held := range leases {
 			ttl := held.renewal()
 			answers[i] = held.extending(ttl)
-			replies[i] = redis.NewCmd(ctx, "eval", renewSource, 1, held.Key, ttl.Milliseconds(), held.Owner, held.again)
-			replies[i].SetFirstKeyPos(3)
-			_ = pipe.Process(ctx, indeterminate.Once{Cmder: replies[i]})
+			once := indeterminate.ScriptsOnce{Scripter: pipe}
+			replies[i] = renewScript.Eval(ctx, once, []string{held.Key}, ttl.Milliseconds(), held.Owner, held.again)
 		}
 		return nil
 	})

@@ -83,6 +83,6 @@ func (c Commands) renew(ctx context.Context, client redis.UniversalClient, name,
 // Extend has the key expire after so many milliseconds if it holds the token, by a script that
 // the client does not send twice, and says whether it did.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
-	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{UniversalClient: client}, []string{name}, token, ms).Int()
+	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err
 }
