@@ -101,7 +101,7 @@ claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put t
 
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
-	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/compare ./results/trend
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/compare
 	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|internal/model)$$') # simulations would take minutes
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too

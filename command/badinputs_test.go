@@ -107,13 +107,11 @@ var badInputs = []struct {
 		{"lockbench -o hgrm", 104},
 		{"lockbench -o table -o json", 104},
 		{"lockbench -o json=out -o csv=./out", 104},
-		{"lockbench -o otava=words.txt", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},
 		{"lockbench report run.json -o run.json", 104},
 		{"lockbench report run.json --png slides", 104},
 		{"lockbench report -o page.html", 104},
 		{"lockbench compare run.json linked.json -o json=linked.json", 104},
-		{"lockbench trend h.jsonl -o text=h.jsonl", 104},
 		{"lockbench merge run.json run.json -o ./run.json", 104},
 	}},
 	{"Reports that are read", []badInput{
@@ -125,11 +123,6 @@ var badInputs = []struct {
 		{"lockbench compare run.json", 104},
 		{"lockbench compare run.json run.json --threshold 5", 104},
 		{"lockbench compare run.json run.json --metric sped", 104},
-		{"lockbench trend none.jsonl", 104},
-		{"lockbench trend words.txt", 104},
-		{"lockbench trend h.jsonl --add run.json", 104},
-		{"lockbench trend h.jsonl h.jsonl", 104},
-		{"lockbench trend --last 0 h.jsonl", 104},
 		{"lockbench merge run.json -o merged.json", 104},
 		{"lockbench report run.json -o table=-", 104},
 		{"lockbench merge run.json run.json -o csv=merged.csv", 104},
@@ -170,9 +163,6 @@ func prepareBadInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "run.json"); code != ExitOK {
-		t.Fatal(stderr)
 	}
 }
 

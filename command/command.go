@@ -95,6 +95,6 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetUsageTemplate(usage)
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.trend(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(), a.advise(), a.list(), a.clean(), a.completion(), a.version())
+	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(), a.advise(), a.list(), a.clean(), a.completion(), a.version())
 	return root
 }

@@ -67,7 +67,7 @@ var overwriting = map[string][]struct {
 		{"holds.txt", "run -s local --hold file:holds.txt -o json=OUT"},
 		{"holds.txt", "run --dry-run -s local --think file:holds.txt -o table -o csv=OUT"},
 		{"load.yaml", "run -s spin -u redis://127.0.0.1:1 --workload load.yaml -o table=OUT"},
-		{"holds.txt", "run -s local --workload load.yaml -o hlog=OUT"},
+		{"holds.txt", "run -s local --workload load.yaml -o csv=OUT"},
 		{"ca.pem", "run -s spin -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"compare": {
@@ -80,12 +80,6 @@ var overwriting = map[string][]struct {
 		{"runs/c.json", "report runs -o OUT"},
 	},
 	"merge": {{"b.json", "merge a.json b.json -o OUT"}},
-	"trend": {
-		{"h.jsonl", "trend h.jsonl -o text=OUT"},
-		{"h.jsonl", "trend *.jsonl -o svg=OUT -o text"},
-		{"a.json", "trend new.jsonl --add a.json -o json=OUT"},
-		{"h.jsonl", "trend h.jsonl --add a.json -o json=OUT"},
-	},
 	"ab": {
 		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
 		{"head", "ab ./base ./head -u redis://127.0.0.1:1 -o markdown=OUT"},
@@ -136,9 +130,6 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, "runs/c.json", string(report))
-	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "a.json"); code != ExitOK {
-		t.Fatal(stderr)
-	}
 	put(t, "holds.txt", "1ms\n")
 	put(t, "load.yaml", "clients: 2\nhold: file:holds.txt\n")
 	put(t, "ca.pem", "no certificate, which is said too")
@@ -205,10 +196,8 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		"run -s local -o json -o csv",
 		"run -s local -o json=- -o csv",
 		"run -s local,noop -o json=waits-noop.hgrm -o hgrm=waits.hgrm", // one of its files
-		"run -s local -o otava=x.csv -o json=x.yaml",                   // its configuration
 		"compare a.json a.json -o json=there/x -o text=there/../there/x",
 		"report a.json -o x --png x",
-		"trend new --add a.json -o json=./new", // which it would add to
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)
 		if code != ExitConfig || !strings.Contains(stderr, "both go to") || stdout != "" {
@@ -262,21 +251,18 @@ func TestPicturesOverwriteNothingThatIsRead(t *testing.T) {
 func TestStandardOutputThatIsAFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	measured(t, "a.json")
-	if code, _, stderr := said(t, "trend", "h.jsonl", "--add", "a.json"); code != ExitOK {
-		t.Fatal(stderr)
-	}
-	history, err := os.OpenFile("h.jsonl", os.O_APPEND|os.O_WRONLY, 0) // >>
+	stdout, err := os.OpenFile("a.json", os.O_APPEND|os.O_WRONLY, 0) // >>
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer history.Close()
+	defer stdout.Close()
 	for _, test := range []struct{ line, want string }{
-		{"trend h.jsonl", "would overwrite h.jsonl"},
-		{"run -s local -o table -o json=h.jsonl", "both go to h.jsonl"},
+		{"compare a.json b.json", "would overwrite a.json"},
+		{"run -s local -o table -o json=a.json", "both go to a.json"},
 	} {
 		before := contents(t, ".")
 		var complaints bytes.Buffer
-		code := Main(t.Context(), strings.Fields(test.line), nil, history, &complaints)
+		code := Main(t.Context(), strings.Fields(test.line), nil, stdout, &complaints)
 		if code != ExitConfig || !strings.Contains(complaints.String(), test.want) {
 			t.Errorf("%s: exit code %d: %s", test.line, code, &complaints)
 		}

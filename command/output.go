@@ -20,7 +20,6 @@ type output[T any] struct {
 	given  string // as the user wrote it
 	file   string // "" means standard output
 	write  writer[T]
-	check  func() error // checks an existing file that write continues; may be nil
 }
 
 // errNothing means that a writer has nothing to write: the file stays as it is.
@@ -80,24 +79,13 @@ func parseOutputs[T any](given []string, usual string, known formats[T]) ([]outp
 		}
 		for _, part := range parts {
 			part.given = text
-			if err := part.ready(); err != nil {
+			if err := writable(part.file); err != nil {
 				problems = append(problems, fmt.Errorf("--output: %w", err))
 			}
 			outputs = append(outputs, part)
 		}
 	}
 	return outputs, errors.Join(problems...)
-}
-
-// ready returns an error if the output cannot be written.
-func (o output[T]) ready() error {
-	if err := writable(o.file); err != nil || o.check == nil {
-		return err
-	}
-	if err := o.check(); err != nil {
-		return fmt.Errorf("%s: %w", o.file, err)
-	}
-	return nil
 }
 
 func (o output[T]) String() string {

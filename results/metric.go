@@ -17,7 +17,6 @@ type Metric struct {
 
 	Columns  []Column  // the tables' columns that show it
 	Compared *Compared // for comparisons; nil: they leave it out
-	Tracked  int       // the order among the metrics with a chart of their own; 0: it has none
 	Bench    *Bench    // for benchmark lines; nil: they leave it out
 
 	// value returns the metric of a run; if it is nil, the metric is a percentile of a distribution.
@@ -114,9 +113,6 @@ func ranked(place func(Metric) int) []Metric {
 	slices.SortStableFunc(all, func(a, b Metric) int { return place(a) - place(b) })
 	return all
 }
-
-// TrackedMetrics returns the metrics with a chart of their own, in order.
-func TrackedMetrics() []Metric { return ranked(func(m Metric) int { return m.Tracked }) }
 
 // ComparedMetrics returns the metrics that comparisons use, in order.
 func ComparedMetrics() []Metric {

@@ -29,7 +29,7 @@ func speedMetrics() []Metric {
 		{
 			Name: "acq_per_s", Unit: PerSecond, Better: Higher, Help: "leases granted per second",
 			Columns:  []Column{{Group: SpeedGroup, Place: 1, Heading: "acq/s"}, {Group: RatioGroup, Heading: "acq/s"}, {Group: SpreadGroup, Heading: "acq/s"}, {Group: PageGroup, Heading: "acq/s"}, {Group: ShortGroup, Heading: "acq/s"}, {Group: ShortRatioGroup, Heading: "acq/s"}},
-			Compared: &Compared{Place: 1, Label: "acquisitions", Resolution: 0.01}, Tracked: 1, Bench: &Bench{Place: 2, Unit: "acq/s"},
+			Compared: &Compared{Place: 1, Label: "acquisitions", Resolution: 0.01}, Bench: &Bench{Place: 2, Unit: "acq/s"},
 			value: always(func(r Run) float64 { return r.Speed.PerSecond }),
 		},
 		{
@@ -45,20 +45,20 @@ func speedMetrics() []Metric {
 		{
 			Name: "utilisation", Unit: Percent, Better: Higher, Help: "share of the time that the lock was held",
 			Columns:  []Column{{Group: SpeedGroup, Place: 4, Heading: "utili-\nsation"}, {Group: PageGroup, Heading: "held"}},
-			Compared: &Compared{Place: 2, Label: "utilisation", Resolution: 0.1}, Tracked: 2,
-			value: always(func(r Run) float64 { return r.Speed.Utilisation * 100 }),
+			Compared: &Compared{Place: 2, Label: "utilisation", Resolution: 0.1},
+			value:    always(func(r Run) float64 { return r.Speed.Utilisation * 100 }),
 		},
 		{
 			Name: "handoff_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → next lease, where somebody waited",
 			Columns:  []Column{{Group: SpeedGroup, Place: 6, Heading: "handoff\np50"}, {Group: SpreadGroup, Heading: "handoff\np50"}, {Group: PageGroup, Place: 2, Heading: "handoff p50"}, {Group: ShortGroup, Place: 2, Heading: "handoff\np50"}},
-			Compared: &Compared{Place: 5, Label: "handoff p50", Resolution: nanosecond}, Tracked: 6,
-			of: handoffs, percentile: 50,
+			Compared: &Compared{Place: 5, Label: "handoff p50", Resolution: nanosecond},
+			of:       handoffs, percentile: 50,
 		},
 		{
 			Name: "handoff_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
 			Columns:  in(SpeedGroup, 7, "handoff\np99"),
-			Compared: &Compared{Place: 6, Label: "handoff p99", Resolution: nanosecond}, Tracked: 7,
-			of: handoffs, percentile: 99, noun: "handoffs",
+			Compared: &Compared{Place: 6, Label: "handoff p99", Resolution: nanosecond},
+			of:       handoffs, percentile: 99, noun: "handoffs",
 		},
 		{
 			Name: "release_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → its return",
@@ -80,15 +80,15 @@ func waitingMetrics() []Metric {
 		{
 			Name: "wait_p50", Unit: Nanoseconds, Better: Lower, Help: "start of an acquire → lease, every wait counting once",
 			Columns:  []Column{{Group: WaitingGroup, Heading: "per acq\np50"}, {Group: PageGroup, Place: 1, Heading: "wait p50"}},
-			Compared: &Compared{Place: 3, Label: "wait p50", Resolution: nanosecond}, Tracked: 3,
-			of: waits, percentile: 50,
+			Compared: &Compared{Place: 3, Label: "wait p50", Resolution: nanosecond},
+			of:       waits, percentile: 50,
 		},
 		{Name: "wait_p90", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 90},
 		{Name: "wait_p95", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 95},
 		{
 			Name: "wait_p99", Unit: Nanoseconds, Better: Lower, Help: "the same",
 			Columns:  []Column{{Group: WaitingGroup, Heading: "per acq\np99"}, {Group: PageGroup, Place: 1, Heading: "wait p99"}},
-			Compared: &Compared{Place: 4, Label: "wait p99", Resolution: nanosecond}, Tracked: 4, Bench: &Bench{Place: 1, Unit: "p99-wait-ns/op"},
+			Compared: &Compared{Place: 4, Label: "wait p99", Resolution: nanosecond}, Bench: &Bench{Place: 1, Unit: "p99-wait-ns/op"},
 			of: waits, percentile: 99, noun: "waits",
 		},
 		{Name: "wait_p999", Unit: Nanoseconds, Better: Lower, Help: "the same", of: waits, percentile: 99.9},
@@ -103,7 +103,7 @@ func waitingMetrics() []Metric {
 		{
 			Name: "wait_per_client_p99", Unit: Nanoseconds, Better: Lower, Rough: true, Help: "the same, every client counting once",
 			Columns: []Column{{Group: WaitingGroup, Heading: "per client\np99"}, {Group: RatioGroup, Heading: "wait p99\nper client"}, {Group: PageGroup, Place: 1, Heading: "p99 per client"}, {Group: ShortGroup, Place: 3, Heading: "wait p99\n/client"}, {Group: ShortRatioGroup, Heading: "wait p99\nper client"}},
-			Tracked: 5, of: waitsPerClient, percentile: 99,
+			of:      waitsPerClient, percentile: 99,
 		},
 		{Name: "start_lateness_p50", Unit: Nanoseconds, Better: Lower, Help: "open loop: start meant → start made, by a client that was free", of: lateness, percentile: 50},
 		{
@@ -127,14 +127,14 @@ func fairnessMetrics() []Metric {
 		{Name: "acq_per_client_max", Former: "turns_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMax })},
 		{
 			Name: "jain", Better: Higher, Help: "Jain's index of the acquisitions per client, 1 is even", Columns: in(FairnessGroup, 0, "Jain\nindex"),
-			Compared: &Compared{Place: 9, Label: "Jain index", Resolution: 0.001}, Tracked: 8, Bench: &Bench{Place: 3, Unit: "jain-pct", Scale: 100},
+			Compared: &Compared{Place: 9, Label: "Jain index", Resolution: 0.001}, Bench: &Bench{Place: 3, Unit: "jain-pct", Scale: 100},
 			value: maybe(func(r Run) *float64 { return r.Fairness.Jain }),
 		},
 		{
 			Name: "starved", Better: Lower, Whole: true, Help: "clients without an acquisition although there were two for each",
 			Columns:  append(when(not(slots), Column{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, Column{Group: ShortGroup, Place: 4, Heading: "starved"}), in(PageGroup, 1, "starved")...),
-			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1}, Tracked: 9,
-			value: maybe(func(r Run) *int { return r.Fairness.Starved }),
+			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1},
+			value:    maybe(func(r Run) *int { return r.Fairness.Starved }),
 		},
 		{
 			Name: "longest_wait", Unit: Nanoseconds, Better: Lower, Help: "of any client, open ones included", Columns: in(FairnessGroup, 0, "longest\nwait"),
@@ -165,12 +165,12 @@ func costMetrics() []Metric {
 		{
 			Name: "commands_per_acq", Better: Lower, Help: "commands that the servers executed, those inside scripts included",
 			Columns:  []Column{{Group: CostGroup, Heading: "commands"}, {Group: RatioGroup, Heading: "commands\nper acq"}, {Group: PageGroup, Place: 3, Heading: "commands"}, {Group: ShortGroup, Place: 5, Heading: "cmds\n/acq"}},
-			Compared: &Compared{Place: 11, Label: "commands per acq", Resolution: counting, Count: true}, Tracked: 10, Bench: &Bench{Place: 6, Unit: "commands/op"},
+			Compared: &Compared{Place: 11, Label: "commands per acq", Resolution: counting, Count: true}, Bench: &Bench{Place: 6, Unit: "commands/op"},
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.Calls }),
 		},
 		{
 			Name: "round_trips_per_acq", Better: Lower, Help: "requests written to the servers", Columns: in(CostGroup, 0, "round\ntrips"),
-			Compared: &Compared{Place: 12, Label: "round trips per acq", Resolution: counting, Count: true}, Tracked: 11, Bench: &Bench{Place: 7, Unit: "round-trips/op"},
+			Compared: &Compared{Place: 12, Label: "round trips per acq", Resolution: counting, Count: true}, Bench: &Bench{Place: 7, Unit: "round-trips/op"},
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.RoundTrips }),
 		},
 		{
@@ -188,7 +188,7 @@ func costMetrics() []Metric {
 			Columns: append(when(not(threaded), Column{Group: CostGroup, Heading: "server\nCPU"}),
 				Column{Group: RatioGroup, Heading: "server CPU\nper acq"}, Column{Group: SpreadGroup, Heading: "server CPU\nper acq"}, Column{Group: PageGroup, Place: 3, Heading: "server CPU"},
 				Column{Group: ShortGroup, Place: 6, Heading: "CPU\n/acq"}, Column{Group: ShortRatioGroup, Heading: "server CPU\nper acq"}),
-			Compared: &Compared{Place: 8, Label: "server CPU per acq", Resolution: nanosecond}, Tracked: 12, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
+			Compared: &Compared{Place: 8, Label: "server CPU per acq", Resolution: nanosecond}, Bench: &Bench{Place: 4, Unit: "redis-cpu-ns/op"},
 			value: redisCPU,
 		},
 		{
@@ -206,7 +206,7 @@ func costMetrics() []Metric {
 		},
 		{
 			Name: "wake_ups_per_acq", Better: Lower, Help: "resumptions of a parked waiter", Columns: in(CostGroup, 0, "wake-ups"),
-			Compared: &Compared{Place: 16, Label: "wake-ups per acq", Resolution: counting, Count: true}, Tracked: 13, Bench: &Bench{Place: 8, Unit: "wake-ups/op"},
+			Compared: &Compared{Place: 16, Label: "wake-ups per acq", Resolution: counting, Count: true}, Bench: &Bench{Place: 8, Unit: "wake-ups/op"},
 			value: maybe(func(r Run) *float64 { return r.Effort.WakeUps }),
 		},
 		{
@@ -243,7 +243,7 @@ func safetyMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "violations", Better: Lower, Whole: true, total: true, Help: "overlaps and fencing tokens that went back, claimed or not; at least the broken claims",
-			Tracked: 14, Bench: &Bench{Place: 5, Unit: "violations", Exact: true}, value: always(Run.violations),
+			Bench: &Bench{Place: 5, Unit: "violations", Exact: true}, value: always(Run.violations),
 		},
 		{
 			Name: "overlaps", Better: Lower, Whole: true, total: true, Help: "more holders than the lock admits, leases still valid", Columns: in(SafetyGroup, 1, "overlaps"),

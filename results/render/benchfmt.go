@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -107,4 +108,56 @@ func benchNumber(x float64) string {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(rounded6(x), 'f', -1, 64)
+}
+
+// option is a workload option in a name that must distinguish workloads.
+type option struct{ name, value string }
+
+// unnamed are the options that names leave out: how much is measured, the number of
+// connections, and clients, which every name has in another place.
+var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "pool"}
+
+// named is the order of the other options in names. New ones come last: benchstat pairs
+// lines by their names.
+var named = []string{
+	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "gather", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
+}
+
+// differing returns the options, other than clients, in which a workload differs from the
+// default.
+func differing(w workloads.Spec) []option {
+	usual := workloads.Default()
+	usual.Instances = max(1, min(usual.Instances, w.Clients))
+	given, otherwise := w.Given(), usual.Given()
+	var options []option
+	for _, field := range namedFields() {
+		values := given[field.Name]
+		if slices.Equal(values, otherwise[field.Name]) || field.Name == "arrivals" && w.Rate == 0 {
+			continue
+		}
+		name := field.Name
+		if field.List {
+			name += "s"
+		}
+		options = append(options, option{name, field.Join(values)})
+	}
+	return options
+}
+
+func namedFields() []workloads.Field {
+	fields := slices.DeleteFunc(workloads.Fields(), func(f workloads.Field) bool { return slices.Contains(unnamed, f.Name) })
+	place := func(f workloads.Field) int {
+		if at := slices.Index(named, f.Name); at >= 0 {
+			return at
+		}
+		return len(named)
+	}
+	slices.SortStableFunc(fields, func(a, b workloads.Field) int { return cmp.Compare(place(a), place(b)) })
+	return fields
+}
+
+// rounded6 keeps six significant digits: more would only be noise in a stored file.
+func rounded6(x float64) float64 {
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	return x
 }

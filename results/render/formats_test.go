@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"io"
 	"path/filepath"
 	"strings"
@@ -25,9 +24,6 @@ func written(t *testing.T, write func(io.Writer, *results.Report) error, r *resu
 	return b.Bytes()
 }
 
-func smaller(w io.Writer, r *results.Report) error { return WriteGitHub(w, r, results.Lower) }
-func bigger(w io.Writer, r *results.Report) error  { return WriteGitHub(w, r, results.Higher) }
-
 func TestFormatsGolden(t *testing.T) {
 	awkward := sample.Recorded() // what a format may trip over
 	awkward.Strategies[0].Name = `spin:backoff=fixed,base=5ms,note="a|b"`
@@ -41,12 +37,9 @@ func TestFormatsGolden(t *testing.T) {
 	awkward.Runs[3].Server = results.Server{}
 	for name, report := range map[string]*results.Report{"recorded": sample.Recorded(), "awkward": awkward, "censored": sample.Cases()["censored"], "empty": sample.Cases()["empty"], "broken": sample.Cases()["broken"]} {
 		for file, write := range map[string]func(io.Writer, *results.Report) error{
-			"markdown-" + name + ".md":     WriteMarkdown,
-			"csv-" + name + ".csv":         WriteCSV,
-			"benchfmt-" + name + ".txt":    WriteBenchfmt,
-			"github-" + name + "-lo.json":  smaller,
-			"github-" + name + "-hi.json":  bigger,
-			"bencher-" + name + ".bm.json": WriteBencher,
+			"markdown-" + name + ".md":  WriteMarkdown,
+			"csv-" + name + ".csv":      WriteCSV,
+			"benchfmt-" + name + ".txt": WriteBenchfmt,
 		} {
 			t.Run(file, func(t *testing.T) {
 				golden.Compare(t, filepath.Join("testdata", file), string(written(t, write, report)))
@@ -59,7 +52,7 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 	zeros := &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
 	zeros.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), CPU: new(0.0)}
 	for name, write := range map[string]func(io.Writer, *results.Report) error{
-		"markdown": WriteMarkdown, "csv": WriteCSV, "benchfmt": WriteBenchfmt, "smaller": smaller, "bigger": bigger, "bencher": WriteBencher,
+		"markdown": WriteMarkdown, "csv": WriteCSV, "benchfmt": WriteBenchfmt,
 	} {
 		got := string(written(t, write, zeros))
 		for _, bad := range []string{"NaN", "Inf", "%!"} {
@@ -145,30 +138,6 @@ func TestBenchNamesDoNotEndInANumberOfProcessors(t *testing.T) {
 		if _, parts := result.Name.Parts(); string(parts[len(parts)-1]) != "/hold=file:holds_2026|run_12" {
 			t.Errorf("%s ends in %q", result.Name, parts[len(parts)-1])
 		}
-	}
-}
-
-func TestGitHubFilesShareOutTheMetrics(t *testing.T) {
-	seen := map[string]int{}
-	for _, write := range []func(io.Writer, *results.Report) error{smaller, bigger} {
-		var points []struct{ Name, Unit, Range, Extra string }
-		if err := json.Unmarshal(written(t, write, sample.Recorded()), &points); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range points {
-			seen[p.Name]++
-			if p.Unit == "" || !strings.HasPrefix(p.Extra, "runs=") {
-				t.Errorf("%+v", p)
-			}
-		}
-	}
-	for name, n := range seen {
-		if n != 1 {
-			t.Errorf("%s is there %d times", name, n)
-		}
-	}
-	if seen["pubsub/c500/hold=1ms/acq_per_s"] != 1 || seen["pubsub/c500/hold=1ms/commands_per_acq"] != 1 {
-		t.Errorf("missing: %v", seen)
 	}
 }
 

@@ -31,15 +31,11 @@ func TestRunsAreOnTheirServers(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, run := range r.Runs {
-		for _, name := range []string{
-			benchName(run.Strategy, run.Point, r.WorkloadOf(run)),
-			series(results.Summary{Strategy: results.Strategy{Name: run.Strategy}, Point: run.Point, Workload: r.Workload}),
-		} {
-			if seen[name] {
-				t.Errorf("several runs are called %s", name)
-			}
-			seen[name] = true
+		name := benchName(run.Strategy, run.Point, r.WorkloadOf(run))
+		if seen[name] {
+			t.Errorf("several runs are called %s", name)
 		}
+		seen[name] = true
 	}
 	var csv, bench strings.Builder
 	if err := WriteCSV(&csv, r); err != nil {
