@@ -141,10 +141,7 @@ func TestARefusalThatIsKeptIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	var all sync.WaitGroup
-	for strategy, named := range map[string]string{
-		"rueidislock": "rueidislock needs the right ~rueidislock:?:lockbench:*",
-		"tracking":    "tracking needs the right &__redis__:invalidate",
-	} {
+	for strategy, named := range map[string]string{"rueidislock": "rueidislock needs the right ~rueidislock:?:lockbench:*"} {
 		user := "few-" + strategy
 		if err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", user, "on", ">secret", "~lockbench:*", "resetchannels", "+@all").Err(); err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ var drawn = struct {
 // ten are strategies with names as long as variants have.
 func ten() []string {
 	return []string{
-		"handoff", "blpop", "fair", "pubsub", "spin", "redsync", "stream", "tracking",
+		"handoff", "blpop", "fair", "pubsub", "spin", "redsync", "redlock", "blpop:channel=none",
 		"spin:backoff=exponential,base=5ms,cap=200ms", "gated:pubsub:channel=broadcast",
 	}
 }

@@ -27,8 +27,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/setnx"
 	"github.com/lockbench/lockbench/strategies/setnxexpire"
 	"github.com/lockbench/lockbench/strategies/spin"
-	"github.com/lockbench/lockbench/strategies/stream"
-	"github.com/lockbench/lockbench/strategies/tracking"
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
@@ -61,8 +59,6 @@ func init() {
 		{setnx.Strategy(), setnxDoc},
 		{setnxexpire.Strategy(), setnxexpireDoc},
 		{spin.Strategy(), spinDoc},
-		{stream.Strategy(), streamDoc},
-		{tracking.Strategy(), trackingDoc},
 		{zookeeper.Strategy(), zookeeperDoc},
 	} {
 		s.strategy.Info.Doc = s.doc

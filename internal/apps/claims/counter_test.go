@@ -75,7 +75,7 @@ expect:
 
 func TestCounterCases(t *testing.T) {
 	t.Parallel()
-	same := strings.NewReplacer("other[fair]", "other[stream]", "fair,noop", "fair,stream").Replace(countered)
+	same := strings.NewReplacer("other[fair]", "other[fenced]", "fair,noop", "fair,fenced").Replace(countered)
 	for name, test := range map[string]struct {
 		text          string
 		without, with Outcome
