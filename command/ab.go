@@ -43,7 +43,7 @@ func (a *app) ab() *cobra.Command {
 	f.register(cmd.Flags(), redisFlags)
 	given := source{set: redisFlags}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.readEnvironment(&given) // the variables of other flags apply to the runs
+		given.readEnvironment() // the variables of other flags apply to the runs
 		dash := cmd.ArgsLenAtDash()
 		if dash < 0 {
 			dash = len(args)
@@ -51,7 +51,7 @@ func (a *app) ab() *cobra.Command {
 		builds, flags := args[:dash], args[dash:]
 		outputs, err := f.gate.parse()
 		read, misplaced := abFlags(flags)
-		faults := a.problems(source{set: cmd.Flags(), misspelt: given.misspelt}, err, given.named(flatten(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, a.admit(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
+		faults := a.problems(source{set: cmd.Flags()}, err, given.named(flatten(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, clashes(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
 		if faults != nil {
 			return faults
 		}

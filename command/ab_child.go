@@ -71,7 +71,7 @@ func (c child) environment() []string {
 		"LOCKBENCH_REDIS": c.redis.Address, "LOCKBENCH_CA_FILE": c.redis.CAFile, "LOCKBENCH_TOPOLOGY": c.redis.Topology,
 		"LOCKBENCH_OUTPUT": "", "LOCKBENCH_DRY_RUN": "", "LOCKBENCH_IMAGE": "", "LOCKBENCH_PIN": "",
 	}
-	defaults := map[string]string{"LOCKBENCH_NO_FLOORS": "true", "LOCKBENCH_SEED": strconv.Itoa(c.seed)}
+	defaults := map[string]string{"LOCKBENCH_NO_BASELINES": "true", "LOCKBENCH_SEED": strconv.Itoa(c.seed)}
 	if os.Getenv("LOCKBENCH_WORKLOAD") == "" && !given(c.flags, "workload") { // a workload file goes before these defaults
 		defaults["LOCKBENCH_DURATION"], defaults["LOCKBENCH_WARMUP"] = "2s", "500ms"
 	}

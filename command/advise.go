@@ -63,14 +63,14 @@ func (a *app) advise() *cobra.Command {
 	complete(cmd, adviceFormats().names())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		a.readEnvironment(&given)
+		given.readEnvironment()
 		var file error
 		if f.file != "" {
 			file = given.readWorkload(f.file, &f.workload)
 		}
 		question, err := f.question(flags.Changed)
 		outputs, wrong := parseOutputs(f.outputs, "table", adviceFormats())
-		if faults := a.problems(given, file, err, wrong, f.redis.Validate(), a.admit(inputs(f.file, f.workload, f.redis), places(outputs))); faults != nil {
+		if faults := a.problems(given, file, err, wrong, f.redis.Validate(), clashes(inputs(f.file, f.workload, f.redis), places(outputs))); faults != nil {
 			return faults
 		}
 		a.warn(question.Workload.Warnings()...)

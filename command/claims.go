@@ -53,7 +53,7 @@ func (a *app) claims() *cobra.Command {
 	f.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := source{set: flags}
-		a.readEnvironment(&given)
+		given.readEnvironment()
 		chosen, err := chooseClaims(args)
 		if flags.Changed("rounds") {
 			err = errors.Join(err, f.override(chosen))
@@ -63,7 +63,7 @@ func (a *app) claims() *cobra.Command {
 		}
 		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
 		bench := a.bench(f)
-		if faults := a.problems(given, err, wrong, f.redis.Validate(), bench.Check(chosen), a.admit(f.reads(args, chosen), places(outputs))); faults != nil {
+		if faults := a.problems(given, err, wrong, f.redis.Validate(), bench.Check(chosen), clashes(f.reads(args, chosen), places(outputs))); faults != nil {
 			return faults
 		}
 		a.warn(given.renamed(idleRedis(flags, f.redis))...)

@@ -27,7 +27,7 @@ func (a *app) counter(ctx context.Context, f *claimsFlags, args []string, chosen
 	if f.title != "" {
 		faulty = errors.Join(faulty, errors.New("--counter has no --title"))
 	}
-	faults := a.problems(*given, wrong, faulty, f.redis.Validate(), claims.CountersMissing(chosen), bench.Check(all), a.admit(f.reads(args, all), places(outputs)))
+	faults := a.problems(*given, wrong, faulty, f.redis.Validate(), claims.CountersMissing(chosen), bench.Check(all), clashes(f.reads(args, all), places(outputs)))
 	if faults != nil {
 		return faults
 	}

@@ -22,7 +22,7 @@ func (a *app) clean() *cobra.Command {
 	registerServer(cmd.Flags(), &redis)
 	given := source{set: cmd.Flags()}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		a.readEnvironment(&given)
+		given.readEnvironment()
 		if faults := a.problems(given); faults != nil {
 			return faults
 		}

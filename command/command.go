@@ -37,7 +37,6 @@ type app struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr *locked // signals and work write to it from different goroutines
-	owed   pendingOutputs
 }
 
 // execute runs the command line and returns its exit code.
@@ -48,7 +47,7 @@ func (a *app) execute(ctx context.Context) int {
 	a.complain(err)
 	code := exitCode(ctx, err)
 	if code == ExitStopped {
-		a.say("interrupted before there were any results%s", a.owed.missing())
+		a.say("interrupted before there were any results")
 	}
 	return code
 }

@@ -32,7 +32,7 @@ func (a *app) compare() *cobra.Command {
 	addSwitch(cmd.Flags(), &force, "force", "", "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		outputs, err := g.parse()
-		if faults := a.problems(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), a.admit(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
+		if faults := a.problems(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), clashes(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
 			return faults
 		}
 		base, baseErr := a.readSide(args[0])

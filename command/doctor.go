@@ -32,9 +32,9 @@ func (a *app) doctor() *cobra.Command {
 	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		a.readEnvironment(&given)
+		given.readEnvironment()
 		formatted, err := parseOutputs(outputs, "table", doctorFormats())
-		if faults := a.problems(given, err, doctor.Validate(redis), a.admit(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
+		if faults := a.problems(given, err, doctor.Validate(redis), clashes(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
 		found, err := doctor.Run(cmd.Context(), redis)

@@ -189,8 +189,6 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	for _, line := range []string{
 		"run -s local -o json=x -o csv=x",
 		"run -s local -o json=x -o csv=./x",
-		"run -s local -o json=x -o csv=" + filepath.Join(place, "x"),
-		"run -s local -o json=there/x -o csv=link/x", // neither is there
 		"run -s local -o json=old.txt -o csv=soft",
 		"run -s local -o json=hard -o csv=soft",
 		"run -s local -o json -o csv",
@@ -210,7 +208,7 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	// What is swallowed, and files of alike names, do not clash.
 	for _, line := range []string{
 		"-s local --dry-run -o json=/dev/null -o csv=/dev/null",
-		"-s local --dry-run -o json=there/x -o csv=x -o table=X",
+		"-s local --dry-run -o json=there/x -o csv=x",
 		"-s local --dry-run -o json=old.txt",
 	} {
 		if code, _, stderr := said(t, strings.Fields(line)...); code != ExitOK {
@@ -244,30 +242,5 @@ func TestPicturesOverwriteNothingThatIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
-	}
-}
-
-// Standard output is a file like any other if the shell has made it one.
-func TestStandardOutputThatIsAFile(t *testing.T) {
-	t.Chdir(t.TempDir())
-	measured(t, "a.json")
-	stdout, err := os.OpenFile("a.json", os.O_APPEND|os.O_WRONLY, 0) // >>
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdout.Close()
-	for _, test := range []struct{ line, want string }{
-		{"compare a.json b.json", "would overwrite a.json"},
-		{"run -s local -o table -o json=a.json", "both go to a.json"},
-	} {
-		before := contents(t, ".")
-		var complaints bytes.Buffer
-		code := Main(t.Context(), strings.Fields(test.line), nil, stdout, &complaints)
-		if code != ExitConfig || !strings.Contains(complaints.String(), test.want) {
-			t.Errorf("%s: exit code %d: %s", test.line, code, &complaints)
-		}
-		if diff := cmp.Diff(before, contents(t, ".")); diff != "" {
-			t.Errorf("files have changed:\n%s", diff)
-		}
 	}
 }

@@ -74,7 +74,6 @@ func (f *flags) register(set *pflag.FlagSet) {
 	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
 	addSwitch(set, &f.dryRun, "dry-run", "", "print the plan and how long it will take, and touch no server")
 	f.given.set = set
-	acceptFormer(set)
 }
 
 func (f *flags) stores() stores { return stores{&f.redis, f.others, &f.further} }

@@ -2,17 +2,13 @@ package command
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -57,52 +53,4 @@ func (s *source) renamed(lines []string) []string {
 		lines[i] = s.origins.Rename(errors.New(line)).Error()
 	}
 	return lines
-}
-
-// otherPrograms are variables that other programs of the project read.
-var otherPrograms = []string{"LOCKBENCH_REDIS_IMAGE", "LOCKBENCH_REDIS_SERVER"}
-
-// readEnvironment sets flags that were not given from their variables.
-func (a *app) readEnvironment(given *source) {
-	given.readEnvironment()
-	warning, err := a.variables()
-	if warning != "" {
-		a.warn(warning)
-	}
-	given.misspelt = flatten(err)
-}
-
-// variables looks for LOCKBENCH_ variables that belong to no flag of any command. It
-// returns an error for probable typos, and a warning about the others, which a platform
-// may have set.
-func (a *app) variables() (warning string, err error) {
-	var names []string
-	add := func(flag *pflag.Flag) { names = append(names, flag.Name) }
-	root := a.root()
-	root.Flags().VisitAll(add)
-	for _, cmd := range root.Commands() {
-		cmd.Flags().VisitAll(add)
-	}
-	for old := range former() {
-		names = append(names, old)
-	}
-	var problems []error
-	var unknown []string
-	for _, entry := range slices.Sorted(slices.Values(os.Environ())) {
-		variable, value, _ := strings.Cut(entry, "=")
-		name, ours := strings.CutPrefix(variable, "LOCKBENCH_")
-		name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if !ours || value == "" || slices.Contains(names, name) || slices.Contains(otherPrograms, variable) {
-			continue
-		}
-		if meant := suggest.Typo(name, names); meant != "" {
-			problems = append(problems, fmt.Errorf("%s: unknown variable, did you mean %s?", variable, variableOf(meant)))
-		} else {
-			unknown = append(unknown, variable)
-		}
-	}
-	if len(unknown) > 0 {
-		warning = strings.Join(unknown, ", ") + ": no flag is called like that, so that it has no effect"
-	}
-	return warning, errors.Join(problems...)
 }

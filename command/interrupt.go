@@ -34,7 +34,7 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 			return code
 		case <-signals:
 			if cancelled {
-				a.say("stopped at once%s; lockbench clean removes leftovers", a.owed.missing())
+				a.say("stopped at once; lockbench clean removes leftovers")
 				return ExitStopped
 			}
 			signal.Notify(unread, syscall.SIGPIPE)

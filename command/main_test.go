@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", redis.URL())
-			env.Setenv("LOCKBENCH_NO_FLOORS", "true") // they take half a second of every run
+			env.Setenv("LOCKBENCH_NO_BASELINES", "true") // they take half a second of every run
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "fit": fit, "redis": ownRedis(t), "generators": generators, "together": otherGenerators},

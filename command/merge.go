@@ -28,7 +28,7 @@ func (a *app) merge() *cobra.Command {
 	set.VarP(textValue("file", &output), "output", "o", "write the merged report, as JSON, to this file, or to standard output for -")
 	cmd.RunE = func(cmd *cobra.Command, patterns []string) error {
 		read, err := a.readFiles(patterns, strict)
-		if faults := a.problems(source{set: set}, destination(output, "merged.json"), a.admit(reads("A.json", patterns...), []file{written(output)}), err); faults != nil {
+		if faults := a.problems(source{set: set}, destination(output, "merged.json"), clashes(reads("A.json", patterns...), []file{written(output)}), err); faults != nil {
 			return faults
 		}
 		var files []merge.File

@@ -125,9 +125,7 @@ func saveAll[T any](a *app, outputs []output[T], document T) error {
 	for _, o := range byPlace {
 		if err := o.save(document, a.stdout, colorful(a.stdout)); err != nil {
 			problems = append(problems, fmt.Errorf("write %w", err))
-			continue
 		}
-		a.owed.done(o.file)
 	}
 	return errors.Join(problems...)
 }

@@ -45,7 +45,7 @@ func (a *app) report() *cobra.Command {
 	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
 		read, err := a.readFiles(patterns, odd)
-		if faults := a.problems(source{set: set}, p.validate(patterns, !set.Changed("output")), a.admit(reads("RUN.json", patterns...), p.written()), err); faults != nil {
+		if faults := a.problems(source{set: set}, p.validate(patterns, !set.Changed("output")), clashes(reads("RUN.json", patterns...), p.written()), err); faults != nil {
 			return faults
 		}
 		if p.file == "" {
@@ -118,7 +118,6 @@ func (a *app) deliver(file string, content []byte) error {
 	if err := replace(file, content); err != nil {
 		return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
 	}
-	a.owed.done(file)
 	return nil
 }
 
@@ -198,7 +197,7 @@ func (a *app) savePage(p *pageFlags, files []html.File) error {
 			return &exit{ExitFailure, err}
 		}
 	}
-	if err := a.clashes(sources(files), drawn(p, pictures)); err != nil {
+	if err := clashes(sources(files), drawn(p, pictures)); err != nil {
 		return err
 	}
 	if p.png != "" {

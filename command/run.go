@@ -55,7 +55,7 @@ func (a *app) run(name string) *cobra.Command {
 
 // prepare makes a plan from flags and environment, and names every error in them.
 func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.Plan, []output[*results.Report], error) {
-	a.readEnvironment(&f.given)
+	f.given.readEnvironment()
 	var problems []error
 	if len(words) > 0 {
 		problems = append(problems, unknownWord(cmd, words[0]))
@@ -67,7 +67,7 @@ func (a *app) prepare(cmd *cobra.Command, f *flags, words []string) (lockbench.P
 	problems = append(problems, flatten(err)...)
 	outputs, err := parseOutputs(f.outputs, "table", reportFormats(plan.Titles()))
 	problems = append(problems, flatten(err)...)
-	problems = append(problems, flatten(a.admit(f.reads(), places(outputs)))...)
+	problems = append(problems, flatten(clashes(f.reads(), places(outputs)))...)
 	return plan, outputs, f.given.named(problems)
 }
 

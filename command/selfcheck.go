@@ -38,10 +38,10 @@ func (a *app) selfcheck() *cobra.Command {
 	addSwitch(flags, &quiet, "quiet", "q", "no progress on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := source{set: flags}
-		a.readEnvironment(&given)
+		given.readEnvironment()
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
 		formatted, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.problems(given, err, plan.Validate(), a.admit(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
+		if faults := a.problems(given, err, plan.Validate(), clashes(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
 			return faults
 		}
 		a.warn(given.renamed(idleRedis(flags, plan.Redis))...)

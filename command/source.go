@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -18,8 +17,6 @@ import (
 type source struct {
 	set     *pflag.FlagSet
 	origins workloads.Origins // of values from variables and workload files
-
-	misspelt []error // about variables
 }
 
 // variableOf is the environment variable that stands in for a flag.
@@ -33,7 +30,7 @@ func (s *source) readEnvironment() {
 	s.origins = workloads.Origins{}
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		v, ours := flag.Value.(*value)
-		name := setVariable(flag.Name)
+		name := variableOf(flag.Name)
 		given := os.Getenv(name)
 		if !ours || flag.Changed || given == "" {
 			return
@@ -47,7 +44,7 @@ func (s *source) readEnvironment() {
 // problems returns the errors of variables and of values that could not be read, in the
 // order of the flags.
 func (s *source) problems() []error {
-	problems := slices.Clone(s.misspelt)
+	var problems []error
 	s.set.VisitAll(func(flag *pflag.Flag) {
 		if v, ours := flag.Value.(*value); ours {
 			for _, problem := range flatten(v.problem) {

@@ -42,7 +42,6 @@ func unknownFlags(set *pflag.FlagSet, args []string) []error {
 func blank(set *pflag.FlagSet) *pflag.FlagSet {
 	same := pflag.NewFlagSet("", pflag.ContinueOnError)
 	same.Usage = func() {}
-	same.SetNormalizeFunc(set.GetNormalizeFunc())
 	set.VisitAll(func(flag *pflag.Flag) {
 		mute := *flag
 		mute.Value = &value{set: func(string) error { return nil }}

@@ -16,12 +16,9 @@ const (
 	OutlivedLease = "held for longer than the lease"
 )
 
-// formerOtherCPU is the prefix in older reports for OtherCPU.
-const formerOtherCPU = "foreign CPU "
-
 // SetsThePace says whether a label means that the machine, not the lock, limited the speed.
 func SetsThePace(label string) bool {
-	return label == GeneratorBound || label == BusyMachine || strings.HasPrefix(label, OtherCPU) || strings.HasPrefix(label, formerOtherCPU) || strings.HasPrefix(label, Stolen)
+	return label == GeneratorBound || label == BusyMachine || strings.HasPrefix(label, OtherCPU) || strings.HasPrefix(label, Stolen)
 }
 
 // MachineBound says whether the labels mean that the machine, not the lock, limited the speed.

@@ -6,7 +6,6 @@ import "slices"
 // exports, thresholds and comparisons need to know of it.
 type Metric struct {
 	Name   string // wait_p99
-	Former string // a former name, by which FindMetric still finds it; "" if none
 	Unit   Unit
 	Better Better
 	Help   string // one line

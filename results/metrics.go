@@ -10,10 +10,10 @@ func Metrics() []Metric {
 	return slices.Concat(speedMetrics(), waitingMetrics(), fairnessMetrics(), costMetrics(), loadMetrics(), safetyMetrics(), faultMetrics(), laterMetrics(), herdMetrics(), newMetrics())
 }
 
-// FindMetric returns the metric of this name or former name.
+// FindMetric returns the metric of this name.
 func FindMetric(name string) (Metric, bool) {
 	all := Metrics()
-	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name || m.Former == name && name != "" })
+	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name })
 	if i < 0 {
 		return Metric{}, false
 	}
@@ -111,11 +111,11 @@ func waitingMetrics() []Metric {
 			Columns: when(openLoop, Column{Group: WaitingGroup, Place: 2, Heading: "starts\nlate p99"}), of: lateness, percentile: 99,
 		},
 		{
-			Name: "waits_unfinished", Former: "waits_open", Better: Lower, Whole: true, Help: "waits that had not ended when the window closed, and arrivals that no client had taken", Columns: in(WaitingGroup, 1, "unfinished"),
+			Name: "waits_unfinished", Better: Lower, Whole: true, Help: "waits that had not ended when the window closed, and arrivals that no client had taken", Columns: in(WaitingGroup, 1, "unfinished"),
 			value: always(func(r Run) int64 { return r.Waiting.Open + r.Waiting.Backlog }),
 		},
 		{
-			Name: "timed_out", Former: "gave_up", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "timed\nout"),
+			Name: "timed_out", Better: Lower, Whole: true, Help: "waits that ended at their timeout", Columns: in(WaitingGroup, 1, "timed\nout"),
 			value: always(func(r Run) int64 { return r.Waiting.TimedOut }),
 		},
 	}
@@ -123,8 +123,8 @@ func waitingMetrics() []Metric {
 
 func fairnessMetrics() []Metric {
 	return []Metric{
-		{Name: "acq_per_client_min", Former: "turns_min", Better: Higher, Whole: true, Help: "acquisitions of the client that got the fewest", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMin })},
-		{Name: "acq_per_client_max", Former: "turns_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMax })},
+		{Name: "acq_per_client_min", Better: Higher, Whole: true, Help: "acquisitions of the client that got the fewest", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMin })},
+		{Name: "acq_per_client_max", Whole: true, Help: "acquisitions of the client that got the most", value: always(func(r Run) int64 { return r.Fairness.AcquisitionsMax })},
 		{
 			Name: "jain", Better: Higher, Help: "Jain's index of the acquisitions per client, 1 is even", Columns: in(FairnessGroup, 0, "Jain\nindex"),
 			Compared: &Compared{Place: 9, Label: "Jain index", Resolution: 0.001}, Bench: &Bench{Place: 3, Unit: "jain-pct", Scale: 100},
@@ -145,11 +145,11 @@ func fairnessMetrics() []Metric {
 			value: maybe(func(r Run) *float64 { return r.Fairness.WorkingSet }),
 		},
 		{
-			Name: "reacquire_distance_p50", Former: "return_p50", Whole: true, Help: "acquisitions until the same client's next", Columns: in(FairnessGroup, 0, "reacquire\ndistance"),
+			Name: "reacquire_distance_p50", Whole: true, Help: "acquisitions until the same client's next", Columns: in(FairnessGroup, 0, "reacquire\ndistance"),
 			value: maybe(func(r Run) *int64 { return r.Fairness.ReacquireDistance }),
 		},
 		{
-			Name: "overtaken", Former: "overtakes", Unit: Percent, Better: Lower, Help: "acquisitions while an earlier arrival waited", Columns: in(FairnessGroup, 0, "overtaken"),
+			Name: "overtaken", Unit: Percent, Better: Lower, Help: "acquisitions while an earlier arrival waited", Columns: in(FairnessGroup, 0, "overtaken"),
 			value: maybe(func(r Run) *float64 { return r.Fairness.Overtaken }),
 		},
 		{
@@ -250,7 +250,7 @@ func safetyMetrics() []Metric {
 			value: always(func(r Run) int64 { return r.Safety.Overlaps }),
 		},
 		{
-			Name: "overlaps_after_expiry", Former: "late_overlaps", Better: Lower, Whole: true, total: true, Help: "overlaps with a holder whose lease had expired", Columns: in(SafetyGroup, 1, "overlaps\nafter\nexpiry"),
+			Name: "overlaps_after_expiry", Better: Lower, Whole: true, total: true, Help: "overlaps with a holder whose lease had expired", Columns: in(SafetyGroup, 1, "overlaps\nafter\nexpiry"),
 			value: always(func(r Run) int64 { return r.Safety.ExpiredOverlaps }),
 		},
 		{
@@ -271,11 +271,11 @@ func safetyMetrics() []Metric {
 			Columns: when(counted, Column{Group: SafetyGroup, Place: 2, Heading: "updates\nlost"}), value: maybe(func(r Run) *int64 { return r.Safety.LostUpdates }),
 		},
 		{
-			Name: "leftovers", Former: "left_behind", Better: Lower, Whole: true, total: true, Help: "keys, channels and connections that the strategy left and had not declared", Columns: in(SafetyGroup, 3, "leftovers"),
+			Name: "leftovers", Better: Lower, Whole: true, total: true, Help: "keys, channels and connections that the strategy left and had not declared", Columns: in(SafetyGroup, 3, "leftovers"),
 			value: maybe(func(r Run) *int64 { return r.Safety.LeftoverCount }),
 		},
 		{
-			Name: "hung_clients", Former: "stuck_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not return from Acquire or Release", Columns: in(SafetyGroup, 3, "clients\nhung"),
+			Name: "hung_clients", Better: Lower, Whole: true, total: true, Help: "clients that did not return from Acquire or Release", Columns: in(SafetyGroup, 3, "clients\nhung"),
 			value: always(func(r Run) int64 { return int64(r.Safety.Hung) }),
 		},
 		{Name: "errors", Better: Lower, Whole: true, total: true, Help: "of Acquire and Release, and of lockbench's own commands", Columns: in(SafetyGroup, 3, "errors"), value: always(Run.errors)},
@@ -301,7 +301,7 @@ func laterMetrics() []Metric {
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.BusReceived }),
 		},
 		{
-			Name: "other_traffic", Former: "foreign_traffic", Unit: Percent, Help: "bytes that the servers received from others than lockbench", Columns: in(LoadGroup, 0, "other clients'\ntraffic"),
+			Name: "other_traffic", Unit: Percent, Help: "bytes that the servers received from others than lockbench", Columns: in(LoadGroup, 0, "other clients'\ntraffic"),
 			value: maybe(func(r Run) *float64 {
 				if r.Server.Whole == nil {
 					return nil
@@ -310,7 +310,7 @@ func laterMetrics() []Metric {
 			}),
 		},
 		{
-			Name: "other_cpu", Former: "foreign_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor the servers used", Columns: in(SpreadGroup, 1, "other CPU\nof all"),
+			Name: "other_cpu", Unit: Percent, Help: "CPU of all cores that neither lockbench nor the servers used", Columns: in(SpreadGroup, 1, "other CPU\nof all"),
 			value: maybe(func(r Run) *float64 { return r.Generator.OtherCPU }),
 		},
 	}

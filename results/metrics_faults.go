@@ -15,7 +15,7 @@ func faultMetrics() []Metric {
 		}
 	}
 	return []Metric{
-		{Name: "fault_injections", Former: "fault_strikes", Whole: true, total: true, Help: "times that a fault was injected", value: count(func(Injection) int64 { return 1 })},
+		{Name: "fault_injections", Whole: true, total: true, Help: "times that a fault was injected", value: count(func(Injection) int64 { return 1 })},
 		{
 			Name: "fault_recovery_max", Unit: Nanoseconds, Better: Lower, Help: "the longest from a fault to the first acquisition that followed",
 			value: timed(func(r Run) *Bound {

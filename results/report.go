@@ -32,7 +32,7 @@ type Report struct {
 	Rounds     int               `json:"rounds"` // planned runs of each strategy
 	Strategies []Strategy        `json:"strategies"`
 	LeftOut    []LeftOut         `json:"left_out,omitempty"`
-	Baselines  *Baselines        `json:"floors,omitempty"`
+	Baselines  *Baselines        `json:"baselines,omitempty"`
 	Runs       []Run             `json:"runs"`
 
 	// Server is what Redis counted from before the first command of the first connection until
@@ -216,7 +216,7 @@ type GeneratorPart struct {
 	Generator    string      `json:"generator"`
 	Tool         Tool        `json:"tool"`
 	Environment  Environment `json:"environment"`
-	Baselines    *Baselines  `json:"floors,omitempty"`
+	Baselines    *Baselines  `json:"baselines,omitempty"`
 	Seed         int64       `json:"seed"`
 	Started      time.Time   `json:"started"`
 	Finished     time.Time   `json:"finished"`

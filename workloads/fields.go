@@ -68,9 +68,6 @@ func Fields() []Field {
 	return fields
 }
 
-// Renamed returns the current names of options by their old ones, which are still read.
-func Renamed() map[string]string { return map[string]string{"gather": "burst"} }
-
 // texts returns the defaults that help shows. Other defaults depend on something, or mean
 // that there is none.
 func (s Spec) texts() map[string]string {

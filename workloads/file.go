@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,10 +28,10 @@ type File struct {
 
 // Option is one line of a File.
 type Option struct {
-	Name    string // the option's current name
+	Name    string
 	Values  []string
 	Line    int
-	Written string // its name in the file, which may be a former one
+	Written string // its name in the file, which may be the plural
 }
 
 // Place returns where the option is, for messages.
@@ -93,7 +92,7 @@ func (r *fileReader) read(data []byte) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
-		name := present(key.Value)
+		name := key.Value
 		if before, twice := seen[name]; twice {
 			r.problem(key.Line, "%s: it is in line %d already", key.Value, before)
 			continue
@@ -103,16 +102,13 @@ func (r *fileReader) read(data []byte) {
 	}
 }
 
-// present returns an option's current name.
-func present(name string) string { return cmp.Or(Renamed()[name], name) }
-
 func (r *fileReader) option(key, value *yaml.Node) {
 	if key.Kind != yaml.ScalarNode {
 		r.problem(key.Line, "an option's name is to be a word")
 		return
 	}
 	name := key.Value
-	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == present(name) || f.Plural == name) })
+	at := slices.IndexFunc(r.fields, func(f Field) bool { return name != "" && (f.Name == name || f.Plural == name) })
 	if name != "description" && at < 0 {
 		r.problem(key.Line, "%q is no option of a workload%s", name, r.suggestion(name))
 		return

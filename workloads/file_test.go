@@ -129,24 +129,3 @@ func FuzzReadFile(f *testing.F) {
 		}
 	})
 }
-
-// A message about an option of a former name has the name that is in the file.
-func TestAFormerNameIsNamedAsItIsWritten(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"gather: soon\n":                 "w.yaml:1: gather: ",
-		"gather: 20ms\nburst: 20ms\n":    "w.yaml:2: burst: it is in line 1 already",
-		"clients: 4\ngather: [1ms, x]\n": "w.yaml:2: gather: ",
-	} {
-		if _, err := ReadFile("w.yaml", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
-	file, err := ReadFile("w.yaml", strings.NewReader("rate: 5\ngather: 20ms\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.Points(); err == nil || !strings.Contains(err.Error(), "w.yaml:2: gather") {
-		t.Errorf("bursts in an open loop: %v", err)
-	}
-}

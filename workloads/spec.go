@@ -27,7 +27,7 @@ type Spec struct {
 
 	// Burst, unless it is 0, makes all clients wait together: one of them holds the lock for
 	// that long, then it releases, and the rest are served one after the other.
-	Burst Duration `json:"gather,omitempty"`
+	Burst Duration `json:"burst,omitempty"`
 
 	Hold  Dist     `json:"hold"`  // as asked for; the report has what was measured
 	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire

@@ -120,7 +120,7 @@ var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "p
 // named is the order of the other options in names. New ones come last: benchstat pairs
 // lines by their names.
 var named = []string{
-	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "gather", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
+	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "burst", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
 }
 
 // differing returns the options, other than clients, in which a workload differs from the

@@ -154,7 +154,7 @@ func (p *parser) readRuns(n *yaml.Node, into *[]Run) {
 		for _, word := range strings.Fields(run.Line) {
 			flag, _, _ := strings.Cut(word, "=")
 			switch flag {
-			case "--runs", "--no-baselines", "--no-floors", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u", "--session", "--start-at":
+			case "--runs", "--no-baselines", "-o", "--output", "--threshold", "--dry-run", "-q", "--quiet", "--redis", "-u", "--session", "--start-at":
 				p.problem(run.line, "%s is not for the claim to say", flag)
 			}
 		}
