@@ -35,10 +35,7 @@ type Plan struct {
 	// Stores are the options of stores other than Redis, by the names in Info.Store; a
 	// store without options is started. A program knows the stores that it imports:
 	// lockbench/stores imports all.
-	Stores map[string]StoreOptions
-	// Servers are further Redis servers to compare with Redis: every strategy runs on each
-	// of them in every round. Its runs are labelled server=NAME.
-	Servers   []StoreOptions
+	Stores    map[string]StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
 	// Logf reports what takes time before the first run, such as pulling or building an
@@ -116,9 +113,6 @@ func (p Plan) runner() runner.Plan {
 	plan := runner.Plan{
 		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds,
 		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Baselines: p.Baselines, Session: p.Session, Start: p.Start,
-	}
-	for _, options := range p.Servers {
-		plan.Servers = append(plan.Servers, options.options())
 	}
 	for name, options := range p.Stores {
 		plan.Stores[name] = options.options()

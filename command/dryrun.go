@@ -47,7 +47,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		{"faults", strings.Join(wrong, ", ")},
 		{"baselines", baselines},
 		{"together", otherGenerators(plan)},
-		{"redis", allServers(plan)},
+		{"redis", shown(plan.Redis)},
 		{"stores", otherStores(plan)},
 		{"output", strings.Join(places, ", ")},
 		{"thresholds", strings.Join(thresholds, ", ")},
@@ -61,15 +61,6 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 		}
 	}
 	return nil
-}
-
-// allServers names Redis and the servers that it is compared with.
-func allServers(plan lockbench.Plan) string {
-	text := shown(plan.Redis)
-	for _, further := range plan.Servers {
-		text += " against " + shown(further)
-	}
-	return text
 }
 
 // otherStores says where the strategies' stores other than Redis are.

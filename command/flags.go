@@ -25,7 +25,6 @@ type flags struct {
 	quiet       bool
 	redis       lockbench.StoreOptions
 	others      map[string]lockbench.StoreOptions // of the other stores, by their names
-	further     []string                          // addresses of Redis servers to compare with
 	noBaselines bool
 	dryRun      bool
 	session     string
@@ -57,7 +56,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	}
 	add(intValue(&f.rounds), "runs", "", "runs of each strategy, interleaved and shuffled by the seed")
 
-	add(f.stores().addresses(), "redis", "u", addressHelp+"; image:NAME and process:PROGRAM are what to start; repeatable, for other stores: etcd://, postgres://, zk://, and for several Redis servers that are to be compared")
+	add(f.stores().addresses(), "redis", "u", addressHelp+"; image:NAME and process:PROGRAM are what to start; repeatable, for other stores: etcd://, postgres://, zk://")
 	add(textValue("file", &f.redis.CAFile), "ca-file", "", "PEM certificates to trust for encrypted addresses")
 	add(f.stores().topologies(), "topology", "", "single, nodes:N, replicas:N or cluster:N: what to start, or what must be at the addresses; of other stores with commas: nodes:5,etcd:3")
 	add(f.stores().durability(), "durability", "", "memory, default or fsync: what a crash of a store that lockbench starts may lose (default: Redis all, the others as they are shipped)")
@@ -76,7 +75,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	f.given.set = set
 }
 
-func (f *flags) stores() stores { return stores{&f.redis, f.others, &f.further} }
+func (f *flags) stores() stores { return stores{&f.redis, f.others} }
 
 // addressHelp says what --redis takes.
 const addressHelp = "redis:// or rediss:// URL or host:port of a server, several with commas, else container, process or auto; " +

@@ -38,7 +38,6 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Rounds:     f.rounds,
 		Redis:      f.redis,
 		Stores:     f.stores().complete(),
-		Servers:    f.servers(),
 		Baselines:  !f.noBaselines,
 		Session:    f.session,
 		Start:      f.start,
@@ -53,17 +52,6 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		}
 	}
 	return plan, errors.Join(problems...)
-}
-
-// servers returns the further servers: the first one's options with their own addresses.
-func (f *flags) servers() []lockbench.StoreOptions {
-	var all []lockbench.StoreOptions
-	for _, address := range f.further {
-		options := f.redis
-		options.Address = address
-		all = append(all, options)
-	}
-	return all
 }
 
 // shown says where Redis is, without user and password.

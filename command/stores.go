@@ -15,8 +15,6 @@ import (
 type stores struct {
 	redis  *lockbench.StoreOptions
 	others map[string]lockbench.StoreOptions // by name; nil if only Redis is allowed
-	// further are addresses of Redis servers to compare with the first.
-	further *[]string
 }
 
 // change changes the options of a store.
@@ -30,8 +28,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) {
 	s.others[name] = options
 }
 
-// addresses is the value of --redis: one address for each store, and one for each Redis
-// server to compare. The servers of one topology are in one address.
+// addresses is the value of --redis: one address for each store. The servers of one topology
+// are in one address.
 func (s stores) addresses() *value {
 	given := map[string]bool{}
 	v := textValue("url", &s.redis.Address)
@@ -39,10 +37,6 @@ func (s stores) addresses() *value {
 		name, err := store.At(address)
 		if err != nil {
 			return err
-		}
-		if given[name] && name == store.Redis && s.further != nil {
-			*s.further = append(*s.further, address)
-			return nil
 		}
 		if given[name] {
 			return errors.New("it is given more than once: it takes the nodes of one topology, with commas in between")

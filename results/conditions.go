@@ -59,7 +59,7 @@ func (s Redis) gist(name string) string {
 	if s.Topology != "single" {
 		parts = append(parts, s.Topology)
 	}
-	at := cmp.Or(strings.TrimPrefix(s.Label, ServerLabel), s.Source)
+	at := s.Source
 	if s.Source == "address" {
 		at = s.Address
 	}
@@ -118,7 +118,7 @@ func (s Redis) Describe() string {
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return words.Dotted(strings.TrimPrefix(s.Label, ServerLabel), strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
+	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
 }
 
 // losing says what a crash of the server may lose.

@@ -2,11 +2,10 @@ package results
 
 import "testing"
 
-// Reports of former versions have other words for what took the machine's time.
 func TestLabelsOfABusyMachine(t *testing.T) {
 	t.Parallel()
 	for label, busy := range map[string]bool{
-		GeneratorBound: true, BusyMachine: true, OtherCPU + "12%": true, "foreign CPU 12%": true, Stolen + "3.0%": true,
+		GeneratorBound: true, BusyMachine: true, OtherCPU + "12%": true, Stolen + "3.0%": true,
 		Overloaded + "12 arrivals": false, OutlivedLease: false, "window too short for one fair round": false,
 	} {
 		if got := (Run{Labels: []string{"other", label}}).MachineBound(); got != busy {

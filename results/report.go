@@ -78,7 +78,7 @@ func (r *Report) ServerOf(run Run) Redis {
 		}
 	}
 	for _, s := range r.Stores {
-		if store != "" && s.Name == store || s.Server.Label != "" && strings.HasSuffix(run.Point, s.Server.Label) {
+		if store != "" && s.Name == store {
 			return s.Server
 		}
 	}
@@ -112,8 +112,6 @@ type Environment struct {
 
 // Redis is the server of the runs, without any secret.
 type Redis struct {
-	// Label is the label of the runs on this server, if several servers were compared: server=NAME.
-	Label    string   `json:"label,omitempty"`
 	Source   string   `json:"source"`             // container, process or address
 	Address  string   `json:"address"`            // host:port, or unix socket, of the first node
 	Topology string   `json:"topology,omitempty"` // single, nodes:N, replicas:N or cluster:N
@@ -140,17 +138,7 @@ type Redis struct {
 	Why     string   `json:"why,omitempty"` // why this source was chosen and not an earlier one
 }
 
-// ServerLabel begins the label of a Redis server that is compared with others.
-const ServerLabel = "server="
-
-// CutServer splits a point's label into the workload and the server's name. server is "" if
-// only one server was measured.
-func CutServer(label string) (workload, server string) {
-	workload, server, _ = strings.Cut(label, ServerLabel)
-	return strings.TrimSpace(workload), server
-}
-
-// Store is a store other than Redis, or a further Redis that is compared with the first.
+// Store is a store other than Redis.
 type Store struct {
 	Name   string `json:"name"` // as strategies name it: etcd
 	Server Redis  `json:"server"`

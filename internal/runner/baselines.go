@@ -78,7 +78,7 @@ func (s *session) measureRoundTrips(ctx context.Context, baselines *results.Base
 			}
 			return err
 		}
-		if p.name == store.Redis && p.arm == 0 {
+		if p.name == store.Redis {
 			baselines.PingP50, baselines.PingP99, baselines.EvalP50, baselines.EvalP99 = times.PingP50, times.PingP99, times.ScriptP50, times.ScriptP99
 			continue
 		}

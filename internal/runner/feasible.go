@@ -27,18 +27,13 @@ func (p Plan) Feasible() error {
 		if err != nil {
 			return err
 		}
-		fits := true
-		for _, options := range p.arms(cmp.Or(p.storeOf(v), store.Redis)) {
-			layout := kind.Layout(options)
-			if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
-				why, fits = w, false
-				continue
-			}
-			problems = append(problems, p.tooManyFiles(v, layout.Primaries(), files))
+		layout := kind.Layout(p.Stores[cmp.Or(p.storeOf(v), store.Redis)])
+		if w := unfit(v.Info(), p.points()[0].Workload, layout); w != "" {
+			why = w
+			continue
 		}
-		if fits {
-			fit++
-		}
+		problems = append(problems, p.tooManyFiles(v, layout.Primaries(), files))
+		fit++
 	}
 	if err := errors.Join(problems...); err != nil {
 		return limited{err}

@@ -19,7 +19,7 @@ var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 func (p Plan) sharedSession() []error {
 	var problems []error
 	if !p.Start.IsZero() && len(p.Strategies)*len(p.points())*p.Rounds > 1 &&
-		slices.ContainsFunc(p.points(), func(point point) bool { return point.Workload.Iterations > 0 }) {
+		slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Iterations > 0 }) {
 		problems = append(problems, errors.New("--start-at cannot tell when the second run is to begin if --iterations ends the first"))
 	}
 	if p.Session == "" {
@@ -37,13 +37,13 @@ func (p Plan) sharedSession() []error {
 			problems = append(problems, fmt.Errorf("--session: %s does not use Redis, so that generators would not meet", v.Name()))
 		}
 	}
-	if slices.ContainsFunc(p.points(), func(point point) bool { return point.Workload.Burst > 0 }) {
+	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Burst > 0 }) {
 		problems = append(problems, errors.New("--session: --burst brings the clients of one generator together, not those of several"))
 	}
-	if slices.ContainsFunc(p.points(), func(point point) bool { return point.Workload.Counter == workloads.CounterApart }) {
+	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Counter == workloads.CounterApart }) {
 		problems = append(problems, errors.New("--session: with --counter apart each generator would have counters of its own"))
 	}
-	if slices.ContainsFunc(p.points(), func(point point) bool { return len(point.Workload.Faults) > 0 }) {
+	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return len(point.Workload.Faults) > 0 }) {
 		problems = append(problems, errors.New("--session: what --fault sets off in one generator, the others would not know of"))
 	}
 	return problems

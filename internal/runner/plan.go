@@ -25,10 +25,7 @@ type Plan struct {
 	Sweep      []workloads.Point
 	Rounds     int
 	// Stores holds the stores' options by name; a missing store has the zero value.
-	Stores map[string]store.Options
-	// Servers are further Redis servers to compare with that of Stores: every strategy runs on each
-	// of them in every round.
-	Servers   []store.Options
+	Stores    map[string]store.Options
 	Baselines bool
 	Progress  func(Progress)
 	Logf      func(format string, args ...any)
@@ -65,43 +62,16 @@ func (p Plan) Validate() error {
 		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
 	}
 	problems = append(problems, p.wrongStores()...)
-	problems = append(problems, p.wrongArms()...)
 	problems = append(problems, p.sharedSession()...)
 	return errors.Join(problems...)
 }
 
-// point is a workload to measure, with the index of the Redis server.
-type point struct {
-	workloads.Point
-	arm int
-}
-
-// points returns the workloads to measure; with several Redis servers, each workload on each.
-func (p Plan) points() []point {
-	sweep := p.Sweep
-	if len(sweep) == 0 {
-		sweep = []workloads.Point{{Workload: p.Workload}}
+// points returns the workloads to measure.
+func (p Plan) points() []workloads.Point {
+	if len(p.Sweep) == 0 {
+		return []workloads.Point{{Workload: p.Workload}}
 	}
-	var all []point
-	labels := p.labels()
-	for _, of := range sweep {
-		for arm, label := range labels {
-			all = append(all, point{workloads.Point{Label: strings.TrimSpace(of.Label + " " + label), Workload: of.Workload}, arm})
-		}
-	}
-	return all
-}
-
-// shown returns the points for the report; nil if there is only one without a label.
-func (p Plan) shown() []workloads.Point {
-	if len(p.Sweep) == 0 && len(p.Servers) == 0 {
-		return nil
-	}
-	var all []workloads.Point
-	for _, of := range p.points() {
-		all = append(all, of.Point)
-	}
-	return all
+	return p.Sweep
 }
 
 // Titles returns the names of the strategies in the report; in a sweep, with their points.

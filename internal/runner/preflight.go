@@ -32,18 +32,17 @@ func (s *session) preflight(ctx context.Context) error {
 	}
 	var problems []error
 	for _, v := range s.plan.Strategies {
-		if s.unfit(v) != "" {
+		server := s.server(v)
+		if server == nil || s.unfit(v) != "" {
 			continue
 		}
-		for _, server := range s.serversOf(v) {
-			of := limits[server]
-			needed, clients := s.plan.connections(v)
-			if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
-				problems = append(problems, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
-					v.Name(), clients, needed, free, of.MaxClients))
-			}
-			problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
+		of := limits[server]
+		needed, clients := s.plan.connections(v)
+		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
+			problems = append(problems, fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
+				v.Name(), clients, needed, free, of.MaxClients))
 		}
+		problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
 	}
 	if errors.Join(problems...) == nil {
 		problems = s.try(ctx)
@@ -81,20 +80,16 @@ func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) err
 func (s *session) try(ctx context.Context) []error {
 	var problems []error
 	for _, v := range s.plan.Strategies {
-		if s.unfit(v) != "" {
+		server := s.server(v)
+		if server == nil || s.unfit(v) != "" || ctx.Err() != nil {
 			continue
 		}
-		for _, server := range s.serversOf(v) {
-			if ctx.Err() != nil {
-				continue
-			}
-			job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id, Generator: s.generator}
-			switch err := job.Try(ctx); {
-			case errors.Is(err, errors.ErrUnsupported):
-				s.unsupported[v.Name()] = err.Error()
-			case err != nil:
-				problems = append(problems, err)
-			}
+		job := engine.Job{Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id, Generator: s.generator}
+		switch err := job.Try(ctx); {
+		case errors.Is(err, errors.ErrUnsupported):
+			s.unsupported[v.Name()] = err.Error()
+		case err != nil:
+			problems = append(problems, err)
 		}
 	}
 	return problems

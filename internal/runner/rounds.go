@@ -18,7 +18,7 @@ import (
 // scheduled is a planned run: a strategy at a point of the sweep.
 type scheduled struct {
 	strategies.Variant
-	point point
+	point workloads.Point
 }
 
 // measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles
@@ -86,10 +86,8 @@ func (s *session) chooseStrategies() {
 
 // unfit says why a strategy cannot run on these servers; "" if it can.
 func (s *session) unfit(v strategies.Variant) string {
-	for arm := range s.plan.labels() {
-		if why := unfit(v.Info(), s.report.Workload, s.server(v, arm)); why != "" {
-			return why
-		}
+	if why := unfit(v.Info(), s.report.Workload, s.server(v)); why != "" {
+		return why
 	}
 	return s.unsupported[v.Name()]
 }
@@ -115,7 +113,7 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 // measure runs one strategy once and adds the run to the report. A strategy that fails is left out
 // from then on; a returned error ends the session.
 func (s *session) measure(ctx context.Context, v scheduled, start time.Time, round, order int) error {
-	server := s.server(v.Variant, v.point.arm)
+	server := s.server(v.Variant)
 	if server != nil { // wait for the end of an earlier run's faults
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("before %s: %w", v.Name(), err)
@@ -125,7 +123,7 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 		Strategy:  v.Variant,
 		Workload:  v.point.Workload,
 		Target:    server,
-		Counters:  s.named(countersName, 0),
+		Counters:  s.named(countersName),
 		Session:   s.id,
 		Generator: s.generator,
 		Start:     start,
@@ -145,7 +143,7 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)
-		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis && v.point.arm == 0 {
+		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
 			s.granted += run.Server.Whole.Acquisitions
 		}
 	}

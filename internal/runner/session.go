@@ -41,7 +41,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Started:  time.Now(),
 		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
 		Workload: plan.points()[0].Workload,
-		Points:   plan.shown(),
+		Points:   plan.Sweep,
 		Rounds:   plan.Rounds,
 		Warnings: plan.Warnings(),
 		Runs:     []results.Run{},
@@ -69,7 +69,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 
 // read reads Redis's counters; nil if that fails or there is no Redis.
 func (s *session) read(ctx context.Context) *results.Reading {
-	redis := s.named(store.Redis, 0)
+	redis := s.named(store.Redis)
 	if redis == nil {
 		return nil
 	}

@@ -64,17 +64,12 @@ func (p Plan) wrongStores() []error {
 			problems = append(problems, fmt.Errorf("--strategy: %w", err))
 			continue
 		}
-		var wrong []error
-		for _, options := range p.arms(name) {
-			err := kind.Validate(options)
-			if joined, ok := err.(interface{ Unwrap() []error }); ok {
-				wrong = append(wrong, joined.Unwrap()...)
-			} else {
-				wrong = append(wrong, err)
-			}
-			if slices.Contains(p.storesNeeded(), name) {
-				wrong = append(wrong, kind.Layout(options).Impossible(p.points()[0].Workload.Faults)...)
-			}
+		wrong := []error{kind.Validate(p.Stores[name])}
+		if joined, ok := wrong[0].(interface{ Unwrap() []error }); ok {
+			wrong = joined.Unwrap()
+		}
+		if slices.Contains(p.storesNeeded(), name) {
+			wrong = append(wrong, kind.Layout(p.Stores[name]).Impossible(p.points()[0].Workload.Faults)...)
 		}
 		for _, problem := range wrong { // report an error of several stores once
 			if problem != nil && !said[problem.Error()] {
@@ -105,26 +100,21 @@ func (s *session) openStores(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for arm, options := range s.plan.arms(name) {
-			options.Logf = s.plan.Logf
-			server, err := kind.Open(ctx, s.id, options)
-			if err != nil {
-				return err
-			}
-			s.servers = append(s.servers, place{name, arm, server})
-			if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
-				return fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...))
-			}
-			about := server.Describe()
-			if len(s.plan.Servers) > 0 {
-				about.Label = s.plan.labels()[arm]
-			}
-			if name == store.Redis && arm == 0 {
-				s.report.Redis = about
-				continue
-			}
-			s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: about})
+		options := s.plan.Stores[name]
+		options.Logf = s.plan.Logf
+		server, err := kind.Open(ctx, s.id, options)
+		if err != nil {
+			return err
 		}
+		s.servers = append(s.servers, place{name, server})
+		if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
+			return fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...))
+		}
+		if name == store.Redis {
+			s.report.Redis = server.Describe()
+			continue
+		}
+		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})
 	}
 	return s.openCounters(ctx)
 }
@@ -134,7 +124,7 @@ const countersName = "counter"
 
 // openCounters starts a Redis for the counters if they must not be in the locks' store.
 func (s *session) openCounters(ctx context.Context) error {
-	if !slices.ContainsFunc(s.plan.points(), func(p point) bool { return p.Workload.Counter == workloads.CounterApart }) {
+	if !slices.ContainsFunc(s.plan.points(), func(p workloads.Point) bool { return p.Workload.Counter == workloads.CounterApart }) {
 		return nil
 	}
 	kind, err := store.Lookup(store.Redis)
@@ -149,22 +139,21 @@ func (s *session) openCounters(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open a Redis for the counters: %w", err)
 	}
-	s.servers = append(s.servers, place{countersName, 0, server})
+	s.servers = append(s.servers, place{countersName, server})
 	s.report.Stores = append(s.report.Stores, results.Store{Name: countersName, Server: server.Describe()})
 	return nil
 }
 
-// place is a server of the session: its store, and its index among several Redis servers.
+// place is a server of the session, with its store.
 type place struct {
 	name   string
-	arm    int
 	server store.Server
 }
 
 // durability says what a crash of the store may lose of a strategy's locks; "" if not known, or
 // without a store.
 func (s *session) durability(v strategies.Variant) string {
-	server := s.server(v, 0)
+	server := s.server(v)
 	switch {
 	case server == nil:
 		return ""
@@ -190,25 +179,12 @@ func unlike(all []results.Strategy) string {
 	return "a crash does not lose equally much of the locks: " + strings.Join(parts, ", ") + ": --durability compares like with like"
 }
 
-// server returns the server that a strategy uses; arm is the index of the Redis; nil if it needs none.
-func (s *session) server(v strategies.Variant, arm int) store.Server {
-	return s.named(s.plan.storeOf(v), arm)
-}
-
-// serversOf returns all servers that a strategy uses, one after the other.
-func (s *session) serversOf(v strategies.Variant) []store.Server {
-	var all []store.Server
-	for _, p := range s.servers {
-		if p.name == s.plan.storeOf(v) {
-			all = append(all, p.server)
-		}
-	}
-	return all
-}
+// server returns the server that a strategy uses; nil if it needs none.
+func (s *session) server(v strategies.Variant) store.Server { return s.named(s.plan.storeOf(v)) }
 
 // named returns a server of a store; nil if there is none.
-func (s *session) named(name string, arm int) store.Server {
-	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name && p.arm == arm }); i >= 0 {
+func (s *session) named(name string) store.Server {
+	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name }); i >= 0 {
 		return s.servers[i].server
 	}
 	return nil
@@ -225,14 +201,14 @@ func (s *session) closeStores(ctx context.Context) []error {
 	return problems
 }
 
-// about returns the report's entry of a server; nil for the first Redis.
+// about returns the report's entry of a server; nil for Redis.
 func (s *session) about(p place) *results.Store {
 	n := -1
 	for _, other := range s.servers {
-		if other.name != store.Redis || other.arm > 0 {
+		if other.name != store.Redis {
 			n++
 		}
-		if other == p && n >= 0 && (p.name != store.Redis || p.arm > 0) {
+		if other == p && p.name != store.Redis {
 			return &s.report.Stores[n]
 		}
 	}

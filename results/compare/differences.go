@@ -72,7 +72,7 @@ func conditions(r Report) map[string]string {
 	all := map[string]string{}
 	parts := map[string]any{"workload": r.Workload, "environment": r.Environment, "redis": r.Redis}
 	for _, s := range r.Stores {
-		parts[strings.TrimSpace(s.Name+" "+s.Server.Label)] = s.Server
+		parts[s.Name] = s.Server
 	}
 	for part, of := range parts {
 		document, err := json.Marshal(of)

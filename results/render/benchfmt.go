@@ -41,7 +41,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	}
 	b.WriteByte('\n')
 	for _, run := range r.Runs {
-		name := benchName(run.Strategy, run.Point, r.WorkloadOf(run))
+		name := benchName(run.Strategy, r.WorkloadOf(run))
 		switch {
 		case !run.Usable():
 			fmt.Fprintf(&b, "# %s, round %d, is left out: %s\n", name, run.Round, why(run))
@@ -83,15 +83,12 @@ func release(r *results.Report) string {
 
 // benchName names the benchmark: always with clients, keys and hold, and with other options
 // that are not at their default.
-func benchName(strategy, point string, w workloads.Spec) string {
+func benchName(strategy string, w workloads.Spec) string {
 	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
 	for _, o := range differing(w) {
 		if o.name != "keys" && o.name != "hold" {
 			options = append(options, o)
 		}
-	}
-	if _, server := results.CutServer(point); server != "" {
-		options = append(options, option{"server", server})
 	}
 	name := "BenchmarkLock"
 	for _, o := range options {

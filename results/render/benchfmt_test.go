@@ -32,7 +32,7 @@ func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
 	} {
 		w := workloads.Default()
 		change(&w)
-		if got := benchName("spin", "", w); got != "BenchmarkLock/strategy=spin/"+want {
+		if got := benchName("spin", w); got != "BenchmarkLock/strategy=spin/"+want {
 			t.Errorf("benchmark %s, want %s", got, want)
 		}
 	}

@@ -27,20 +27,13 @@ func tables(r *results.Report, all []results.Summary) []results.Table {
 	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t results.Table) bool { return len(t.Columns) == 0 })
 }
 
-// ratios compares each strategy, round by round, with the first one at the same point, or with
-// itself on the first of several servers; nil if there is nothing to compare.
+// ratios compares each strategy, round by round, with the first one at the same point; nil if
+// there is nothing to compare.
 func ratios(columns []results.Shown, r *results.Report, all []results.Summary) []results.Shown {
-	bases := map[string]results.Summary{} // by what they have in common with the strategies compared to them
-	of := func(s results.Summary) string { return s.Point }
-	if r.Redis.Label != "" {
-		of = func(s results.Summary) string {
-			workload, _ := results.CutServer(s.Point)
-			return s.Name + " " + workload
-		}
-	}
+	bases := map[string]results.Summary{} // by point
 	for _, s := range all {
-		if _, known := bases[of(s)]; !known {
-			bases[of(s)] = s
+		if _, known := bases[s.Point]; !known {
+			bases[s.Point] = s
 		}
 	}
 	if r.Rounds < 2 || len(bases) == len(all) {
@@ -48,7 +41,7 @@ func ratios(columns []results.Shown, r *results.Report, all []results.Summary) [
 	}
 	for i, c := range columns {
 		columns[i].Cell = func(s results.Summary) string {
-			base := bases[of(s)]
+			base := bases[s.Point]
 			if base.Title() == s.Title() {
 				return "1"
 			}

@@ -1,0 +1,38 @@
+package lockbench_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// A counter that is kept apart tells what was lost when the locks' server forgets; one that
+// is kept with them is forgotten too, and tells nothing.
+func TestACounterApartOutlivesTheLocks(t *testing.T) {
+	t.Parallel()
+	fault, err := workloads.ParseFault("kill:at=300ms,for=10ms,data=lose")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, tells := range map[workloads.CounterPlace]bool{workloads.CounterApart: true, workloads.CounterWithLocks: false} {
+		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
+			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(6*time.Second)
+			// Nobody lets go before the end, however long the restart takes.
+			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place, workloads.Fixed(time.Minute)
+			p.Workload.Faults = []workloads.Fault{fault}
+		})
+		report, err := lockbench.Run(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		safety := report.Runs[0].Safety
+		if lost := safety.LostUpdates; (lost != nil) != tells || tells && (*lost == 0 || safety.Overlaps == 0) {
+			t.Errorf("%q: lost updates are %v, overlaps %d", place, lost, safety.Overlaps)
+		}
+		if len(safety.Leftovers) > 0 {
+			t.Errorf("%q: left %v", place, safety.Leftovers)
+		}
+	}
+}
