@@ -18,13 +18,13 @@ func (a *app) selfcheck() *cobra.Command {
 	quiet := false
 	cmd := &cobra.Command{
 		Use:   "selfcheck",
-		Short: "Have lockbench prove on this machine that it measures right",
-		Long: "Measure cases whose answer is known from elsewhere, in about two minutes: queues by Lindley's\n" +
-			"recursion and the server's clock, a stalled server, a starved client, a window too short to tell, a lock\n" +
-			"that lets in two, somebody else's INFO, a neighbour that burns CPU, and a strategy against itself. docs/VALIDITY.md explains each.\n" +
+		Short: "Check lockbench's accuracy on this machine",
+		Long: "Measure cases whose answer is known from elsewhere, in about half a minute: a stalled server,\n" +
+			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
+			"reader of INFO. docs/VALIDITY.md explains each.\n" +
 			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
 			"the machine was too restless, or the check could not be carried out there.",
-		Example:            "  lockbench selfcheck\n  lockbench selfcheck --only queueing,audit -o table -o json=selfcheck.json",
+		Example:            "  lockbench selfcheck\n  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
 		Args:               cobra.NoArgs,
 		ValidArgsFunction:  cobra.NoFileCompletions,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},

@@ -4,9 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
-
-	"github.com/aclements/go-moremath/stats"
 
 	"github.com/lockbench/lockbench/internal/engine"
 )
@@ -43,7 +40,7 @@ func TestThePredictionFindsWhatDoesNotFit(t *testing.T) {
 			spoil(i, &a)
 			spoiled[i] = a
 		}
-		if p := lindley(spoiled); p.off() < localOff {
+		if p := lindley(spoiled); p.off() < 2 {
 			t.Errorf("%s: the waits are off by only %.2f %%", name, p.off())
 		}
 	}
@@ -54,59 +51,8 @@ func TestThePredictionFindsWhatDoesNotFit(t *testing.T) {
 			lost = append(lost, a)
 		}
 	}
-	if p := lindley(lost); p.off() < localOff {
+	if p := lindley(lost); p.off() < 2 {
 		t.Errorf("lost customers: the waits are off by only %.2f %%", p.off())
-	}
-}
-
-func TestTheServersClockTellsShortHolds(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 3))
-	const trip = 100_000
-	var honest, short []bracket
-	for i := range 500 {
-		hold := int64(2e6 * random.ExpFloat64())
-		// Each question takes some time to get there and some to come back.
-		there, back := random.Int64N(trip), random.Int64N(trip)
-		thereAgain, backAgain := random.Int64N(trip), random.Int64N(trip)
-		if i%50 == 0 {
-			back += int64(50 * time.Millisecond) // a busy machine
-		}
-		hold += there + back + thereAgain + backAgain
-		b := bracket{recorded: hold, inside: hold - there - backAgain, trips: there + back + thereAgain + backAgain}
-		honest = append(honest, b)
-		b.recorded -= hold / 20
-		short = append(short, b)
-	}
-	if got := compare(honest); math.Abs(got.percent) > 0.5 || got.compared != 251 {
-		t.Errorf("honest holds: %+v", got)
-	}
-	if got := compare(short); math.Abs(got.percent+5) > 0.5 {
-		t.Errorf("holds 5 %% short: %+v", got)
-	}
-	if got := compare(nil); !math.IsNaN(got.percent) {
-		t.Errorf("no holds: %+v", got)
-	}
-}
-
-func TestEquivalenceIsProvenRefutedOrNeither(t *testing.T) {
-	for name, test := range map[string]struct {
-		ratios []float64
-		want   Verdict
-	}{
-		"the same":  {[]float64{0.01, -0.01, 0.02, -0.02, 0.01, 0}, Pass},
-		"different": {[]float64{0.21, 0.19, 0.2, 0.22, 0.2, 0.21}, Fail},
-		"restless":  {[]float64{0.3, -0.3, 0.2, -0.25, 0.1, 0}, Inconclusive},
-		"less":      {[]float64{-0.21, -0.19, -0.2, -0.22, -0.2, -0.21}, Fail},
-	} {
-		var c Check
-		c.same("figure", test.ratios, 1.1)
-		if c.conclude(); c.Verdict != test.want {
-			t.Errorf("%s: %s, want %s", name, c.Verdict, test.want)
-		}
-	}
-	// By hand: mean 2, standard deviation 1, t(2, 0.95) = 2.920.
-	if mean, low, high := stats.MeanCI([]float64{1, 2, 3}, 0.90); math.Abs(mean-2) > 1e-9 || math.Abs(high-2-2.91999/math.Sqrt(3)) > 1e-3 || math.Abs(low+high-4) > 1e-9 {
-		t.Errorf("interval %v, %v, %v", low, mean, high)
 	}
 }
 

@@ -1,10 +1,13 @@
 package selfcheck
 
 import (
-	"slices"
+	"context"
 	"sync"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // records is an Observer that keeps every acquisition.
@@ -26,9 +29,9 @@ func (r *records) Acquired(a engine.Acquisition) {
 	r.all = append(r.all, a)
 }
 
-// counted returns those in the window's figures.
-func (r *records) counted() []engine.Acquisition {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.all), func(a engine.Acquisition) bool { return !a.Counted })
+// watched runs a strategy with an Observer.
+func (s *session) watched(ctx context.Context, v strategies.Variant, w workloads.Spec, seen engine.Observer) (*results.Run, error) {
+	job := s.job(v, w)
+	job.Observer = seen
+	return s.do(ctx, job)
 }

@@ -34,42 +34,25 @@ type Options struct {
 
 // Effort says how long the checks take.
 type Effort struct {
-	Queues    []string      // the first-come-first-served locks to check, if the program has them
-	Customers int           // of each queue
-	Loads     []float64     // utilisations of the queues
-	Stalled   time.Duration // window of the runs in which the server is stalled for a tenth
-	Window    time.Duration // of the runs for fairness, audit and counters
-	Reference int           // commands of each kind that redis-benchmark sends at a time
-	Rounds    int           // of A/A
-	Round     time.Duration // window of one of its runs
-	Neighbour time.Duration // window of the runs alone and beside processes that burn CPU
+	Stalled time.Duration // window of the runs in which the server is stalled for a tenth
+	Window  time.Duration // of the other runs
 }
 
-// Full is the user's effort, about two minutes.
-func Full() Effort {
-	return Effort{
-		Queues: []string{"local", "fair", "handoff"}, Customers: 2000, Loads: []float64{0.5, 0.7, 0.9}, Stalled: 10 * time.Second,
-		Window: 2 * time.Second, Reference: 100_000, Rounds: 12, Round: 500 * time.Millisecond, Neighbour: 2 * time.Second,
-	}
-}
+// Full is the user's effort, about half a minute.
+func Full() Effort { return Effort{Stalled: 10 * time.Second, Window: 2 * time.Second} }
 
 // checks are all checks, in order.
 var checks = []struct {
 	name, shows string
 	run         func(*session, context.Context, *Check) error
 }{
-	{"queueing", "recorded starts, holds and handoffs explain the recorded waits, and holds keep the server's time", (*session).queueing},
 	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
-	{"lateness", "what the generator does late in an open loop is its own figure, and no wait", (*session).lateness},
 	{"percentiles", "waits that are known have their percentiles, after a warm-up too, per acquisition and per client", (*session).percentiles},
 	{"holds", "holds are what was asked for, and recorded as they were", (*session).holds},
-	{"efficiency", "how much of what redis-benchmark gets out of Redis is left with a client library and all measuring", (*session).efficiency},
+	{"order", "a lock that serves the first to come and one that serves the newest are told apart", (*session).order},
 	{"starvation", "one client in ten that never gets the lock shows in every figure of fairness", (*session).starvation},
-	{"fairround", "nobody is said to starve in a window too short for everybody's turn, and one who does in a longer one is", (*session).fairRound},
 	{"audit", "locks that let in two are found out, each time", (*session).audit},
 	{"outside", "what is reported of Redis is what somebody else's INFO shows", (*session).outside},
-	{"neighbour", "CPU that processes beside the run burn is told of, and labels it", (*session).neighbour},
-	{"aa", "the same strategy twice is found equivalent to itself", (*session).twice},
 }
 
 // Names returns the names of the checks, in order.
