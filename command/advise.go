@@ -42,14 +42,12 @@ func (a *app) advise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
-		Long: "Measure a short list of locks under your contention, within three minutes, and recommend one, with\n" +
-			"a runner-up, the best library of somebody else, what was left out, and the figures or claims that\n" +
-			"each sentence rests on. Where figures do not tell locks apart, what asks for less goes first, then\n" +
-			"the simpler, and lockbench's own locks last. It also says what would do better than a lock.\n" +
-			"Windows are as long as every client needs to be served twice, unless --duration says otherwise;\n" +
-			"rounds that cannot be trusted are repeated. --work counter tells that the lock is to protect a\n" +
-			"value in Redis, --fence off that what it protects cannot check fencing tokens, --coalesce that\n" +
-			"waiters want the same result, so that they could share one acquisition.\n" +
+		Long: "Measure a short list of locks under your contention, within three minutes, rank them by clients\n" +
+			"served, waits and server CPU, and recommend the first, with what to import and the best third-party\n" +
+			"library. Tied locks are ordered by what they need. Windows are as long as every client needs to be\n" +
+			"served twice, unless --duration says otherwise; rounds with invalid runs are repeated.\n" +
+			"--work counter says that the lock protects a value in Redis, --fence off that what it protects\n" +
+			"cannot check fencing tokens, --coalesce that waiters can share one acquisition.\n" +
 			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
 			"  lockbench advise --workload inventory --topology nodes:5\n" +
@@ -196,7 +194,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 	}
 	advice, err := bench.Answer(ctx, q)
 	progress.close()
-	if err != nil && len(advice.Measured) == 0 {
+	if err != nil && len(advice.Ranking) == 0 {
 		return err
 	}
 	revision(&advice.Tool)

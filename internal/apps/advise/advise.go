@@ -16,8 +16,8 @@ import (
 func (q Question) advise(m measured) *Document {
 	candidates, out := q.candidates()
 	a := &Document{
-		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
-		Measured: []Row{}, LeftOut: out, Commands: []string{},
+		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds, Repeated: m.Repeated,
+		Ranking: []Row{}, LeftOut: out, Commands: []string{},
 	}
 	for _, r := range m.reports() {
 		a.LeftOut = append(a.LeftOut, r.LeftOut...)
@@ -28,49 +28,34 @@ func (q Question) advise(m measured) *Document {
 		}
 	}
 	field := contenders(m.Locks, candidates)
-	fit := q.eligible(field)
-	var chosen, second contender
-	if len(fit) > 0 {
-		chosen, _ = choose(q.criteria(), fit)
-		a.Choice = q.lock(chosen, fit)
-		a.Before = q.before(m, chosen, field)
-	}
-	if rest := without(fit, chosen.Name); len(rest) > 0 {
-		second, _ = choose(q.criteria(), rest)
-		a.RunnerUp = q.lock(second, fit)
-	}
-	alternative := q.somebodyElses(fit, chosen)
-	if a.Choice != nil {
-		a.Headline = q.headline(chosen, alternative)
-		a.Assumes = q.assumes(chosen)
-	}
-	if instead := q.instead(m, chosen, field); instead != nil {
-		if a.Choice != nil {
-			a.RunnerUp = a.Choice
-			second = contender{}
+	ranking := ranked(q.criteria(), slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return q.unfit(c) != "" }))
+	for i, c := range ranking {
+		row := q.row(c, ranking[0])
+		if i > 0 {
+			row.Why = q.behind(c, ranking[0])
 		}
-		a.Choice = instead
-		a.Headline = q.without(instead.Name, alternative)
-		a.Assumes = nil
-		a.Before = slices.DeleteFunc(a.Before, func(s Sentence) bool { return s.Text == instead.Reasons[0].Text })
+		a.Ranking = append(a.Ranking, row)
 	}
-	a.Cautions = append(append(q.repeated(m), q.tooShort()...), m.cautions()...)
-	a.Repeated = m.Repeated
 	for _, c := range field {
-		a.Measured = append(a.Measured, q.row(c, chosen, second))
+		if why := q.unfit(c); why != "" {
+			row := q.row(c, c)
+			row.Why = why
+			a.Ranking = append(a.Ranking, row)
+		}
 	}
+	a.Choice = q.choice(m, ranking)
+	a.Notes = slices.Concat(q.alternatives(m, ranking), q.repeated(m), q.tooShort(), m.cautions())
 	return a
 }
 
 // chosen returns the lock that the matrix recommends; false if there is none.
 func (q Question) chosen(locks []*results.Report) (strategies.Variant, bool) {
 	candidates, _ := q.candidates()
-	fit := q.eligible(contenders(locks, candidates))
+	fit := slices.DeleteFunc(contenders(locks, candidates), func(c contender) bool { return q.unfit(c) != "" })
 	if len(fit) == 0 {
 		return strategies.Variant{}, false
 	}
-	chosen, _ := choose(q.criteria(), fit)
-	return candidates[chosen.order], true
+	return candidates[choose(q.criteria(), fit).order], true
 }
 
 // contenders returns the candidates that were measured.
@@ -85,125 +70,199 @@ func contenders(reports []*results.Report, candidates []strategies.Variant) []co
 	return field
 }
 
-// eligible returns those that may be recommended.
-func (q Question) eligible(field []contender) []contender {
-	return slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return q.unfit(c) != "" })
-}
-
-// unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
-func (q Question) unfit(c contender) string {
-	served, _ := c.figure("served_per_s")
-	violations, number := c.figure("violations")
-	failures, errors := c.figure("errors")
-	switch {
-	case q.unsafe(c.info) != "":
-		return q.unsafe(c.info)
-	case q.For == Correctness && !c.info.Claims.Fencing:
-		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
-	case violations.Value == nil || violations.Value.Value > 0:
-		return "violations of what a lock is to keep: " + number
-	case c.Invalid:
-		return fmt.Sprintf("0 of its %d runs can be trusted: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
-	case failures.Value != nil && failures.Value.Value > 0:
-		return "errors: " + errors
-	case served.Value == nil || served.Value.Value == 0:
-		return "clients served: 0"
-	}
-	return ""
-}
-
-// lock recommends a contender.
-func (q Question) lock(c contender, field []contender) *Choice {
-	return &Choice{Name: c.Name, Summary: c.info.Summary, Reasons: q.reasons(c, field)}
-}
-
-// instead returns what to use rather than a lock; nil if a lock is right.
-func (q Question) instead(m measured, chosen contender, field []contender) *Choice {
-	if chosen.Name != "" && q.Workload.Work == workloads.WorkCounter {
-		if s, better := oneCommand(m.Update); better {
-			return &Choice{Name: NoLock, Summary: "one command or Lua script does the work at once", Reasons: []Sentence{s}}
-		}
-	}
-	if s, ok := q.consensus(field); ok && (q.Workload.Fence != workloads.FenceAll || chosen.Name == "") {
-		return &Choice{Name: ConsensusStore, Summary: "etcd, ZooKeeper and the like: the resource does not check tokens, or no lock here has any", Reasons: []Sentence{s}}
-	}
-	if chosen.Name == "" {
-		return nil
-	}
-	if s, all := overloaded(q.eligible(field)); all {
-		return &Choice{Name: NoLock, Summary: "not a single one: split what it protects into more keys, or do without", Reasons: []Sentence{s}}
-	}
-	return nil
-}
-
-// overloaded says whether no lock kept up with an open loop's arrivals.
-func overloaded(field []contender) (Sentence, bool) {
-	var s Sentence
-	var parts []string
-	for _, c := range field {
-		late := 0
-		for _, run := range c.Used {
-			if run.Overloaded() {
-				late++
-			}
-		}
-		if late*2 <= len(c.Used) {
-			return s, false
-		}
-		evidence, served := c.figure("served_per_s")
-		s.Evidence = append(s.Evidence, evidence)
-		parts = append(parts, c.Name+" "+served)
-	}
-	s.Text = fmt.Sprintf("No lock keeps up with the arrivals; served were: %s.", strings.Join(parts, ", "))
-	return s, len(parts) > 0
-}
-
-// row returns a contender's row of the table.
-func (q Question) row(c, chosen, second contender) Row {
+// row returns a contender's row of the ranking.
+func (q Question) row(c, first contender) Row {
 	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
-	var names []string
 	for _, criterion := range q.criteria() {
-		names = append(names, criterion.name)
+		e := c.figure(criterion.name)
+		figure := Figure{Figure: document.Figure{Metric: e.Metric, Unit: e.Unit, Value: e.Value}}
+		if c.Name != first.Name {
+			figure.Ratio = criterion.advantage(first, c)
+		}
+		row.Figures = append(row.Figures, figure)
 	}
-	for _, name := range append(names, "commands_per_acq", "utilisation", "violations") {
-		e, _ := c.figure(name)
-		row.Figures = append(row.Figures, document.Figure{Metric: name, Unit: e.Unit, Value: e.Value})
-	}
-	switch {
-	case q.unfit(c) != "":
-		row.Out = q.unfit(c)
-	case c.Name != chosen.Name && c.Name != second.Name:
-		row.Out = q.beaten(c, chosen)
+	for _, name := range []string{"commands_per_acq", "violations"} {
+		e := c.figure(name)
+		row.Figures = append(row.Figures, Figure{Figure: document.Figure{Metric: name, Unit: e.Unit, Value: e.Value}})
 	}
 	return row
 }
 
-// cautions returns what to know about the figures. Those of an experiment begin with its name.
-func (m measured) cautions() []Sentence {
-	var all []Sentence
-	for _, r := range []struct {
-		of      string
-		reports []*results.Report
-	}{
-		{"", m.Locks},
-		{"Of holders that pause, ", []*results.Report{m.Paused}},
-		{"Of one command instead of a lock, ", []*results.Report{m.Update}},
-		{"Of one acquisition for all waiters, ", []*results.Report{m.Shared}},
-	} {
-		known := slices.DeleteFunc(slices.Clone(r.reports), func(r *results.Report) bool { return r == nil })
-		for _, s := range sentences(results.Summarise(known), findings.Cautions) {
-			s.Text = r.of + s.Text
-			all = append(all, s)
+// choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing
+// may be recommended.
+func (q Question) choice(m measured, ranking []contender) *Choice {
+	library := q.library(ranking)
+	switch _, replaces := oneCommand(m.Update); {
+	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll) && len(m.Locks) > 0:
+		return &Choice{
+			Name: ConsensusStore, Summary: "such as etcd or ZooKeeper: no lock in Redis survives every failover",
+			RightIf: "what it protects cannot check fencing tokens, or no measured lock has any", Library: library,
+		}
+	case len(ranking) == 0:
+		return nil
+	case q.Workload.Work == workloads.WorkCounter && replaces:
+		return &Choice{
+			Name: NoLock, Summary: "one command or Lua script does the work at once",
+			RightIf: "all that a holder does fits into one command or script", Library: library,
+		}
+	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
+		return &Choice{
+			Name: NoLock, Summary: "no lock keeps up with the arrivals: split what it protects into more keys, or do without",
+			RightIf: "there are as many arrivals as asked about", Library: library,
 		}
 	}
-	return all
+	first := ranking[0]
+	c := &Choice{
+		Name: first.Name, Summary: first.info.Summary, Take: take(first),
+		RightIf: "two holders at once only waste work, and the contention is like the one asked about", Library: library,
+	}
+	if q.For == Correctness {
+		c.RightIf = "what it protects keeps the highest fencing token, and refuses reads and writes with a lower one"
+	}
+	if first.info.Library != "" { // it is one
+		c.Library = nil
+	}
+	return c
 }
 
-// sentences returns the findings of a part of the advice.
-func sentences(all []results.Summary, part findings.Advice) []Sentence {
+// take says what to import for a lock.
+func take(c contender) string {
+	text := c.info.Package + " (Go)"
+	if c.info.Library != "" && len(c.info.Libraries) > 0 {
+		text = c.info.Libraries[0].String()
+	}
+	if strings.HasPrefix(c.Name, "gated:") {
+		text = "github.com/lockbench/lockbench/strategies/gated around " + text
+	}
+	return text
+}
+
+// library returns the best lock of the ranking that is a third-party library, or has the format of one.
+func (q Question) library(ranking []contender) *Library {
+	for _, c := range ranking {
+		if len(c.info.Libraries) > 0 {
+			return &Library{Strategy: c.Name, Library: c.info.Libraries[0]}
+		}
+	}
+	return nil
+}
+
+// overloaded says whether a lock did not keep up with an open loop's arrivals in most of its rounds.
+func overloaded(c contender) bool {
+	late := 0
+	for _, run := range c.Used {
+		if run.Overloaded() {
+			late++
+		}
+	}
+	return late*2 > len(c.Used)
+}
+
+// alternatives returns what would help more than another lock.
+func (q Question) alternatives(m measured, ranking []contender) []Sentence {
+	var all []Sentence
+	if len(ranking) > 0 {
+		all = append(all, q.saturated(ranking[0])...)
+	}
+	if s, _ := oneCommand(m.Update); s.Text != "" {
+		all = append(all, s)
+	}
+	return append(all, sharing(m.Shared)...)
+}
+
+// saturated says that under this question a client always wants the lock, so that the mean wait does not
+// depend on the lock.
+func (q Question) saturated(first contender) []Sentence {
+	w := q.Workload
+	crowd := float64(w.Clients) * w.KeyDist.Hottest(w.Keys)
+	held := first.figure("utilisation")
+	if w.Rate > 0 || !w.Think.IsZero() || w.Timeout != nil || crowd < 2 || held.Value == nil {
+		return nil
+	}
+	_ = w.Load() // Validate has reported its errors
+	wait := results.Figure{Value: crowd * float64(w.Hold.Mean())}
+	return []Sentence{{
+		Text: fmt.Sprintf("This workload saturates the lock: %s held it %s of the time, and the mean wait is at least %s under any lock. "+
+			"Give the real request rate: --rate, or --think for a client's pause.",
+			first.Name, held.Value.Text(held.Unit), wait.Text(results.Nanoseconds)),
+		Evidence: []findings.Evidence{held},
+	}}
+}
+
+// find returns a strategy in a report.
+func find(r *results.Report, point string, wanted func(name string) bool) (contender, bool) {
+	if r == nil {
+		return contender{}, false
+	}
+	for _, s := range results.Summarise([]*results.Report{r}) {
+		if wanted(s.Name) && s.Point == point && !s.Invalid {
+			return contender{Summary: s}, true
+		}
+	}
+	return contender{}, false
+}
+
+// oneCommand compares one command with a lock that does the same, and says whether the command is clearly
+// better and equally safe.
+func oneCommand(r *results.Report) (Sentence, bool) {
+	atomic, known := find(r, "", func(name string) bool { return name == "atomic" })
+	lock, also := find(r, "", func(name string) bool { return name != "atomic" })
+	if !known || !also {
+		return Sentence{}, false
+	}
+	speed := criterion{name: "acq_per_s", rounds: r.Rounds}
+	many, lost := atomic.figure("acq_per_s"), atomic.figure("lost_updates")
+	if many.Ratio = speed.advantage(atomic, lock); many.Ratio == nil || lost.Value == nil {
+		return Sentence{}, false
+	}
+	many.Than = lock.Name
+	return Sentence{
+		Text: fmt.Sprintf("One command or Lua script made %s updates, %s times as many as under %s; updates lost: %s.",
+			many.Value.Text(many.Unit), many.Ratio, lock.Name, lost.Value.Text(lost.Unit)),
+		Evidence: []findings.Evidence{many, lost},
+	}, speed.better(atomic, lock) && lost.Value.Value == 0
+}
+
+// sharing says how much it helps if waiters of an instance share an acquisition; nothing if it does not.
+func sharing(r *results.Report) []Sentence {
+	either := func(string) bool { return true }
+	apiece, known := find(r, alone, either)
+	together, also := find(r, shared, either)
+	if !known || !also {
+		return nil
+	}
+	served := criterion{name: "served_per_s", rounds: r.Rounds}
+	if !served.better(together, apiece) {
+		return nil
+	}
+	more := together.figure("served_per_s")
+	more.Than, more.Ratio = apiece.Name+" "+alone, served.advantage(together, apiece)
+	return []Sentence{{
+		Text: fmt.Sprintf("Waiters that share one acquisition (singleflight) were served %s, %s times as often as with a lease each.",
+			more.Value.Text(more.Unit), more.Ratio),
+		Evidence: []findings.Evidence{more},
+	}}
+}
+
+// tooShort says that windows are too short, and how long they should be.
+func (q Question) tooShort() []Sentence {
+	if q.needed == 0 {
+		return nil
+	}
+	return []Sentence{{
+		Text: fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; to serve every client twice they need --duration %v.",
+			q.Workload.Duration, q.needed),
+		Evidence: []findings.Evidence{{
+			Metric: "window", Unit: results.Nanoseconds, Value: &results.Figure{Value: float64(q.Workload.Duration)},
+		}},
+	}}
+}
+
+// cautions returns what to know about the figures of the locks.
+func (m measured) cautions() []Sentence {
 	var said []Sentence
-	for _, f := range findings.Of(all) {
-		if f.Advice == part {
+	for _, f := range findings.Of(results.Summarise(m.Locks)) {
+		if f.Advice != "" {
 			said = append(said, Sentence{Text: f.String() + ".", Evidence: f.Evidence})
 		}
 	}

@@ -78,10 +78,10 @@ func (q Question) repeated(m measured) []Sentence {
 		all = append(all, Sentence{Text: text, Evidence: []findings.Evidence{{Metric: "rounds", Value: value}}})
 	}
 	if m.Repeated > 0 {
-		say(m.Repeated, fmt.Sprintf("Rounds of all locks that were repeated, because others had runs that cannot be trusted: %d.", m.Repeated))
+		say(m.Repeated, fmt.Sprintf("Rounds that were repeated, because a run was invalid: %d.", m.Repeated))
 	}
 	if lacking := q.missing(m.Locks); lacking > 0 {
-		say(q.Rounds-lacking, fmt.Sprintf("Rounds in which every run can be trusted: %d of %d. Ask again on a quieter machine.", q.Rounds-lacking, q.Rounds))
+		say(q.Rounds-lacking, fmt.Sprintf("Rounds with valid runs alone: %d of %d. Ask again on a quieter machine.", q.Rounds-lacking, q.Rounds))
 	}
 	return all
 }

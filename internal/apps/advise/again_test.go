@@ -60,10 +60,10 @@ func TestRoundsThatCannotBeTrustedAreRepeated(t *testing.T) {
 				t.Errorf("it says that %d rounds were repeated, there were %d", a.Repeated, sum)
 			}
 			said := func(text string) bool {
-				return slices.ContainsFunc(a.Cautions, func(s Sentence) bool { return strings.Contains(s.Text, text) })
+				return slices.ContainsFunc(a.Notes, func(s Sentence) bool { return strings.Contains(s.Text, text) })
 			}
-			if said("that were repeated") != (sum > 0) || said("Ask again on a quieter machine") != (test.complete < 6) {
-				t.Errorf("it says %+v", a.Cautions)
+			if said("Rounds that were repeated") != (sum > 0) || said("Ask again on a quieter machine") != (test.complete < 6) {
+				t.Errorf("it says %+v", a.Notes)
 			}
 		})
 	}

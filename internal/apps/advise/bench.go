@@ -30,7 +30,7 @@ func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 		a.Environment, a.Redis = m.Locks[0].Environment, m.Locks[0].Redis
 	}
 	if a.Interrupted || err != nil {
-		a.Headline, a.Choice, a.RunnerUp = nil, nil, nil
+		a.Choice = nil
 	}
 	return a, err
 }
@@ -78,7 +78,6 @@ func (b *Bench) measure(ctx context.Context, q Question) (m measured, commands [
 		plan func(strategies.Variant) (lockbench.Plan, bool)
 		into **results.Report
 	}{
-		{"holders that pause", q.pause, &m.Paused},
 		{"one command instead of a lock", q.update, &m.Update},
 		{"one acquisition for all waiters of an instance", q.share, &m.Shared},
 	} {

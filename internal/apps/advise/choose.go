@@ -2,10 +2,13 @@ package advise
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -18,6 +21,12 @@ type contender struct {
 	results.Summary
 	info  strategies.Info
 	order int // in which the strategies were named
+}
+
+// figure returns a contender's metric as evidence.
+func (c contender) figure(name string) findings.Evidence {
+	m, _ := results.FindMetric(name)
+	return findings.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
 // criterion is a figure that compares locks.
@@ -34,7 +43,7 @@ type criterion struct {
 // Redis.
 func (q Question) criteria() []criterion {
 	// Not the 99th percentile: in such short windows it is often only a lower bound.
-	waits := criterion{"wait_per_client_p90", "90th percentile of the waits, every client counting alike", true, q.Rounds}
+	waits := criterion{"wait_per_client_p90", "90th percentile of the waits, weighted per client", true, q.Rounds}
 	if q.Workload.Rate > 0 { // clients are slots there
 		waits = criterion{"wait_p90", "90th percentile of the waits", true, q.Rounds}
 	}
@@ -45,115 +54,97 @@ func (q Question) criteria() []criterion {
 	}
 }
 
-func (c criterion) metric() results.Metric {
-	m, _ := results.FindMetric(c.name)
-	return m
-}
-
-// relation says how one contender's figure compares with another's.
-type relation int
-
-// unknown means that the figures cannot be compared. notApart means that the ratio's interval contains 1,
-// or that there are too few rounds. Slightly better or worse is certain, but too little to count.
-// None of these prevents a choice.
-const (
-	unknown relation = iota
-	notApart
-	better
-	slightlyBetter
-	slightlyWorse
-	worse
-)
-
-// relations are all relations with the words for a sentence, in its order.
-var relations = []struct {
-	relation relation
-	title    string
-}{
-	{better, "better than"}, {slightlyBetter, "slightly better than"}, {notApart, "not told apart from"},
-	{slightlyWorse, "slightly worse than"}, {worse, "worse than"}, {unknown, "not to be compared with"},
-}
-
-// compare compares a with b. The ratio says how many times better a is: a ÷ b if more is better, else
-// b ÷ a.
-func (c criterion) compare(a, b contender) (relation, *results.Ratio) {
-	r := c.advantage(a, b)
-	if r == nil {
-		return unknown, nil
-	}
-	return c.relate(r), r
-}
-
-// relate interprets a ratio by its own interval. The interval of the inverse ratio may be different,
-// because each is the narrowest one that contains the median.
-func (c criterion) relate(r *results.Ratio) relation {
-	switch enough := r.Interval || r.Rounds >= c.rounds; {
-	case enough && r.Low > 1 && !r.AtMost && r.Median >= matters:
-		return better
-	case enough && r.Low > 1 && !r.AtMost:
-		return slightlyBetter
-	case enough && r.High < 1 && !r.AtLeast && r.Median <= 1/matters:
-		return worse
-	case enough && r.High < 1 && !r.AtLeast:
-		return slightlyWorse
-	}
-	return notApart
-}
-
+// advantage says how many times as good a is as b over paired rounds; nil if that is not known.
 func (c criterion) advantage(a, b contender) *results.Ratio {
+	m, _ := results.FindMetric(c.name)
 	if c.lower {
-		return b.Against(a.Summary, c.metric())
+		return b.Against(a.Summary, m)
 	}
-	return a.Against(b.Summary, c.metric())
+	return a.Against(b.Summary, m)
+}
+
+// better says whether a is clearly better than b: the ratio's interval excludes 1, and its median is at
+// least matters.
+func (c criterion) better(a, b contender) bool {
+	r := c.advantage(a, b)
+	return r != nil && (r.Interval || r.Rounds >= c.rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
+}
+
+// ranked orders a field, the best first.
+func ranked(criteria []criterion, field []contender) []contender {
+	var all []contender
+	for rest := field; len(rest) > 0; {
+		best := choose(criteria, rest)
+		all = append(all, best)
+		rest = slices.DeleteFunc(slices.Clone(rest), func(c contender) bool { return c.Name == best.Name })
+	}
+	return all
 }
 
 // choose returns the contender to take. For each criterion it removes those that another one beats; of the
-// rest it takes the one that needs the least. It also returns that rest. field must not be empty.
-func choose(criteria []criterion, field []contender) (contender, []contender) {
+// rest it takes the one that needs the least. field must not be empty.
+func choose(criteria []criterion, field []contender) contender {
 	for _, c := range criteria {
 		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
-			return slices.ContainsFunc(field, func(other contender) bool {
-				r, _ := c.compare(other, x)
-				return r == better
-			})
+			return slices.ContainsFunc(field, func(other contender) bool { return c.better(other, x) })
 		})
 		if len(stay) > 0 { // otherwise each is beaten by another
 			field = stay
 		}
 	}
-	return slices.MinFunc(field, simpler), field
+	return slices.MinFunc(field, func(a, b contender) int {
+		return cmp.Or(
+			cmp.Compare(a.info.Nodes, b.info.Nodes),
+			cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
+			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
+			cmp.Compare(listed(a.Name), listed(b.Name)),
+			cmp.Compare(a.order, b.order),
+		)
+	})
 }
 
-// simpler orders by what a lock needs, fewer nodes and connections first, and then by the short list. The
-// locks that only this module has come last, so that the author of the advice does not win a tie.
-func simpler(a, b contender) int {
-	return cmp.Or(
-		cmp.Compare(a.info.Nodes, b.info.Nodes),
-		compareBool(own(a.info.Name), own(b.info.Name)),
-		cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
-		cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
-		cmp.Compare(listed(a.Name), listed(b.Name)),
-		cmp.Compare(a.order, b.order),
-	)
-}
-
-// own says whether the strategy is one of the two that lockbench invented.
-func own(name string) bool {
-	return slices.Contains([]string{"handoff", "cohort"}, name[strings.LastIndex(name, ":")+1:])
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// behind says why a contender is not first.
+func (q Question) behind(c, first contender) string {
+	for _, criterion := range q.criteria() {
+		if criterion.better(first, c) {
+			return fmt.Sprintf("%s is %s times as good by %s", first.Name, criterion.advantage(first, c), criterion.what)
+		}
 	}
-	return 1
+	return fmt.Sprintf("no figure separates it from %s, which comes first by what it needs: %s", first.Name, needs(first))
 }
 
-// without returns the field without one contender.
-func without(field []contender, name string) []contender {
-	return slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return c.Name == name })
+// needs says what a lock needs in addition to an instance's command connections.
+func needs(c contender) string {
+	n := c.info.Connections
+	switch {
+	case c.info.Nodes == 0:
+		return "no Redis"
+	case c.info.Nodes > 1:
+		return fmt.Sprintf("%d independent nodes", c.info.Nodes)
+	case n.PerWaiter > 0:
+		return words.Count(n.PerWaiter, "more connection") + " a waiter"
+	case n.PerInstance > 0:
+		return words.Count(n.PerInstance, "more connection") + " an instance"
+	}
+	return "no further connection"
+}
+
+// unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
+func (q Question) unfit(c contender) string {
+	served, violations, failures := c.figure("served_per_s"), c.figure("violations"), c.figure("errors")
+	switch {
+	case q.unsafe(c.info) != "":
+		return q.unsafe(c.info)
+	case q.For == Correctness && !c.info.Claims.Fencing:
+		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
+	case violations.Value == nil || violations.Value.Value > 0:
+		return "violations: " + violations.Value.Text(violations.Unit)
+	case c.Invalid:
+		return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+	case failures.Value != nil && failures.Value.Value > 0:
+		return "errors: " + failures.Value.Text(failures.Unit)
+	case served.Value == nil || served.Value.Value == 0:
+		return "it served no client"
+	}
+	return ""
 }

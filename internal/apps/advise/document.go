@@ -7,14 +7,14 @@ import (
 	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // schema is the version of the document.
 const schema = "lockbench/advice/1"
 
-// Document is advice: which lock to use for a given contention, and why. Everything in it was measured,
-// or is claimed by a strategy.
+// Document is advice: which lock to use for a given contention, and the figures it rests on.
 type Document struct {
 	document.Head
 	Workload workloads.Spec `json:"workload"`
@@ -22,17 +22,11 @@ type Document struct {
 	Repeated int            `json:"repeated,omitempty"` // additional rounds, because others could not be trusted
 	For      Purpose        `json:"for"`
 
-	Headline *Headline `json:"headline,omitempty"` // the answer in short; nil without a choice
-
-	Choice   *Choice `json:"choice"` // nil if nothing measured may be recommended
-	RunnerUp *Choice `json:"runner_up,omitempty"`
-	// Assumes is what must hold for the choice, if correctness is required.
-	Assumes []Sentence `json:"assumes,omitempty"`
-	// Before holds alternatives to a lock, and what to put before it.
-	Before   []Sentence        `json:"before,omitempty"`
-	Cautions []Sentence        `json:"cautions,omitempty"`
-	Measured []Row             `json:"measured"`
-	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // what was not measured, or not completely
+	Choice *Choice `json:"choice"` // nil if nothing measured may be recommended
+	// Ranking has the measured locks, the best first, then those that may not be recommended.
+	Ranking  []Row             `json:"ranking"`
+	Notes    []Sentence        `json:"notes,omitempty"`    // alternatives to a lock, and cautions
+	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
 	Broken   []string          `json:"broken,omitempty"`   // strategies that broke a claim
 	Commands []string          `json:"commands"`           // to measure it again
 
@@ -43,7 +37,7 @@ type Document struct {
 type Purpose string
 
 const (
-	// Efficiency means that a lock saves work: two holders at once are only a nuisance.
+	// Efficiency means that a lock saves work: two holders at once only waste some.
 	Efficiency Purpose = "efficiency"
 	// Correctness means that without the lock data breaks.
 	Correctness Purpose = "correctness"
@@ -55,14 +49,25 @@ const (
 	ConsensusStore = "consensus store"
 )
 
-// Choice is a recommendation, or the next best one.
+// Choice is what to use.
 type Choice struct {
-	Name    string     `json:"name"` // a strategy's, NoLock or ConsensusStore
-	Summary string     `json:"summary"`
-	Reasons []Sentence `json:"reasons"`
+	Name    string `json:"name"` // a strategy's, NoLock or ConsensusStore
+	Summary string `json:"summary"`
+	// Take is what to import: a package, or a library's call. It is empty if no lock is recommended.
+	Take    string `json:"take,omitempty"`
+	RightIf string `json:"right_if"`
+	// Library is the best measured lock that is, or has the same format as, a third-party library; empty
+	// if there is none, or if it is the choice itself.
+	Library *Library `json:"library,omitempty"`
 }
 
-// Sentence is advice with its evidence: at least one figure or claim.
+// Library is a third-party lock and the strategy that was measured for it.
+type Library struct {
+	Strategy string `json:"strategy"`
+	strategies.Library
+}
+
+// Sentence is a note with its evidence: at least one figure or claim.
 type Sentence struct {
 	Text     string              `json:"text"`
 	Evidence []findings.Evidence `json:"evidence"`
@@ -70,11 +75,18 @@ type Sentence struct {
 
 // Row is a measured strategy.
 type Row struct {
-	Name    string            `json:"name"`
-	Claims  []string          `json:"claims"`
-	Verdict string            `json:"verdict"` // whether they held, in a word or two
-	Figures []document.Figure `json:"figures"`
-	Out     string            `json:"out,omitempty"` // why it is neither the choice nor the runner-up
+	Name    string   `json:"name"`
+	Claims  []string `json:"claims"`
+	Verdict string   `json:"verdict"` // whether they held, in a word or two
+	Figures []Figure `json:"figures"`
+	Why     string   `json:"why,omitempty"` // why it is not first, or may not be recommended
+}
+
+// Figure is a metric of a strategy, compared with that of the best lock.
+type Figure struct {
+	document.Figure
+	// Ratio says how many times as good the best lock is, over paired rounds; nil if that is not known.
+	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
 // WriteJSON writes the document as indented JSON.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
-	"github.com/lockbench/lockbench/results"
 )
 
 // WriteTable writes the document for people.
@@ -30,35 +29,35 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	p.Entry("workload", d.Workload.Describe())
 	p.Entry("redis", d.Redis.Describe())
 	p.Entry("machine", d.Environment.Describe())
-	switch {
-	case d.Choice != nil:
-		p.Section("Choice", d.Choice.Name+": "+d.Choice.Summary)
-		if d.Headline != nil {
-			for _, line := range d.Headline.lines() {
-				p.Point(line[0], line[1])
-			}
+	switch c := d.Choice; {
+	case c != nil:
+		p.Section("Choice", c.Name+": "+c.Summary)
+		if c.Take != "" {
+			p.Point("take", c.Take)
 		}
-		points(p, d.Choice.Reasons)
+		p.Point("right if", c.RightIf)
+		if c.Library != nil {
+			p.Point("best third-party library", c.Library.String()+", measured as "+c.Library.Strategy)
+		}
 	case d.Interrupted:
 		p.Section("Choice", "none: it was interrupted")
 	default:
 		p.Section("Choice", "none: nothing that was measured may be recommended")
 	}
-	section(p, "Only if", d.Assumes)
-	if d.RunnerUp != nil {
-		p.Section("Runner-up", d.RunnerUp.Name+": "+d.RunnerUp.Summary)
-		points(p, d.RunnerUp.Reasons)
-	}
-	section(p, "Before a lock", d.Before)
-	section(p, "Caution", d.Cautions)
-	if err := d.measured(p); err != nil {
+	if err := d.ranking(p); err != nil {
 		return fmt.Errorf("draw advice: %w", err)
 	}
-	if out := d.notChosen(); len(out) > 0 {
+	if len(d.Notes) > 0 {
+		p.Section("Notes", "")
+	}
+	for _, s := range d.Notes {
+		p.Point("", s.Text)
+	}
+	if len(d.LeftOut) > 0 {
 		p.Section("Left out", "")
-		for _, left := range out {
-			p.Point(left.Strategy, left.Why)
-		}
+	}
+	for _, left := range d.LeftOut {
+		p.Point(left.Strategy, left.Why)
 	}
 	if len(d.Commands) > 0 {
 		p.Section("Again", "")
@@ -69,29 +68,16 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	return p.Save(w, "advice")
 }
 
-func section(p *layout.Page, title string, all []Sentence) {
-	if len(all) > 0 {
-		p.Section(title, "")
-	}
-	points(p, all)
-}
-
-func points(p *layout.Page, all []Sentence) {
-	for _, s := range all {
-		p.Point("", s.Text)
-	}
-}
-
-// measured draws the strategies' figures, and explains the ratios.
-func (d *Document) measured(p *layout.Page) error {
-	if len(d.Measured) == 0 {
+// ranking draws the measured strategies in their order, and why the others come after the first.
+func (d *Document) ranking(p *layout.Page) error {
+	if len(d.Ranking) == 0 {
 		return nil
 	}
-	rows, align := [][]string{{"measured", "claims"}}, []tw.Align{tw.AlignLeft, tw.AlignLeft}
-	for _, f := range d.Measured[0].Figures {
+	rows, align := [][]string{{"ranking", "claims"}}, []tw.Align{tw.AlignLeft, tw.AlignLeft}
+	for _, f := range d.Ranking[0].Figures {
 		rows[0], align = append(rows[0], p.Text(f.Metric)), append(align, tw.AlignRight)
 	}
-	for _, c := range d.Measured {
+	for _, c := range d.Ranking {
 		row := []string{p.Text(c.Name), p.Text(c.Verdict)}
 		for _, f := range c.Figures {
 			row = append(row, p.Text(f.Value.Text(f.Unit)))
@@ -99,28 +85,26 @@ func (d *Document) measured(p *layout.Page) error {
 		rows = append(rows, row)
 	}
 	if p.Markdown {
-		p.Section("Measured", "")
+		p.Section("Ranking", "")
 	} else {
 		p.WriteByte('\n')
 	}
 	if err := p.Grid(align, rows); err != nil {
 		return err
 	}
+	if p.Markdown {
+		p.WriteByte('\n')
+	}
+	for _, c := range d.Ranking {
+		if c.Why != "" {
+			p.Point(c.Name, c.Why)
+		}
+	}
 	how := "smallest–largest"
 	if d.Rounds >= 6 {
 		how = "95 % interval"
 	}
-	p.Remark("", fmt.Sprintf("Ratios say how many times as good it is, as the median (%s) over %s in pairs. By less than 1.1 times is slightly, and counts for nothing; not told apart are those whose interval holds 1, or with too few rounds.", how, words.Count(d.Rounds, "round")))
+	p.Remark("", fmt.Sprintf("Ratios are medians (%s) over %s in pairs; one counts from 1.1 times on, if its interval excludes 1.",
+		how, words.Count(d.Rounds, "round")))
 	return nil
-}
-
-// notChosen returns what was not chosen, measured or not, with the reason.
-func (d *Document) notChosen() []results.LeftOut {
-	var all []results.LeftOut
-	for _, c := range d.Measured {
-		if c.Out != "" {
-			all = append(all, results.LeftOut{Strategy: c.Name, Why: c.Out})
-		}
-	}
-	return append(all, d.LeftOut...)
 }

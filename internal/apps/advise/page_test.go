@@ -18,11 +18,10 @@ func advised() *Document {
 	w := workloads.Default()
 	w.Clients, w.Hold, w.Seed = 500, workloads.Fixed(time.Millisecond), 1
 	started := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
-	figure := func(metric string, unit results.Unit, v float64) document.Figure {
-		return document.Figure{Metric: metric, Unit: unit, Value: &results.Figure{Value: v}}
+	figure := func(metric string, unit results.Unit, v float64, ratio *results.Ratio) Figure {
+		return Figure{document.Figure{Metric: metric, Unit: unit, Value: &results.Figure{Value: v}}, ratio}
 	}
-	wait := findings.Evidence{Strategy: "handoff", Metric: "wait_per_client_p90", Unit: results.Nanoseconds, Value: &results.Figure{Value: 2e7}, Than: "spin", Ratio: &results.Ratio{Median: 3, Low: 2, Rounds: 6, Interval: true, AtLeast: true}}
-	claims := findings.Evidence{Strategy: "handoff", Claims: []string{"exclusion", "FIFO"}}
+	ratio := &results.Ratio{Median: 3, Low: 2, Rounds: 6, Interval: true, AtLeast: true}
 	return &Document{
 		Head: document.Head{
 			Schema: schema,
@@ -35,22 +34,21 @@ func advised() *Document {
 		},
 		Workload: w,
 		Rounds:   6, For: Efficiency,
-		Headline: &Headline{
-			Name: "handoff", Language: "Go", Packages: []string{"github.com/lockbench/lockbench/strategies/handoff"}, RightIf: "two holders are a nuisance",
-			Alternative: &Alternative{Name: "gated:spin", Library: strategies.Library{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}, Measured: true, Mutex: true},
+		Choice: &Choice{
+			Name: "handoff", Summary: "passes it on", Take: "github.com/lockbench/lockbench/strategies/handoff (Go)",
+			RightIf: "two holders at once only waste work",
+			Library: &Library{"gated:spin", strategies.Library{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}},
 		},
-		Assumes: []Sentence{{Text: "It claims exclusion, FIFO of a Redis that stays.", Evidence: []findings.Evidence{claims}}},
-		Choice: &Choice{Name: "handoff", Summary: "hands it on", Reasons: []Sentence{
-			{Text: "Waits are 20.0 ms; better than spin ≥ 60.0 ms, and this is a sentence that is long enough for a second line of what is as wide as a terminal.", Evidence: []findings.Evidence{wait}},
-			{Text: "It claims exclusion, FIFO.", Evidence: []findings.Evidence{claims}},
-		}},
-		RunnerUp: &Choice{Name: "gated:spin", Summary: "a mutex | before it", Reasons: []Sentence{{Text: "It claims exclusion, FIFO.", Evidence: []findings.Evidence{claims}}}},
-		Before:   []Sentence{{Text: "One command needs no lock: 20.0 ms.", Evidence: []findings.Evidence{wait}}},
-		Cautions: []Sentence{{Text: "3 of 9 runs kept the machine busy.", Evidence: []findings.Evidence{{Metric: "runs", Value: &results.Figure{Value: 3}}}}},
-		Measured: []Row{
-			{Name: "handoff", Claims: []string{"exclusion", "FIFO"}, Verdict: "held", Figures: []document.Figure{figure("served_per_s", results.PerSecond, 806), figure("wait_per_client_p90", results.Nanoseconds, 2e7)}},
-			{Name: "spin", Claims: []string{"exclusion"}, Verdict: "held", Out: "waits: ≥ 60.0 ms", Figures: []document.Figure{figure("served_per_s", results.PerSecond, 790), {Metric: "wait_per_client_p90", Unit: results.Nanoseconds}}},
+		Ranking: []Row{
+			{Name: "handoff", Claims: []string{"exclusion", "FIFO"}, Verdict: "held", Figures: []Figure{
+				figure("served_per_s", results.PerSecond, 806, nil), figure("wait_per_client_p90", results.Nanoseconds, 2e7, nil),
+			}},
+			{Name: "gated:spin", Claims: []string{"exclusion"}, Verdict: "held", Why: "handoff is 3.00 (≥ 2.00) times as good by a figure | with a name that is long enough for a second line", Figures: []Figure{
+				figure("served_per_s", results.PerSecond, 790, ratio),
+				{Figure: document.Figure{Metric: "wait_per_client_p90", Unit: results.Nanoseconds}},
+			}},
 		},
+		Notes:    []Sentence{{Text: "3 of 9 runs kept the machine busy.", Evidence: []findings.Evidence{{Metric: "runs", Value: &results.Figure{Value: 3}}}}},
 		LeftOut:  []results.LeftOut{{Strategy: "setnx", Why: "unsafe: it blocks for ever"}},
 		Commands: []string{"lockbench --strategy handoff,spin --clients 500 --instances 10 --hold 1ms --duration 500ms --warmup 200ms --runs 6 --no-baselines"},
 	}
@@ -59,8 +57,7 @@ func advised() *Document {
 func TestAdviceIsWritten(t *testing.T) {
 	t.Parallel()
 	none := advised()
-	none.Headline, none.Assumes = nil, nil
-	none.Choice, none.RunnerUp, none.Before, none.Measured, none.Interrupted, none.Rounds = nil, nil, nil, nil, true, 3
+	none.Choice, none.Ranking, none.Interrupted, none.Rounds = nil, nil, true, 3
 	for file, write := range map[string]func(*bytes.Buffer) error{
 		"advice.txt":      func(b *bytes.Buffer) error { return WriteTable(b, advised(), false) },
 		"advice.ansi":     func(b *bytes.Buffer) error { return WriteTable(b, advised(), true) },

@@ -15,14 +15,13 @@ type measured struct {
 	Locks  []*results.Report // the candidates under the given contention, and repeated rounds
 	Update *results.Report   // a value in Redis, incremented by one command and under the chosen lock
 	Shared *results.Report   // the chosen lock, with a lease for each waiter and with shared ones
-	Paused *results.Report   // holders that pause for longer than the TTL
 
 	Repeated int // repeated rounds of Locks, because others could not be trusted
 }
 
 // reports returns those that are not nil.
 func (m measured) reports() []*results.Report {
-	return slices.DeleteFunc(append(slices.Clone(m.Locks), m.Update, m.Shared, m.Paused), func(r *results.Report) bool { return r == nil })
+	return slices.DeleteFunc(append(slices.Clone(m.Locks), m.Update, m.Shared), func(r *results.Report) bool { return r == nil })
 }
 
 // Points of the experiment with sharing.
@@ -41,7 +40,7 @@ func (q Question) locks() lockbench.Plan {
 // as fast as clients can; false without that command.
 func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 	atomic, err := strategies.NewVariant("atomic", nil)
-	if err != nil {
+	if err != nil || q.Workload.Work != workloads.WorkCounter {
 		return lockbench.Plan{}, false
 	}
 	w := q.Workload
@@ -71,36 +70,6 @@ func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
 	}, true
 }
 
-// Settings of the experiment with paused holders.
-const (
-	pauseTTL     = 300 * time.Millisecond
-	pauseHold    = 5 * time.Millisecond
-	pauseWindow  = 1500 * time.Millisecond
-	pauseClients = 10
-	pauseRounds  = 2
-)
-
-// pause returns a plan in which holders pause for twice their TTL, with a counter that checks the tokens of
-// locks that have them; false unless correctness is required.
-func (q Question) pause(lock strategies.Variant) (lockbench.Plan, bool) {
-	plain, err := strategies.NewVariant("spin", nil)
-	if err != nil || q.For != Correctness {
-		return lockbench.Plan{}, false
-	}
-	w := q.Workload
-	w.Clients = min(w.Clients, pauseClients)
-	w.Instances = min(w.Instances, w.Clients)
-	w.Keys, w.KeyDist, w.Rate, w.Timeout, w.Think, w.Pool = 1, workloads.KeyDist{}, 0, nil, workloads.Dist{}, 0
-	w.Work, w.Fence, w.Hold, w.TTL = workloads.WorkCounter, workloads.FenceAll, workloads.Fixed(pauseHold), workloads.Duration(pauseTTL)
-	w.Duration, w.Iterations = workloads.Duration(pauseWindow), 0
-	var fault workloads.Fault
-	if err := fault.UnmarshalText([]byte("holder-pause:at=300ms,for=600ms")); err != nil {
-		return lockbench.Plan{}, false
-	}
-	w.Faults = []workloads.Fault{fault}
-	return lockbench.Plan{Strategies: []strategies.Variant{plain, lock}, Workload: w, Rounds: min(q.Rounds, pauseRounds), Redis: q.Redis}, true
-}
-
 // Plans returns the plans as far as they are known beforehand: the first candidate stands for the lock that
 // will be chosen.
 func (q Question) Plans() []lockbench.Plan {
@@ -114,7 +83,7 @@ func (q Question) Plans() []lockbench.Plan {
 // after returns the plans for the chosen lock.
 func (q Question) after(lock strategies.Variant) []lockbench.Plan {
 	var plans []lockbench.Plan
-	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.pause, q.update, q.share} {
+	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.update, q.share} {
 		if plan, ok := maker(lock); ok {
 			plans = append(plans, plan)
 		}

@@ -76,17 +76,16 @@ var (
 )
 
 // shortlist is what is measured by default: one strategy of each kind, the simplest first, and for each
-// purpose at least one that is another project's library, with its best settings. Those without
-// tokens show what tokens cost.
+// purpose at least one third-party library, or its format, with its best settings.
 var shortlist = []entry{
 	{"local", efficient, oneInstance},
-	{"spin", either, always},
 	{"redsync:tuned=true", efficient, always},
+	{"spin", efficient, always},
 	{"gated:spin", efficient, Question.crowded},
 	{"pubsub", efficient, always},
 	{"fenced", correct, always},
 	{"gated:fenced", correct, Question.crowded},
-	{"redlock", either, Question.quorum},
+	{"redlock", efficient, Question.quorum},
 	{"handoff", either, always},
 	{"cohort", either, Question.crowded},
 }
@@ -117,7 +116,7 @@ func (q Question) misplaced(info strategies.Info) string {
 	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
-// candidates returns the strategies to measure, and why the others are left out.
+// candidates returns the strategies to measure, and why others that were wanted are left out.
 func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 	var chosen []strategies.Variant
 	var out []results.LeftOut
@@ -127,24 +126,6 @@ func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
 			continue
 		}
 		chosen = append(chosen, v)
-	}
-	for _, s := range strategies.All() {
-		name := s.Info.Name
-		named := slices.ContainsFunc(chosen, func(v strategies.Variant) bool { return v.Strategy.Info.Name == name }) ||
-			slices.ContainsFunc(out, func(l results.LeftOut) bool { return l.Strategy == name })
-		if named {
-			continue
-		}
-		why := q.unsafe(s.Info)
-		if s.Info.Store != "" {
-			why = "it locks in " + s.Info.Store + ", and the question is of Redis"
-		} else if why == "" {
-			why = q.misplaced(s.Info)
-		}
-		if why == "" {
-			why = covered(s.Info, chosen)
-		}
-		out = append(out, results.LeftOut{Strategy: name, Why: why})
 	}
 	return chosen, out
 }
@@ -186,21 +167,6 @@ func admitted(capacity int) string {
 		return "everybody"
 	}
 	return fmt.Sprintf("%d at a time", capacity)
-}
-
-// covered says, by its claims, why a lock is not on the short list.
-func covered(info strategies.Info, measured []strategies.Variant) string {
-	needs := ""
-	if info.Nodes > 1 {
-		needs = fmt.Sprintf("it needs %d independent nodes and ", info.Nodes)
-	}
-	for _, v := range measured {
-		has := v.Info().Claims.List()
-		if !slices.ContainsFunc(info.Claims.List(), func(c string) bool { return !slices.Contains(has, c) }) {
-			return fmt.Sprintf("%sclaims %s, as %s does, which was measured; --strategy %s measures it", needs, info.Claims, v.Name(), info.Name)
-		}
-	}
-	return fmt.Sprintf("%sclaims %s; --strategy %s measures it", needs, info.Claims, info.Name)
 }
 
 // names lists strategies in the form of --strategy.
