@@ -35,7 +35,7 @@ var house = []room{
 		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "measure", "store", "engine", "launch", "containers", "stores"}, hidden: []string{},
 	},
 	{
-		name: "programs", packages: []string{"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all", "strategies/all/internal/gendoc", "docker", "stores", "docs"},
+		name: "programs", packages: []string{"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all", "docker", "stores", "docs"},
 		sees: []string{"helpers", "workloads", "strategies", "locks", "results", "leaves", "measure", "store", "engine", "launch", "containers", "stores", "runner", "lockbench", "apps", "command"}, hidden: []string{},
 	},
 	{

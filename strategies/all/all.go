@@ -30,41 +30,32 @@ import (
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-//go:generate go run ./internal/gendoc
-
-// A strategy's doc is its package comment: go generate writes it into docs.go.
 func init() {
-	for _, s := range []struct {
-		strategy strategies.Strategy
-		doc      string
-	}{
-		{atomic.Strategy(), atomicDoc},
-		{blpop.Strategy(), blpopDoc},
-		{cohort.Strategy(), cohortDoc},
-		{etcd.Strategy(), etcdDoc},
-		{fair.Strategy(), fairDoc},
-		{fenced.Strategy(), fencedDoc},
-		{handoff.Strategy(), handoffDoc},
-		{local.Strategy(), localDoc},
-		{noop.Strategy(), noopDoc},
-		{postgres.Strategy(), postgresDoc},
-		{pubsub.Strategy(), pubsubDoc},
-		{pubsubbroadcast.Strategy(), pubsubbroadcastDoc},
-		{redislock.Strategy(), redislockDoc},
-		{redissonspin.Strategy(), redissonspinDoc},
-		{redlock.Strategy(), redlockDoc},
-		{redsync.Strategy(), redsyncDoc},
-		{rueidislock.Strategy(), rueidislockDoc},
-		{semaphore.Strategy(), semaphoreDoc},
-		{setnx.Strategy(), setnxDoc},
-		{setnxexpire.Strategy(), setnxexpireDoc},
-		{spin.Strategy(), spinDoc},
-		{zookeeper.Strategy(), zookeeperDoc},
+	for _, s := range []strategies.Strategy{
+		atomic.Strategy(),
+		blpop.Strategy(),
+		cohort.Strategy(),
+		etcd.Strategy(),
+		fair.Strategy(),
+		fenced.Strategy(),
+		handoff.Strategy(),
+		local.Strategy(),
+		noop.Strategy(),
+		postgres.Strategy(),
+		pubsub.Strategy(),
+		pubsubbroadcast.Strategy(),
+		redislock.Strategy(),
+		redissonspin.Strategy(),
+		redlock.Strategy(),
+		redsync.Strategy(),
+		rueidislock.Strategy(),
+		semaphore.Strategy(),
+		setnx.Strategy(),
+		setnxexpire.Strategy(),
+		spin.Strategy(),
+		zookeeper.Strategy(),
 	} {
-		s.strategy.Info.Doc = s.doc
-		strategies.RegisterStrategy(s.strategy)
+		strategies.RegisterStrategy(s)
 	}
-	gate := gated.Wrapper()
-	gate.Doc = gatedDoc
-	strategies.RegisterWrapper(gate)
+	strategies.RegisterWrapper(gated.Wrapper())
 }

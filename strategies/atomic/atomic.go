@@ -2,13 +2,12 @@
 // where the work under the lock is one counter, one INCR does it, and nobody
 // waits for anybody.
 //
-// An acquire and a release cost nothing and exclude nobody; the work costs one
-// INCR, one round trip. It only makes sense with a workload whose work is a
-// counter, and nothing else can run on it.
+// atomic.md has the rest: what it guarantees, what breaks it, and what it costs.
 package atomic
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -16,9 +15,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
+//go:embed atomic.md
+var doc string
+
 // Strategy describes the counter, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:         doc,
 		Name:        "atomic",
 		Summary:     "no lock: one INCR does the work (only with --work counter)",
 		Nodes:       1,

@@ -2,28 +2,7 @@
 // string, and a release pushes a signal on a list from which they pop. It has the
 // shape of python-redis-lock.
 //
-// An uncontended acquire is one EVALSHA (a SET inside), a release another (GET, DEL,
-// EXISTS): one round trip each. A waiter's first try also notes that it waits and
-// learns the holder's PTTL; then it blocks in a BLPOP for at most that long, and
-// tries once more for each wake-up: two round trips. Each waiter blocks on a
-// connection of its own.
-//
-// A release signals only when somebody waits, with one signal at a time; Redis
-// gives it to whoever has blocked longest, over all processes. The lock itself
-// lies free until the one woken has taken it: newcomers may barge in, and the one
-// woken then blocks again, behind all others. So wake-ups are first come, first
-// served, and grants are not. An expired lock is signalled to nobody: every waiter
-// looks for itself when its BLPOP times out.
-//
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock after
-// the TTL, and lets nobody but the owner release or extend. Lock, signal and
-// waiters are three keys of one hash slot; of the last two nothing is left when
-// nobody waits, and what a dead waiter leaves expires.
-//
-// What breaks it: a holder that works on past ValidUntil; a failover to a replica
-// that had not seen the SET. A waiter that dies with the signal in hand costs the
-// others the rest of their BLPOP. With a client that retries by itself (MaxRetries
-// other than -1), an acquire whose reply was lost waits for its own token to expire.
+// blpop.md has the rest: what it guarantees, what breaks it, and what it costs.
 package blpop
 
 import (
@@ -44,9 +23,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
+//go:embed blpop.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},

@@ -10,6 +10,7 @@
 package cohort
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -22,9 +23,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed cohort.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:         doc,
 		Name:        "cohort",
 		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},

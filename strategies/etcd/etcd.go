@@ -2,52 +2,12 @@
 // writes a key under the lock's name, bound to a lease; whose key is the oldest holds it, and
 // everybody else waits for the key before his own to be deleted.
 //
-//	locker, err := etcd.Open(goetcd.Config{Nodes: []goetcd.Node{{Client: client}}, TTL: 10 * time.Second}, etcd.Defaults())
-//	lease, err := locker.Acquire(ctx, "order:17")
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while the holder's session lives, and serves waiters in the order
-// in which etcd heard of them. FencingToken is the revision that created the holder's key:
-// etcd's revisions only grow, also over restarts and changes of the leader. Writes are agreed
-// on by a majority of the members, so that no failover forgets a lock.
-//
-// The TTL is that of the session: the lease in etcd that the client keeps alive while the
-// process lives, in whole seconds, rounded up. It is how long a dead holder's lock stays
-// taken. etcd grants no less than 1.5 times its election timeout, 2 s as it is shipped, and a
-// new leader begins every lease anew. Close ends the renewals, those of locks that are still
-// held too: their leases then tell Lost, and last for another TTL at most.
-//
-// Two Mutexes of one session do not exclude each other, since both write the same key. So
-// every acquisition has a session of its own. A session costs a write to be made, one to be
-// ended, and a renewal every TTL/3, so a Locker keeps those that are given back for the next
-// acquisition, as many as were once in use at a time; with sessions=fresh each acquisition
-// makes and ends its own.
-//
-// What breaks it: a holder that works on after Lost, or one that was stopped for longer than
-// the TTL and has not noticed. One that is cut off from etcd too: its client counts the TTL
-// from etcd's last answer, and looks once a second, so that Lost comes up to a second after
-// another may have got the lock. Let the resource check the FencingToken.
-//
-// An uncontended acquire is one transaction, a release another: it deletes the key if it is
-// still the one that was created, and so can tell that the lock had been lost, which
-// Mutex.Unlock cannot. A waiter asks for the key before its own, watches that, and when it is
-// deleted asks again whether there is one before, and for its own key: waiters are woken one
-// by one. But a Mutex begins its watch at a revision that is past by then, and etcd looks
-// after such watches every 100 ms only: whoever has waited for less is not woken before the
-// next look, so that each of a few clients gets no more than ten turns a second.
-//
-// With watch=next it is the same queue of the same keys, so that both kinds of waiters can
-// share a lock, but the watch begins at the revision that is next, and is served at once. If
-// something was written since the look at the key before, the waiter looks again. One
-// transaction has both answers for whoever was woken.
-//
-// What this package adds to a Mutex: names are escaped, so that "a" and "a/b" are two locks;
-// a waiter whose session has ended queues up again with another; a wait that has ended
-// returns within seconds though etcd may hang.
+// etcd.md has the rest: what it guarantees, what breaks it, and what it costs.
 package etcd
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -64,9 +24,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/goetcd"
 )
 
+//go:embed etcd.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:     doc,
 		Name:    "etcd",
 		Summary: "etcd's own Mutex: a queue of keys with leases, each waiting for the one before",
 		Claims: strategies.Claims{

@@ -2,32 +2,11 @@
 // with a queue in Redis. Only its head may take the lock, and a release is told to the head
 // alone.
 //
-//	locker, err := fair.New(client, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while a lease is valid, leases in the order in which they were
-// asked for as long as nobody waits beyond its deadline, and the recovery of a dead
-// holder's lock after the TTL. Through Open it has AcquireAs and a watchdog, as package
-// pubsub has.
-//
-// What breaks it, all of it Redisson's: a waiter that dies at the head holds up everybody
-// until its deadline (see Options), although the lock is free; those who wait then poll,
-// Redisson as fast as it can, this every millisecond. A living waiter beyond its deadline
-// is taken for dead, and queues anew at the end when it next looks. A clock that is ahead
-// makes its process drop living heads. The rest is as in package pubsub.
-//
-// An uncontended acquire is one EVALSHA (LINDEX, EXISTS, LPOP, ZREM, ZRANGE, HINCRBY,
-// PEXPIRE inside), a release another (LINDEX, EXISTS, HEXISTS, HINCRBY, DEL): one round
-// trip each. A waiter's first try puts it in the queue; it subscribes to a channel of its
-// own, tries again, and parks for at most the holder's PTTL and its Locker's TTL. A
-// release wakes one waiter in all processes together, which costs one try, and a ZINCRBY
-// for each who waits behind it. A lease shorter than its Locker's TTL has the next waiter
-// look once more, which may be parked for longer. A process has one connection for all
-// channels.
+// fair.md has the rest: what it guarantees, what breaks it, and what it costs.
 package fair
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -40,9 +19,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed fair.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "fair",
 		Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},

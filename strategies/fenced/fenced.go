@@ -2,23 +2,7 @@
 // pubsub, and with each acquisition a token that only grows, by which a resource can
 // refuse a writer whose lease has run out unnoticed.
 //
-//	locker, err := fenced.New(client, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees what package pubsub does, and that every lease's token is larger than all
-// earlier ones of the same key. As in Redisson an owner that acquires again gets a new
-// token too: from then on the resource refuses the owner's earlier one.
-//
-// What breaks it: as in package pubsub, but a late holder does harm only at resources that
-// do not look at tokens. The counter must live: where it is lost, with Redis's data or in
-// a failover, tokens start over.
-//
-// The token is a counter in a key of its own, redisson_lock_token:{key}, without a TTL,
-// drawn in the script that takes the lock. An uncontended acquire is one EVALSHA (EXISTS,
-// HINCRBY, PEXPIRE, INCR inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH): one
-// round trip each. Waiting is as in package pubsub: a release wakes one waiter of each
-// process, the longest parked, which tries.
+// fenced.md has the rest: what it guarantees, what breaks it, and what it costs.
 package fenced
 
 import (
@@ -36,9 +20,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed fenced.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "fenced",
 		Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
 		Assumes:     "the server keeps its data",

@@ -2,24 +2,12 @@
 // gated:spin is what a service has that takes a local lock before it asks Redis. It is
 // the fair baseline for locks that hand over within a process.
 //
-// Of all callers of one Locker one at a time goes on to the strategy, holds its lease
-// and releases it; the others wait in the process and cost Redis nothing. An acquire,
-// a wait and a release cost what the strategy's cost for one caller a process.
-//
-// The mutex is a channel with room for one: Go serves those who wait to send in the
-// order in which they came and hands over directly, so nobody barges, and a wait ends
-// with its context, which that for a sync.Mutex does not. FIFO is lost all the same,
-// as the processes' turns follow the strategy; and no bound on overtaking is left, as the
-// next of a process asks the strategy only when the one before him has released. Re-entrance
-// is lost too: the owner would wait for itself.
-//
-// What else the strategy guarantees is kept, and what its leases can do. What breaks
-// it: a holder that hangs keeps its process's others out although its lease has run
-// out.
+// gated.md has the rest: what it guarantees, what breaks it, and what it costs.
 package gated
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -28,9 +16,13 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed gated.md
+var doc string
+
 // Wrapper describes the gate, to be registered and named before a strategy's name.
 func Wrapper() strategies.Wrapper {
 	return strategies.Wrapper{
+		Doc:     doc,
 		Name:    "gated",
 		Summary: "NAME behind a mutex: of a process's clients one at a time goes to Redis",
 		Claims:  "NAME's, but for the order (FIFO, bounded overtaking) and re-entrance",

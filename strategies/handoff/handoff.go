@@ -23,6 +23,7 @@ package handoff
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,9 +38,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed handoff.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:         doc,
 		Name:        "handoff",
 		Summary:     "the release hands the lock to the next: in the process for as long as linger, then to the longest waiting process",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},

@@ -1,26 +1,26 @@
 // Package local is an in-process mutex for each key: what mutual exclusion costs
 // when no Redis is asked.
 //
-// Waiters stand in a queue; Release hands the lock to the first of them, so
-// nobody is overtaken and each release wakes one waiter. No command is sent.
-//
-// It guarantees exclusion and first come, first served, among the callers of one
-// Locker. Other processes, and other Lockers in the same process, are not kept
-// out. There is no TTL: a holder that never releases holds for ever.
+// local.md has the rest: what it guarantees, what breaks it, and what it costs.
 package local
 
 import (
 	"container/list"
 	"context"
+	_ "embed"
 	"fmt"
 	"sync"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed local.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:          doc,
 		Name:         "local",
 		Summary:      "in-process FIFO mutex: the baseline with exclusion",
 		Claims:       strategies.Claims{Exclusion: true, FIFO: true},

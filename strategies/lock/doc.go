@@ -23,7 +23,7 @@
 //	}, lock.Watchdog())
 //
 // The locks are in the packages beside this one: handoff, cohort, spin, pubsub, fenced,
-// fair, redlock and semaphore. Each says in its package comment what it guarantees, what it
+// fair, redlock and semaphore. The NAME.md beside each says what it guarantees, what it
 // costs, and what breaks it. None of them registers anything or keeps state outside
 // of its Locker.
 package lock

@@ -1,19 +1,23 @@
 // Package noop is a lock that does nothing: it shows what the harness itself
 // can do, and that the audit notices a lock that does not lock.
 //
-// It sends no command and wakes nobody; Acquire and Release return at once.
-// It guarantees nothing: any number of callers hold at the same time.
+// noop.md has the rest: what it guarantees, what breaks it, and what it costs.
 package noop
 
 import (
 	"context"
+	_ "embed"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
+//go:embed noop.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:      doc,
 		Name:     "noop",
 		Summary:  "does nothing: the baseline of the harness",
 		Capacity: 1, // like a lock, so that the audit can catch it

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// number is the number of a key's advisory lock; see the package comment.
+// number is the number of a key's advisory lock; see postgres.md.
 func number(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
 	return int64(binary.BigEndian.Uint64(sum[:8]))

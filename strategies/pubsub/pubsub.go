@@ -1,34 +1,11 @@
 // Package pubsub is Redisson's RLock, wire-compatible with it: a hash of the owner and how
 // often it holds, and a channel on which a release is told.
 //
-//	locker, err := pubsub.New(client, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
-// TTL. Newcomers may barge in; turns are even among the waiters of a process, not between
-// processes. Through Open the same owner may acquire again (AcquireAs), and the watchdog
-// renews a lease every TTL/3 until it is released, unless a TTL of its own was asked for.
-//
-// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
-// that had not seen the hash; a subscription connection that is dead without being closed,
-// which costs a PTTL for each wake-up until TCP notices; on a cluster processes that set
-// Sharded differently, which hear of each other's releases only when the PTTL is over. A client
-// that retries by itself (MaxRetries other than -1) sends a command again whose answer was lost: an
-// acquire that fails then may hold the lock for nobody until the TTL is over, and a release that
-// freed the lock may return ErrNotHeld. While Redis has no memory for writes, no lock is released:
-// it ends with its TTL.
-//
-// An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
-// another (HEXISTS, HINCRBY, DEL, PUBLISH): one round trip each. A waiter tries,
-// subscribes, tries again, since the release may have come in between, and parks for at
-// most the holder's PTTL and its Locker's TTL. A release wakes one waiter of each process,
-// which pays one EVALSHA: P processes make P attempts, of which one succeeds. All waiters
-// of a process share one connection. An expired lock is told to nobody: waiters look for
-// themselves.
+// pubsub.md has the rest: what it guarantees, what breaks it, and what it costs.
 package pubsub
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -41,9 +18,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed pubsub.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "pubsub",
 		Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},

@@ -2,21 +2,11 @@
 // subscribes for itself, on a connection of its own, and a release wakes all of them.
 // It is the herd in full, here to be compared with package pubsub.
 //
-// Scripts and formats are those of package pubsub: an uncontended acquire is one EVALSHA
-// (EXISTS, HINCRBY, PEXPIRE inside), a release another (HEXISTS, HINCRBY, DEL, PUBLISH),
-// one round trip each. A waiter tries, sends its own SUBSCRIBE and tries again; then
-// it parks for at most the holder's PTTL. Connections are kept from one wait to the
-// next. N waiters, in whatever processes, cost each release N messages
-// and N tries, of which one succeeds: whoever of them, or of the newcomers, comes first.
-// Messages that come while a waiter tries are one more try together.
-//
-// It guarantees what package pubsub does.
-//
-// What breaks it: as in package pubsub; and at many waiters Redis is busy with those
-// who try in vain, and its maxclients may be too few for them all.
+// pubsubbroadcast.md has the rest: what it guarantees, what breaks it, and what it costs.
 package pubsubbroadcast
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -25,9 +15,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
+//go:embed pubsubbroadcast.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "pubsub-broadcast",
 		Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},

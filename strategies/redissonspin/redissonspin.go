@@ -1,27 +1,11 @@
 // Package redissonspin is Redisson's RSpinLock, wire-compatible with it: the hash of its
 // RLock, without a channel. Waiters poll.
 //
-//	locker, err := redissonspin.New(client, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while a lease is valid, and frees a dead holder's lock after the
-// TTL. It is not fair: a waiter may starve. Through Open the same owner may acquire again
-// (AcquireAs), and the watchdog renews a lease every TTL/3 until it is released, unless a
-// TTL of its own was asked for.
-//
-// What breaks it: a holder that works on after Lost or ValidUntil; a failover to a replica
-// that had not seen the hash. A client of RLock that waits for a lock which this one
-// releases is not told, and looks when the PTTL is over. The rest is as in package pubsub.
-//
-// An uncontended acquire is one EVALSHA (EXISTS, HINCRBY, PEXPIRE inside), a release
-// another (HEXISTS, HINCRBY, DEL): one round trip each. A waiter pays one EVALSHA for each
-// try. Its backoff is that of Redisson 4.7: it sleeps 1 ms, then after its n-th further try
-// twice as long as before and 0 to n−1 ms more at random, and never over 128 ms. Nobody is
-// woken: after a release the lock lies idle until some waiter's sleep ends.
+// redissonspin.md has the rest: what it guarantees, what breaks it, and what it costs.
 package redissonspin
 
 import (
+	_ "embed"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -35,9 +19,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
+//go:embed redissonspin.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:      doc,
 		Name:     "redisson-spin",
 		Summary:  "Redisson RSpinLock: the hash of RLock, polled with its backoff",
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true, Reentrant: true},

@@ -1,33 +1,12 @@
 // Package redlock is Redlock: a lock that is held when a majority of N independent Redis
 // nodes say so. It follows "Distributed Locks with Redis" on redis.io.
 //
-//	locker, err := redlock.New(clients, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while a lease is valid and clocks behave, survives a minority of
-// the nodes, frees a dead holder's lock after the TTL, and lets nobody but the owner
-// release or extend. It is not fair: waiters poll at random, and may starve.
-//
-// What breaks it: clocks that jump, or drift by more than 1 %; a node that restarts without
-// its data while a lease is valid, and so votes twice (keep it away for a TTL, or have it
-// fsync every write); a holder that works on past ValidUntil, paused by its GC or its host,
-// since there is no fencing token; nodes that replicate one another. With a thousand
-// waiters nearly every round splits the nodes among them, so that nobody has a quorum.
-//
-// A round sends SET NX PX with a token of its own to every node, and waits for each no
-// longer than the node timeout. With N/2+1 nodes, and enough validity left, the lock is
-// held. Else the round is given back, and the next comes after a random delay. Validity is
-// TTL − elapsed − (1 % + 2 ms), counted from before the first SET.
-//
-// An uncontended acquire is a SET, a release an EVALSHA (GET, DEL inside), on every node:
-// N commands each and, with Mode parallel, one round trip; a failed round costs both.
-// A node that is down or hangs does no harm while a majority works: it costs each round
-// its node timeout, and the release nothing. What it carries out late is taken back.
+// redlock.md has the rest: what it guarantees, what breaks it, and what it costs.
 package redlock
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -44,12 +23,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed redlock.md
+var doc string
+
 // fewest is the least number of nodes that keeps a majority when one is lost.
 const fewest = 3
 
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:       doc,
 		Name:      "redlock",
 		Summary:   "SET NX PX on a majority of independent nodes",
 		Claims:    strategies.Claims{Exclusion: true, Recovery: true},

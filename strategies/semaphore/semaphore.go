@@ -2,30 +2,12 @@
 // how many permits are free, and a channel on which their number is told when one is given
 // back. With Expirable each permit runs out by itself.
 //
-//	permits, err := semaphore.New(client, 10, lock.TTL(time.Minute))
-//	lease, err := permits.Acquire(ctx, "reports", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees that no more hold a permit than there are, and with Expirable that a dead
-// holder's permit comes back after its TTL. Newcomers may barge in. The semaphore is set up
-// by whoever uses it first, and stays; where there is one, its own number counts.
-//
-// What breaks it: when Redis loses its data all permits are free again, and those held are
-// given back on top. With Expirable deadlines are by the clocks of the processes: one that
-// is ahead gives others' permits back too early. Without, nothing in Redis says whose a
-// permit is: a holder that crashes never gives its own back, nor does an acquire or release
-// whose reply is lost with its connection.
-//
-// An uncontended acquire is one EVALSHA (GET, DECR inside), a release another (EXISTS,
-// INCRBY, PUBLISH): one round trip each. With Expirable they are GET, ZREMRANGEBYSCORE,
-// DECR, ZADD and ZSCORE, ZREM, INCRBY, PUBLISH. A waiter tries, subscribes, tries again,
-// and parks, with Expirable for at most until the next deadline and for its Locker's TTL.
-// It pays one EVALSHA for each wake-up. A release says how many permits are free, and
-// wakes that many waiters of each process, the longest parked first.
+// semaphore.md has the rest: what it guarantees, what breaks it, and what it costs.
 package semaphore
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -43,9 +25,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed semaphore.md
+var doc string
+
 // Strategy describes the semaphore, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:         doc,
 		Name:        "semaphore",
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
 		Claims:      strategies.Claims{Exclusion: true},

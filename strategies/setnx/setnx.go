@@ -2,22 +2,12 @@
 // that looks whose it is and a DEL give it back, and whoever finds it taken
 // sleeps a fixed while and tries again. It is here to be measured, not to be used.
 //
-// An uncontended acquire is one SETNX in one round trip; a release is a GET and
-// then a DEL, two round trips. A waiter pays one SETNX for each try. Nobody is
-// woken: after a release the lock lies idle until some waiter's sleep ends, and
-// the one that happens to try first gets it, so a waiter may starve.
-//
-// It guarantees exclusion as long as nobody but holders touches the key.
-//
-// What breaks it: a holder that crashes, for the key has no TTL and nobody else
-// ever removes it; likewise an acquire whose reply is lost and whose clean-up
-// fails too. And whatever else removes the key, be it an operator who ends such a
-// blockade, an eviction or a failover: somebody new then takes the lock, and the
-// old holder's DEL, when its GET came before that, deletes the new one's.
+// setnx.md has the rest: what it guarantees, what breaks it, and what it costs.
 package setnx
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -32,9 +22,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/owner"
 )
 
+//go:embed setnx.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:      doc,
 		Name:     "setnx",
 		Summary:  "SETNX without TTL, polled; GET then DEL to release: the naive lock",
 		Claims:   strategies.Claims{Exclusion: true},

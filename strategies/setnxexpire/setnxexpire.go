@@ -1,25 +1,12 @@
 // Package setnxexpire is the lock that gives SETNX a TTL by a second command. It
 // is here to be measured, not to be used.
 //
-// An uncontended acquire is a SETNX and then a PEXPIRE, two round trips; a release
-// is one EVALSHA that does a GET and a DEL, one DEL with check=false, or a GET and then a
-// DEL with check=get. A waiter pays one SETNX for each try, and sleeps a fixed while in between. Nobody is
-// woken: after a release the lock lies idle until some waiter's sleep ends, and
-// the one that happens to try first gets it, so a waiter may starve.
-//
-// It guarantees exclusion while a lease is valid. It frees the lock of a holder
-// that dies after the PEXPIRE, but of none that dies before it.
-//
-// What breaks it: a crash between SETNX and PEXPIRE, after which the key has no
-// TTL and blocks the lock for ever, and so does a connection lost in between when
-// the clean-up fails too; a holder that works on past ValidUntil, which with
-// check=false also deletes the next holder's lock, and with check=get does so where the
-// lease runs out between the GET and the DEL; a failover to a replica that
-// had not seen the SETNX.
+// setnxexpire.md has the rest: what it guarantees, what breaks it, and what it costs.
 package setnxexpire
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -35,9 +22,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
+//go:embed setnxexpire.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
+		Doc:      doc,
 		Name:     "setnx-expire",
 		Summary:  "SETNX, then EXPIRE as a second command, polled",
 		Capacity: 1,

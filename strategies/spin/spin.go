@@ -1,34 +1,12 @@
 // Package spin is the lock most people know: SET with NX and PX takes it, a script that
 // compares the owner's token deletes it, and whoever finds it taken sleeps and tries again.
 //
-//	locker, err := spin.New(client, lock.TTL(10*time.Second))
-//	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion while a lease is valid, frees a dead holder's lock after the
-// TTL, and lets nobody but the owner release or extend. It is not fair: a waiter may starve.
-//
-// What breaks it: a holder that works on past ValidUntil; a failover to a replica that had
-// not seen the SET, a gap that WaitReplicas narrows and does not close, and WaitAnyway leaves
-// open. With a client that
-// retries by itself (MaxRetries other than -1), a SET whose reply was lost is sent again,
-// finds the caller's own token and waits for it to expire.
-//
-// With release=native the server's own compare-and-delete takes the script's place: DELIFEQ of
-// Valkey 9 or DELEX … IFEQ of Redis 8.4, whichever the server has, and SET … IFEQ extends. The
-// server is asked once, before the first acquire, by trying the commands where they do nothing. On
-// one that has none, acquiring fails, and lockbench leaves the strategy out: scripts in their place
-// would be measured under the wrong name. A user then needs +set and +delifeq or +delex, and no
-// right to scripts.
-//
-// An uncontended acquire is one SET, a release one EVALSHA (GET, DEL inside) or one native
-// command: one round trip each. A waiter pays one SET for each try. Nobody is woken: after a
-// release the lock lies idle until some waiter's sleep ends, and the one that happens to try
-// first gets it. With tries=N an acquire that has failed N times ends with ErrHeld.
+// spin.md has the rest: what it guarantees, what breaks it, and what it costs.
 package spin
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -48,9 +26,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
+//go:embed spin.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:      doc,
 		Name:     "spin",
 		Summary:  "SET NX PX, polled with backoff",
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true},

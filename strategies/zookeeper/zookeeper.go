@@ -2,48 +2,12 @@
 // InterProcessMutex: whoever asks makes an ephemeral sequential node below the lock's, the
 // first one holds, and every other watches the one before it alone.
 //
-//	locker, err := zookeeper.Open(gozk.Config{
-//		Nodes: []gozk.Node{{Servers: []string{"zk1:2181", "zk2:2181", "zk3:2181"}, Root: "/locks"}},
-//		TTL:   10 * time.Second,
-//	}, zookeeper.Options{})
-//	lease, err := locker.Acquire(ctx, "order:17")
-//	defer lease.Release(context.WithoutCancel(ctx))
-//
-// It guarantees exclusion, serves in the order in which ZooKeeper got the nodes, and each
-// lease has a fencing token: the id of the transaction that made its node (czxid), which
-// grows in the whole ensemble, over restarts and changes of the leader too.
-//
-// A Locker has one session, whose timeout is the TTL within what the server grants: by
-// default 2 to 20 times its tickTime of 2 s. Heartbeats keep the session, and so all leases
-// of a process that lives, until they are released; those of one that died are free after
-// the timeout, rounded up to the server's next tick. go-zookeeper reconnects by itself, to
-// another server too, and a session that comes back in time has lost nothing, neither its
-// leases nor its places in queues. One that hears of no server for the timeout is given up,
-// as Curator does. A waiter whose session is over asks again, behind those who came meanwhile.
-//
-// What breaks it: a holder that works on while it is cut off. It cannot know whether its
-// session still lives. Lost is closed once nothing was heard for the timeout, or the server
-// has ended the session. On a standalone server ValidUntil tells until when a lease can be
-// relied on: the timeout after the newest request that was answered. Of an ensemble nobody
-// can: a server that has lost the leader goes on answering heartbeats for a while, and the
-// leader ends the session meanwhile. Check the fencing token there.
-//
-// An uncontended acquire is one write and then two reads at a time, that of the queue and
-// that of the token; a release is one write. A waiter pays a read more to watch, and one
-// after its watch has fired. A release wakes one waiter.
-//
-// When a create's answer is lost the node is found by the random part of its name, which
-// Curator calls protection. One who waits no longer deletes its node, in the background if
-// it has to. The lock's own node is a container, as Curator's: ZooKeeper itself deletes it
-// some time after it was last used, by default within a minute. ZooKeeper 3.5 has them.
-//
-// go-zookeeper's own Lock is not offered here: its wait cannot be cancelled, a node stays in
-// the queue if a read fails after it was made, and when a session ends between its create
-// and its first read it believes to hold a lock without a node.
+// zookeeper.md has the rest: what it guarantees, what breaks it, and what it costs.
 package zookeeper
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync"
@@ -52,9 +16,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
+//go:embed zookeeper.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:         doc,
 		Name:        "zookeeper",
 		Summary:     "ZooKeeper: ephemeral sequential nodes, each watching the one before it",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},

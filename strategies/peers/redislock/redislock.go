@@ -1,28 +1,13 @@
 // Package redislock adapts github.com/bsm/redislock, through its public interface, to
 // compare with.
 //
-// An uncontended acquire is one EVALSHA (MSETNX and PEXPIRE inside), a release one
-// more (MGET and DEL). A failed try costs an EVALSHA (MSETNX and GETRANGE). Nobody is
-// woken: a waiter tries again after a sleep. redislock's default is not to wait at
-// all; the adapter waits as its documentation shows, with LinearBackoff every 100 ms.
-// With tuned=true the sleep is random up to a ceiling that doubles from 4 ms to 1 s: a
-// lock held for a millisecond is found free sooner, waiters that came together do not
-// stay together, and a crowd of hundreds, whose tries would keep the holder from
-// Redis, soon tries less often.
-//
-// It claims exclusion on one node and frees a dead holder's lock after the TTL. What
-// breaks it: a holder that works on for longer than the TTL, which a lease does not
-// tell it; a failover to a replica that had not seen the lock.
-//
-// redislock stops waiting after one TTL unless the context has a deadline, as its
-// documentation says. Where others wait until the context ends, this adapter gives it
-// a deadline that never comes. A try whose answer is lost may leave its lock behind;
-// the adapter takes it back.
+// redislock.md has the rest: what it guarantees, what breaks it, and what it costs.
 package redislock
 
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -40,9 +25,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
+//go:embed redislock.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:       doc,
 		Name:      "redislock",
 		Summary:   "bsm/redislock: MSETNX in a script, polled every 100 ms",
 		Claims:    strategies.Claims{Exclusion: true, Recovery: true},

@@ -1,29 +1,13 @@
 // Package redsync adapts github.com/go-redsync/redsync/v4, through its public
 // interface and at its documented defaults, to compare with.
 //
-// An uncontended acquire is one SET NX on each node, a release one EVALSHA (GET and
-// DEL inside). A failed try costs a SET and an EVALSHA on each node, which takes
-// back what was not won; then it sleeps at random between 50 and 250 ms. Nobody
-// is woken. With tuned=true the sleep is random up to a ceiling that doubles from 4 ms
-// to 1 s: a lock held for a millisecond is found free sooner, and a crowd of hundreds,
-// whose tries would keep the holder from Redis, soon tries less often. The rest of
-// redsync's settings concern several nodes, or what happens to a lease that ran out.
-//
-// It claims exclusion over a majority of the nodes and frees a dead holder's
-// lock after the TTL. What breaks it: a holder that works on past ValidUntil;
-// clocks that drift by more than 1 %.
-//
-// redsync gives up after 32 tries. Where others wait, this adapter starts over
-// until the context ends, so one try in 32 comes without a sleep before it. redsync
-// also tries on when its nodes cannot be reached; the adapter looks at what the nodes
-// answer and ends the wait once too few are left for a majority. A try that is ended
-// in the middle leaves its lock behind, as redsync takes back with a context that
-// has ended; the adapter does it then, for one more EVALSHA.
+// redsync.md has the rest: what it guarantees, what breaks it, and what it costs.
 package redsync
 
 import (
 	"context"
 	cryptorand "crypto/rand"
+	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -45,9 +29,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
+//go:embed redsync.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:       doc,
 		Name:      "redsync",
 		Summary:   "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
 		Claims:    strategies.Claims{Exclusion: true, Recovery: true},

@@ -1,34 +1,12 @@
 // Package rueidislock adapts github.com/redis/rueidis/rueidislock, through its public
 // interface and on a rueidis client of its own, to compare with.
 //
-// A lock is a majority of 2×majority−1 keys, by default two of three on the same
-// Redis. An uncontended acquire is one EVALSHA a key (SET NX PXAT and GET inside), a
-// release one a key (GET and DEL). A try that finds the lock taken costs an EVALSHA
-// (SET NX and GET): the GET has Redis tell this client, by client-side caching, when
-// the key changes. Each such message wakes one waiter of the process.
-//
-// With tuned=true it is set up as its documentation says for one Redis: one key
-// (KeyMajority 1), and no messages about the client's own changes (NoLoopTracking,
-// which needs Redis 7.0.5). There is no next key to try then, so a try may take as
-// long as the TTL, instead of 20 ms, which a busy server exceeds.
-//
-// It claims exclusion over the keys, frees a dead holder's lock after the TTL and
-// renews a living holder's every half TTL. What breaks it: a client's clock that is
-// not the server's, as the keys expire at an instant the client has computed; a
-// failover to a replica that had not seen the lock; a reply that is lost, as rueidis
-// then sends the SET again, which finds its own key and waits for it to expire. Its
-// release says neither whether the lock was still held nor whether Redis got it:
-// ErrNotHeld is returned only where that had been noticed before.
-//
-// Where others wait, rueidislock may sleep on: no message comes over a connection that
-// was lost, or after a try that took too long; and with one key a waiter may drop out
-// of those that are woken (a failed try sometimes counts as a release). The adapter
-// starts a wait over every two seconds, which costs a try, and ends all waits when
-// Redis cannot be reached, which rueidislock does not say.
+// rueidislock.md has the rest: what it guarantees, what breaks it, and what it costs.
 package rueidislock
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"sync"
@@ -39,9 +17,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
+//go:embed rueidislock.md
+var doc string
+
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
+		Doc:         doc,
 		Name:        "rueidislock",
 		Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
