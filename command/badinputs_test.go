@@ -107,7 +107,7 @@ var badInputs = []struct {
 		{"lockbench -o json=out -o csv=./out", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},
 		{"lockbench report run.json -o run.json", 104},
-		{"lockbench report run.json --png slides", 104},
+		{"lockbench report run.json --chart 1-throughput", 104},
 		{"lockbench report -o page.html", 104},
 		{"lockbench compare run.json linked.json -o json=linked.json", 104},
 		{"lockbench merge run.json run.json -o ./run.json", 104},

@@ -195,7 +195,6 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		"run -s local -o json=- -o csv",
 		"run -s local,noop -o json=waits-noop.hgrm -o hgrm=waits.hgrm", // one of its files
 		"compare a.json a.json -o json=there/x -o text=there/../there/x",
-		"report a.json -o x --png x",
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)
 		if code != ExitConfig || !strings.Contains(stderr, "both go to") || stdout != "" {
@@ -214,33 +213,5 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		if code, _, stderr := said(t, strings.Fields(line)...); code != ExitOK {
 			t.Errorf("%s: exit code %d: %s", line, code, stderr)
 		}
-	}
-}
-
-// The pictures' names are known once they are drawn.
-func TestPicturesOverwriteNothingThatIsRead(t *testing.T) {
-	place := t.TempDir()
-	t.Chdir(place)
-	measured(t, "a.json")
-	if code, _, stderr := said(t, "report", "a.json", "-o", "a.html", "--png", "slides"); code != ExitOK {
-		t.Fatal(stderr)
-	}
-	pictures, err := filepath.Glob("slides/*.png")
-	if err != nil || len(pictures) == 0 {
-		t.Fatalf("no pictures, %v", err)
-	}
-	report, err := os.ReadFile("a.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, pictures[0], string(report))
-	before := contents(t, place)
-	for _, line := range []string{"report " + pictures[0] + " -o b.html --png slides", "report a.json --png slides -o " + pictures[0]} {
-		if code, _, stderr := said(t, strings.Fields(line)...); code != ExitConfig || !strings.Contains(stderr, pictures[0]) {
-			t.Errorf("%s: exit code %d: %s", line, code, stderr)
-		}
-	}
-	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
-		t.Errorf("files have changed:\n%s", diff)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +18,8 @@ import (
 
 // pageFlags are the flags of report.
 type pageFlags struct {
-	file string
-	png  string
+	file  string
+	chart string
 }
 
 func (a *app) report() *cobra.Command {
@@ -34,7 +33,7 @@ func (a *app) report() *cobra.Command {
 		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html\n" +
-			"  lockbench report 'runs/*.json' -o report.html --png slides",
+			"  lockbench report run.json -o waits.svg --chart 1-wait-c500",
 		Args:               cobra.ArbitraryArgs,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		ValidArgsFunction:  jsonFiles,
@@ -42,7 +41,7 @@ func (a *app) report() *cobra.Command {
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.VarP(textValue("file", &p.file), "output", "o", "write the page to this file, or to standard output for - (default the table of each report)")
-	set.Var(textValue("directory", &p.png), "png", "write every picture into this directory too, for slides; it is made if there is none")
+	set.Var(textValue("name", &p.chart), "chart", "write this chart of the page alone, as SVG: report.svg --chart 1-throughput")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
 		read, err := a.readFiles(patterns, odd)
 		if faults := a.problems(source{set: set}, p.validate(patterns, !set.Changed("output")), clashes(reads("RUN.json", patterns...), p.written()), err); faults != nil {
@@ -63,32 +62,21 @@ func (a *app) report() *cobra.Command {
 // validate returns all errors of the flags; tables says that there is to be no page.
 func (p *pageFlags) validate(patterns []string, tables bool) error {
 	var problems []error
-	if !tables || p.png != "" {
+	if !tables || p.chart != "" {
 		problems = append(problems, destination(p.file, "report.html"))
 	}
 	if len(patterns) == 0 {
 		problems = append(problems, errors.New("RUN.json is needed: reports written by lockbench -o json=FILE"))
 	}
-	if p.png != "" {
-		if stat, err := os.Stat(p.png); err == nil && !stat.IsDir() {
-			problems = append(problems, fmt.Errorf("--png: %s is no directory", p.png))
-		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			problems = append(problems, fmt.Errorf("--png: %w", err))
-		}
-	}
 	return errors.Join(problems...)
 }
 
-// written returns the page and the directory of the pictures.
+// written returns the page's file.
 func (p *pageFlags) written() []file {
-	var files []file
-	if p.file != "" {
-		files = append(files, written(p.file))
+	if p.file == "" {
+		return nil
 	}
-	if p.png != "" {
-		files = append(files, file{"--png", p.png, p.png})
-	}
-	return files
+	return []file{written(p.file)}
 }
 
 // destination returns an error if a command cannot write its one file; - means standard
@@ -149,23 +137,27 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) 
 	return files, errors.Join(problems...)
 }
 
-// sources returns the files that the page is made of.
-func sources(files []html.File) []file {
-	var read []file
-	for _, f := range files {
-		read = append(read, reads("RUN.json", f.Name)...)
+// savePage writes the page, or one of its charts.
+func (a *app) savePage(p *pageFlags, files []html.File) error {
+	if p.chart == "" && !strings.HasSuffix(p.file, ".svg") {
+		var page bytes.Buffer
+		if err := html.Write(&page, files); err != nil {
+			return &exit{ExitFailure, err}
+		}
+		return a.deliver(p.file, page.Bytes())
 	}
-	return read
-}
-
-// drawn returns the page and the pictures, whose names are known only after drawing.
-func drawn(p *pageFlags, pictures []html.Picture) []file {
-	files := []file{written(p.file)}
-	for _, picture := range pictures {
-		path := filepath.Join(p.png, picture.Name)
-		files = append(files, file{"--png", path, path})
+	names, err := html.Charts(files)
+	if err != nil {
+		return &exit{ExitFailure, err}
 	}
-	return files
+	if !slices.Contains(names, p.chart) {
+		return fmt.Errorf("--chart: there is no chart %q, but %s", p.chart, strings.Join(names, ", "))
+	}
+	svg, err := html.Chart(files, p.chart)
+	if err != nil {
+		return &exit{ExitFailure, err}
+	}
+	return a.deliver(p.file, svg)
 }
 
 // printTables prints the table of each report, under its file's name if there are several.
@@ -181,35 +173,4 @@ func (a *app) printTables(reports []reportFile) error {
 	}
 	_, err := a.stdout.Write(text.Bytes())
 	return printed(err)
-}
-
-// savePage writes the page and its pictures. It draws all of them before it writes
-// anything.
-func (a *app) savePage(p *pageFlags, files []html.File) error {
-	var page bytes.Buffer
-	if err := html.Write(&page, files); err != nil {
-		return &exit{ExitFailure, err}
-	}
-	var pictures []html.Picture
-	if p.png != "" {
-		var err error
-		if pictures, err = html.Pictures(files); err != nil {
-			return &exit{ExitFailure, err}
-		}
-	}
-	if err := clashes(sources(files), drawn(p, pictures)); err != nil {
-		return err
-	}
-	if p.png != "" {
-		if err := os.MkdirAll(p.png, 0o777); err != nil {
-			return &exit{ExitFailure, fmt.Errorf("make the directory of the pictures: %w", err)}
-		}
-	}
-	for _, picture := range pictures {
-		file := filepath.Join(p.png, picture.Name)
-		if err := replace(file, picture.PNG); err != nil {
-			return &exit{ExitFailure, fmt.Errorf("write %s: %w", file, err)}
-		}
-	}
-	return a.deliver(p.file, page.Bytes())
 }

@@ -81,7 +81,7 @@ func paint(all []family) {
 		for _, a := range f.arenas {
 			for i := range a.cells {
 				name := a.cells[i].Name
-				a.cells[i].mark = mark{name, styleOf(slices.Index(names, name))}
+				a.cells[i].mark = mark{name, slices.Index(names, name)}
 			}
 		}
 	}

@@ -29,7 +29,6 @@ var (
 // page is the data of the template.
 type page struct {
 	Title    string
-	Tones    []tone
 	Style    template.CSS
 	Findings []finding
 	Sections []section
@@ -88,7 +87,7 @@ type source struct {
 func Write(w io.Writer, files []File) error {
 	all := families(files)
 	page := page{
-		Title: "lockbench report", Tones: tones(), Style: template.CSS(styleSource), // our own
+		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
 		Findings: found(all, files), Safety: safetyTable(all),
 	}
 	for i, f := range all {
@@ -118,11 +117,8 @@ func (f family) section(open bool) (section, error) {
 	s := section{Title: f.title()}
 	all := f
 	f = f.drawn()
-	overview, err := f.overview()
-	if err != nil {
-		return s, err
-	}
-	if s.Overview, err = pictures(overview); err != nil {
+	var err error
+	if s.Overview, err = pictures(f.overview()); err != nil {
 		return s, err
 	}
 	if s.Legend, err = f.legend(); err != nil {
@@ -130,11 +126,11 @@ func (f family) section(open bool) (section, error) {
 	}
 	for i, a := range slices.Backward(f.arenas) {
 		d := details{Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1, Table: all.arenas[i].table()}
-		figures, err := a.details()
+		charts, err := a.details()
 		if err != nil {
 			return s, err
 		}
-		if d.Pictures, err = pictures(figures); err != nil {
+		if d.Pictures, err = pictures(charts); err != nil {
 			return s, err
 		}
 		s.Arenas = append(s.Arenas, d)
@@ -149,9 +145,9 @@ func (f family) section(open bool) (section, error) {
 	return s, nil
 }
 
-func pictures(figures []figure) ([]picture, error) {
+func pictures(charts []chart) ([]picture, error) {
 	var all []picture
-	for _, f := range figures {
+	for _, f := range charts {
 		svg, err := f.svg()
 		if err != nil {
 			return nil, err
@@ -169,7 +165,7 @@ func (f family) legend() ([]legend, error) {
 			if slices.ContainsFunc(all, func(l legend) bool { return l.Name == c.Name }) {
 				continue
 			}
-			s, err := swatch(c.style)
+			s, err := c.swatch()
 			if err != nil {
 				return nil, err
 			}

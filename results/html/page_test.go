@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"image/png"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,32 +119,34 @@ func TestText(t *testing.T) {
 	golden.Compare(t, "testdata/rounds.txt.golden", page)
 }
 
-// TestPictures are slides of one size, each of its own name.
-func TestPictures(t *testing.T) {
+// TestCharts: each has a name of its own, and is a file of its own.
+func TestCharts(t *testing.T) {
 	t.Parallel()
-	figures, err := slides(pages()["hostile"])
+	files := pages()["hostile"]
+	names, err := Charts(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
-	for _, f := range figures {
-		names[f.name] = true
-	}
 	for _, want := range []string{"1-throughput", "1-commands", "1-wait-c100", "1-fairness-c100", "1-timeline-c100"} {
-		if !names[want] {
+		if !slices.Contains(names, want) {
 			t.Errorf("there is no %s among %v", want, names)
 		}
 	}
-	if len(names) != len(figures) {
-		t.Errorf("%d pictures have %d names", len(figures), len(names))
+	slices.Sort(names)
+	if len(slices.Compact(names)) != len(names) {
+		t.Errorf("two charts have one name: %v", names)
 	}
-	picture, err := figures[0].slide()
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		svg, err := Chart(files, name)
+		if err == nil {
+			err = wellFormed(string(svg))
+		}
+		if err != nil || !bytes.Contains(svg, []byte("&lt;script&gt;")) || bytes.Contains(svg, []byte("<script")) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	config, err := png.DecodeConfig(bytes.NewReader(picture.PNG))
-	if err != nil || config.Width != 1600 || config.Height != 900 || picture.Name != "1-throughput.png" {
-		t.Errorf("%s: %v, %v", picture.Name, config, err)
+	if _, err := Chart(files, "1-nothing"); err == nil {
+		t.Error("there is a chart that is not on the page")
 	}
 }
 
@@ -155,9 +157,9 @@ func TestCensoredPart(t *testing.T) {
 	r := synthetic([]string{"spin"}, []int{100}, 1)
 	perAcquisition := func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }
 	cells := families([]File{{"a", r}})[0].top().cells
-	curves, err := percentiles(cells, func(r results.Run) results.Distribution { return r.Speed.Handoff })
-	if err != nil || len(curves[0].bound) != 0 {
-		t.Errorf("handoffs have all ended, %v; %v", curves[0].bound, err)
+	handoffs, err := withPercentiles(chart{}, cells, func(r results.Run) results.Distribution { return r.Speed.Handoff })
+	if err != nil || len(handoffs.curves[0].bound) != 0 {
+		t.Errorf("handoffs have all ended, %v; %v", handoffs.curves[0].bound, err)
 	}
 	ended, censored := results.NewHistogram(), results.NewHistogram()
 	for range 60 {
@@ -165,10 +167,11 @@ func TestCensoredPart(t *testing.T) {
 	}
 	d := results.Describe(results.Observations{Ended: ended, Censored: censored}, &results.Bound{NS: 5e9, AtLeast: true})
 	cells[0].Used[0].Waiting.PerAcquisition = d
-	if curves, err = percentiles(cells, perAcquisition); err != nil {
+	waits, err := withPercentiles(chart{}, cells, perAcquisition)
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := curves[0]
+	c := waits.curves[0]
 	if last := c.line[len(c.line)-1]; last.Y > 1.01e6 || last.X > 2 {
 		t.Errorf("half of the waits ended, the curve goes on to %v", last)
 	}
