@@ -77,10 +77,20 @@ func (s *session) pairs(ctx context.Context, path string) (float64, error) {
 		return 0, fmt.Errorf("load the script: %w", err)
 	}
 	key := fmt.Sprintf("%s{%s:reference}:__rand_int__", engine.Prefix, s.id)
+	// redis-benchmark takes a password in its arguments only, which everybody on this machine can read. So it
+	// gets a user of its own, who may do nothing else.
+	rights := []string{"reset", "on", "nopass", "~" + engine.Prefix + "{" + s.id + ":reference}:*", "+set", "+evalsha", "+get", "+del"}
+	if err := client.ACLSetUser(ctx, reference, rights...).Err(); err != nil {
+		return 0, fmt.Errorf("make a user for %s: %w", reference, err)
+	}
+	defer client.Do(context.WithoutCancel(ctx), "ACL", "DELUSER", reference)
 	host, port, _ := strings.Cut(s.server.Describe().Address, ":")
 	seconds := 0.0
 	for _, command := range [][]string{{"SET", key, "owner", "NX", "PX", "10000"}, {"EVALSHA", script, "1", key, "owner"}} {
-		arguments := append([]string{"-h", host, "-p", port, "-c", strconv.Itoa(lone), "-r", strconv.Itoa(loneKeys), "-n", strconv.Itoa(s.Effort.Reference), "--csv"}, command...)
+		arguments := append([]string{
+			"-h", host, "-p", port, "--user", reference, "-a", "none",
+			"-c", strconv.Itoa(lone), "-r", strconv.Itoa(loneKeys), "-n", strconv.Itoa(s.Effort.Reference), "--csv",
+		}, command...)
 		printed, err := exec.CommandContext(ctx, path, arguments...).Output()
 		if err != nil {
 			return 0, fmt.Errorf("run %s: %w", reference, err)
