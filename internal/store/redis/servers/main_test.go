@@ -82,7 +82,7 @@ func refusesStrangers(t *testing.T, s *Server) {
 		if !ok {
 			continue
 		}
-		file, err := os.Stat(filepath.Join(p.Dir(), secrets))
+		file, err := os.Stat(filepath.Join(p.Dir(), "..", secrets))
 		if err != nil || file.Mode().Perm() != 0o600 {
 			t.Errorf("the file with the password: %v, %v", file, err)
 		}

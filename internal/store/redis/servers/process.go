@@ -34,9 +34,10 @@ func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []in
 	}
 	if o.password != "" {
 		program.Prepare = func(_ context.Context, p *launch.Process) error {
-			return os.WriteFile(filepath.Join(p.Dir(), secrets), []byte(secretSettings(o.password)), 0o600)
+			_, err := p.File(secrets, secretSettings(o.password))
+			return err
 		}
-		args = append([]string{"--include", secrets}, args...)
+		args = append([]string{"--include", filepath.Join("..", secrets)}, args...)
 	}
 	p, err := launch.Start(ctx, program, pick, o.RunID)
 	if err != nil {
