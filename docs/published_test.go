@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -108,15 +109,20 @@ func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 			"exit 1", tsv("1\tmallory\t"+mark, "2\t"+us+"\thello", "3\t"+us+"\t"+mark, "4\t"+us+"\t"+mark),
 			"--method PATCH repos/o/r/issues/comments/3",
 		},
-		"another's is not":    {"exit 1", tsv("1\tmallory\t"+mark, "2\t"+us+"\t"+mark+" quoted"), "repos/o/r/issues/7/comments"},
-		"there is none":       {"exit 1", "", "repos/o/r/issues/7/comments"},
-		"a token of a user's": {"echo robot", tsv("1\t"+us+"\t"+mark, "5\trobot\t"+mark), "--method PATCH repos/o/r/issues/comments/5"},
-		"only the bot's":      {"echo robot", tsv("1\t" + us + "\t" + mark), "repos/o/r/issues/7/comments"},
+		"another's is not": {
+			"exit 1", tsv("1\tmallory\t"+mark, "2\t"+us+"\t"+mark+" quoted"), "repos/o/r/issues/7/comments",
+		},
+		"there is none": {"exit 1", "", "repos/o/r/issues/7/comments"},
+		"a token of a user's": {
+			"echo robot", tsv("1\t"+us+"\t"+mark, "5\trobot\t"+mark), "--method PATCH repos/o/r/issues/comments/5",
+		},
+		"only the bot's": {"echo robot", tsv("1\t" + us + "\t" + mark), "repos/o/r/issues/7/comments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range map[string]string{
-				"gh":          "#!/bin/sh\ncase \"$*\" in\n\"api user \"*) " + test.user + ";;\n*--paginate*) cat \"$0.comments\";;\n*) echo \"$@\" >>\"$0.calls\";;\nesac\n",
+				"gh": "#!/bin/sh\ncase \"$*\" in\n\"api user \"*) " + test.user + ";;\n" +
+					"*--paginate*) cat \"$0.comments\";;\n*) echo \"$@\" >>\"$0.calls\";;\nesac\n",
 				"gh.comments": test.comments, "comparison.md": "| a | b |\n",
 			} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
@@ -124,7 +130,8 @@ func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 				}
 			}
 			cmd := exec.Command("bash", "../.github/actions/lockbench-ab/comment.sh", filepath.Join(dir, "comparison.md"))
-			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/r", "PULL_REQUEST=7", "TMPDIR="+dir)
+			path := dir + ":" + os.Getenv("PATH")
+			cmd.Env = append(os.Environ(), "PATH="+path, "GITHUB_REPOSITORY=o/r", "PULL_REQUEST=7", "TMPDIR="+dir)
 			if said, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, said)
 			}
@@ -175,12 +182,12 @@ func TestLicencesOfARelease(t *testing.T) {
 	if len(modules) < 50 {
 		t.Fatalf("only %d modules are compiled in", len(modules))
 	}
-	said := regexp.MustCompile(`(?i)copyright|licen[cs]e|permission`)
+	words := regexp.MustCompile(`(?i)copyright|licen[cs]e|permission`)
 	for _, module := range slices.Sorted(maps.Keys(modules)) {
 		files, _ := filepath.Glob(filepath.Join(to, module, "*")) // the pattern is valid
 		has := slices.ContainsFunc(files, func(file string) bool {
 			text, err := os.ReadFile(file)
-			return err == nil && said.Match(text)
+			return err == nil && words.Match(text)
 		})
 		if !has {
 			t.Errorf("no licence of %s", module)
@@ -202,7 +209,8 @@ func TestLicencesOfARelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said, err := licences(t, bare, t.TempDir(), "."); err == nil || !strings.Contains(said, "no licence of bare@v1.0.0") {
+	said, err := licences(t, bare, t.TempDir(), ".")
+	if err == nil || !strings.Contains(said, "no licence of bare@v1.0.0") {
 		t.Errorf("a module without a licence: %v, %q", err, said)
 	}
 }
@@ -214,4 +222,46 @@ func goVersion(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(version))
+}
+
+// SECURITY.md promises only what a test holds.
+func TestEveryPromiseHasItsTest(t *testing.T) {
+	page, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	_, promises, found := strings.Cut(string(page), "\n## Promises\n")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	count := 0
+	for line := range strings.Lines(promises) {
+		if promise, is := strings.CutPrefix(line, "- "); is {
+			if count++; !name.MatchString(promise) {
+				t.Errorf("no test holds %q", promise)
+			}
+		}
+	}
+	if !found || count < 10 {
+		t.Fatalf("the page has %d promises", count)
+	}
+	tests := map[string]bool{}
+	defined := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	err = filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(file)
+		for _, match := range defined.FindAllSubmatch(code, -1) {
+			tests[string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range name.FindAllString(string(page), -1) {
+		if !tests[test] {
+			t.Errorf("SECURITY.md names %s, which does not exist", test)
+		}
+	}
 }
