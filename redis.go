@@ -2,7 +2,6 @@ package lockbench
 
 import (
 	"context"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis"
@@ -15,14 +14,14 @@ func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options
 
 // Redis is a Redis that several calls of Run share, also from other processes.
 type Redis struct {
-	server  store.Server
+	server  *redis.Server
 	options StoreOptions
 }
 
 // OpenRedis starts the Redis that the options ask for, or checks that the one at their
 // address answers. The caller must close it.
 func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
-	server, err := redis.Store{}.Open(ctx, store.NewRunID(), options.options())
+	server, err := redis.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +34,7 @@ func (r *Redis) Options() StoreOptions {
 	if at.Source == "address" {
 		return r.options
 	}
-	nodes := at.Nodes
-	if len(nodes) == 0 {
-		nodes = []string{at.Address}
-	}
-	return StoreOptions{Address: "redis://" + strings.Join(nodes, ",redis://"), Topology: at.Topology}
+	return StoreOptions{Address: r.server.Address(), Topology: at.Topology}
 }
 
 // Describe says which Redis it is and why, without any secret.

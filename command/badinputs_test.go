@@ -267,7 +267,7 @@ file and line, in place of the flag. ` + "`--dry-run`" + ` refuses what a run wo
 | 111 | a guarantee that a strategy claims did not hold |
 | 112 | figures that cannot be trusted |
 | 113 | Redis could not be reached, or stopped answering; what had been measured is written |
-| 130 | interrupted a second time, or before there were results: no results are written |
+| 130 | interrupted a second time, or before there were results, or not at its end 2 s after SIGTERM: no results are written |
 
 An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one.
 

@@ -29,7 +29,8 @@ const (
 	// been written.
 	ExitInterrupted = 105
 	// ExitStopped says that the user stopped it before there were results, or by a
-	// second signal before they were written. A message names the missing files.
+	// second signal before they were written, or that it did not end within 2 s of
+	// SIGTERM. A message names the missing files.
 	ExitStopped = 130
 	// ExitRegression says that a build is worse than the one it was compared with.
 	ExitRegression = 110

@@ -31,7 +31,7 @@ Environment:
 Exit codes:
   0    measured, nothing wrong        105  interrupted, results so far are written
   99   a threshold was crossed        130  interrupted, and not written: before there were
-  104  bad flags or configuration          results, or twice
+  104  bad flags or configuration          results, twice, or 2 s after SIGTERM
   110  a regression (compare, ab)     111  a guarantee a strategy claims did not hold
   113  Redis unreachable              112  figures that cannot be trusted
   1    anything else{{end}}

@@ -7,11 +7,17 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// interruptible runs work. The first signal cancels its context; the second one
-// returns without waiting for it. The next run's sweep or lockbench clean removes what
-// work leaves open. SIGHUP, of a closed terminal, counts too unless nohup ignores it.
+// afterTerm is how long work may take to end after SIGTERM: who sends it, such as a service
+// manager, sends SIGKILL soon. Tests change it.
+var afterTerm = 2 * time.Second
+
+// interruptible runs work. The first signal cancels its context; the second one, or the
+// end of afterTerm, returns without waiting for it. The next run's sweep or lockbench clean
+// removes what work leaves open. SIGHUP, of a closed terminal, counts too unless nohup
+// ignores it.
 func (a *app) interruptible(ctx context.Context, work func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -28,14 +34,23 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 
 	done := make(chan int, 1)
 	go func() { done <- work(ctx) }()
+	stopped := func() int {
+		a.say("stopped at once; lockbench clean removes leftovers")
+		return ExitStopped
+	}
+	var over <-chan time.Time
 	for cancelled := false; ; cancelled = true {
 		select {
 		case code := <-done:
 			return code
-		case <-signals:
+		case <-over:
+			return stopped()
+		case received := <-signals:
 			if cancelled {
-				a.say("stopped at once; lockbench clean removes leftovers")
-				return ExitStopped
+				return stopped()
+			}
+			if received == syscall.SIGTERM {
+				over = time.After(afterTerm)
 			}
 			signal.Notify(unread, syscall.SIGPIPE)
 			a.say("finishing: what has been measured is written; press again to stop at once")

@@ -179,6 +179,16 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
+// What does not end soon after SIGTERM is stopped, by whatever it is held up.
+func TestSIGTERMEndsEveryCommand(t *testing.T) {
+	p := start(t, "hurried", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-baselines")
+	p.await("[1/1]")
+	p.signal(syscall.SIGTERM)
+	if code := p.code(); code != "130" || !strings.Contains(p.said.String(), "stopped at once") {
+		t.Errorf("exit code %s, said:\n%s", code, &p.said)
+	}
+}
+
 // watched does something once a text is written.
 type watched struct {
 	bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -23,10 +24,16 @@ import (
 func TestMain(m *testing.M) {
 	docker.Quiet()
 	drive.ManyAtATime()
+	command.SetAfterTerm(drive.Bound)
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,
 		// The command of somebody with locks of his own.
 		"author": func() {
+			register()
+			execute()
+		},
+		"hurried": func() {
+			command.SetAfterTerm(10 * time.Millisecond)
 			register()
 			execute()
 		},

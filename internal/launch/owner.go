@@ -15,7 +15,10 @@ type owner struct {
 	Namespace string `json:"namespace,omitempty"`
 	Host      string `json:"host"`
 	RunID     string `json:"run_id,omitempty"`
-	// Programs are the names that its server's process may have.
+	// Server is the pid of its server's process, Since its start time, and Programs are the names that
+	// it may have.
+	Server   int      `json:"server,omitempty"`
+	Since    string   `json:"since,omitempty"`
 	Programs []string `json:"programs,omitempty"`
 }
 

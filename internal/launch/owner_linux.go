@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,32 +31,28 @@ func pidNamespace() string {
 
 func alive(pid int) bool { return startTime(pid) != "" }
 
-// killIn kills the processes of those programs whose working directory is dir or below it. Only our
-// servers run there, so this check identifies them. A pidfd holds the process during the
-// check, so that its pid cannot be reused.
-func killIn(dir string, programs []string) ([]int, error) {
-	dir, err := filepath.EvalSymlinks(dir)
+// killServer kills the server of a dead owner with its children, and returns their pids. A process
+// is that server only if it began at the noted time, on this boot, and runs a noted program. It is
+// opened (pidfd) before it is checked, so that the signals reach no other process.
+func (o owner) killServer() ([]int, error) {
+	if o.Server == 0 || o.Boot != bootID() || o.Namespace != pidNamespace() {
+		return nil, nil
+	}
+	process, err := os.FindProcess(o.Server)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find its server: %w", err)
 	}
-	var killed []int
-	for _, pid := range pids() {
-		process, err := os.FindProcess(pid)
-		if err != nil {
-			continue
-		}
-		if runsIn(dir, pid) && Runs(pid, programs...) && process.Kill() == nil {
-			killed = append(killed, pid)
-		}
-		_ = process.Release()
+	defer func() { _ = process.Release() }()
+	if since := startTime(o.Server); since == "" || since != o.Since || !Runs(o.Server, o.Programs...) {
+		return nil, nil
 	}
+	if err := pause(process); err != nil { // else it could start further children
+		return nil, fmt.Errorf("kill its server: %w", err)
+	}
+	killed := append([]int{o.Server}, descendants(o.Server)...)
+	_ = process.Kill() // it may have ended meanwhile
 	endAll(killed)
 	return killed, nil
-}
-
-func runsIn(dir string, pid int) bool {
-	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
-	return err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/"))
 }
 
 // Runs says whether a process of this machine is one of those programs, even if a loader other than

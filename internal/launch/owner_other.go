@@ -26,7 +26,7 @@ func alive(pid int) bool {
 	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
-func killIn(string, []string) ([]int, error) {
+func (owner) killServer() ([]int, error) {
 	return nil, errors.New("the server in it, if it still runs, must be stopped by hand")
 }
 

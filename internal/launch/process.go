@@ -45,8 +45,10 @@ type Program struct {
 type Process struct {
 	program Program
 	port    int
-	kept    Kept // until Close, also after Kill
-	dir     string
+	kept    Kept   // until Close, also after Kill
+	home    string // with what the server's user must not change
+	dir     string // the working directory
+	owner   owner
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -61,33 +63,29 @@ const dirPattern = "lockbench-server-"
 const (
 	ownerFile = "owner.json"
 	logFile   = "server.log"
+	workDir   = "work"
 )
 
 // Start starts a program on a port from pick and returns when it is ready. runID marks what belongs
 // to the run. The error contains the end of the program's log.
 func Start(ctx context.Context, program Program, pick Picker, runID string) (*Process, error) {
-	dir, err := os.MkdirTemp("", dirPattern+program.Name+"-*")
+	home, err := os.MkdirTemp("", dirPattern+program.Name+"-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for %s: %w", program.Name, err)
 	}
-	p := &Process{program: program, dir: dir}
-	if err := p.startOnFreePort(ctx, pick, runID); err != nil {
+	p := &Process{program: program, home: home, dir: filepath.Join(home, workDir), owner: thisProcess(runID)}
+	p.owner.Programs = append([]string{filepath.Base(program.Path)}, program.Known...)
+	if err := p.startOnFreePort(ctx, pick); err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
 }
 
-func (p *Process) startOnFreePort(ctx context.Context, pick Picker, runID string) error {
-	who := thisProcess(runID)
-	who.Programs = append([]string{filepath.Base(p.program.Path)}, p.program.Known...)
-	note, err := json.Marshal(who)
-	if err != nil {
+func (p *Process) startOnFreePort(ctx context.Context, pick Picker) error {
+	if err := p.note(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, ownerFile), note, 0o600); err != nil {
-		return fmt.Errorf("note the owner of %s: %w", p.program.Name, err)
-	}
-	if err := handOver(p.dir, p.program.User); err != nil {
+	if err := p.furnish(); err != nil {
 		return fmt.Errorf("give %s its directory: %w", p.program.Name, err)
 	}
 	return OnFreePort(pick, p.program.Taken, func(port int) error {
@@ -102,9 +100,37 @@ func (p *Process) startOnFreePort(ctx context.Context, pick Picker, runID string
 	})
 }
 
+// furnish makes the working directory and gives it to the server's user.
+func (p *Process) furnish() error {
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		return err
+	}
+	if err := handOver(p.dir, p.program.User); err != nil || p.program.User == "" {
+		return err
+	}
+	return os.Chmod(p.home, 0o711) // to pass through
+}
+
+// note writes who owns the directory and, once it runs, which process is the server. Another
+// lockbench reads either the old note or the new one.
+func (p *Process) note() error {
+	file := filepath.Join(p.home, ownerFile)
+	text, err := json.Marshal(p.owner)
+	if err == nil {
+		err = os.WriteFile(file+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return fmt.Errorf("note the owner of %s: %w", p.program.Name, err)
+	}
+	return nil
+}
+
 // Again starts the ended server with the data in its directory, on the same port.
 func (p *Process) Again(ctx context.Context) error {
-	log, err := os.Create(filepath.Join(p.dir, logFile))
+	log, err := os.OpenFile(filepath.Join(p.home, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.program.Name, err)
 	}
@@ -124,8 +150,11 @@ func (p *Process) Again(ctx context.Context) error {
 	}()
 	p.mu.Lock()
 	p.cmd, p.exited = cmd, exited
+	p.owner.Server, p.owner.Since = cmd.Process.Pid, startTime(cmd.Process.Pid)
 	p.mu.Unlock()
-	err = p.program.Ready(ctx, p)
+	if err = p.note(); err == nil {
+		err = p.program.Ready(ctx, p)
+	}
 	if err == nil && len(p.program.CPUs) > 0 {
 		err = SetAffinity(cmd.Process.Pid, p.program.CPUs)
 	}
@@ -160,6 +189,15 @@ func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 // Dir returns its working directory.
 func (p *Process) Dir() string { return p.dir }
 
+// File writes a file that the server's user alone can read, and cannot replace, and returns its path.
+func (p *Process) File(name, contents string) (string, error) {
+	file := filepath.Join(p.home, name)
+	if err := os.WriteFile(file, []byte(contents), 0o600); err != nil {
+		return "", err
+	}
+	return file, handOver(file, p.program.User)
+}
+
 // Port returns the server's port.
 func (p *Process) Port() int { return p.port }
 
@@ -178,7 +216,7 @@ func (p *Process) PID() int {
 
 // Log returns what the server has written since its last start.
 func (p *Process) Log(context.Context) string {
-	log, _ := os.ReadFile(filepath.Join(p.dir, logFile))
+	log, _ := os.ReadFile(filepath.Join(p.home, logFile))
 	return string(log)
 }
 
@@ -254,5 +292,5 @@ func (p *Process) Close(ctx context.Context) error {
 
 func (p *Process) remove() error {
 	p.kept.Free()
-	return os.RemoveAll(p.dir)
+	return os.RemoveAll(p.home)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func SweepMachine(ctx context.Context) Swept {
 }
 
 // Sweep removes the processes and directories of Processes whose lockbench was killed. It does not
-// touch what belongs to a live lockbench, or to an unknown one.
+// touch what belongs to a live lockbench, to an unknown one, or to another user.
 func Sweep(ctx context.Context) Swept {
 	var swept Swept
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*")) // the pattern is valid
@@ -67,7 +68,7 @@ func Sweep(ctx context.Context) Swept {
 		if !abandoned {
 			continue
 		}
-		killed, err := killIn(dir, who.Programs)
+		killed, err := who.killServer()
 		swept.Processes = append(swept.Processes, killed...)
 		if err == nil {
 			err = os.RemoveAll(dir)
@@ -84,15 +85,33 @@ func Sweep(ctx context.Context) Swept {
 	return swept
 }
 
-// abandoned returns the owner of a directory, and whether it has ended.
+// abandoned returns the owner of a directory, and whether it has ended. Everybody can make files in
+// the directory for temporary files, so only a directory of this user counts.
 func abandoned(dir string) (owner, bool) {
-	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	about, err := os.Lstat(dir)
+	if err != nil || !about.IsDir() || !ours(about) {
+		return owner{}, false
+	}
 	var who owner
+	text, err := readOwner(filepath.Join(dir, ownerFile))
 	if err == nil && json.Unmarshal(text, &who) == nil {
 		return who, who.dead()
 	}
 	// Its creator was killed before it wrote the file, or is about to write it.
 	const stale = time.Minute
-	stat, err := os.Stat(dir)
-	return owner{}, err == nil && time.Since(stat.ModTime()) > stale
+	return owner{}, time.Since(about.ModTime()) > stale
+}
+
+// readOwner reads a regular file of this user, without following a link or waiting for a writer.
+func readOwner(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|direct, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	const most = 64 << 10
+	if about, err := file.Stat(); err != nil || !about.Mode().IsRegular() || !ours(about) || about.Size() > most {
+		return nil, errors.Join(err, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(file, most))
 }

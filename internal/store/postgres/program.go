@@ -173,13 +173,11 @@ const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --loca
 
 // initialise creates a data directory.
 func (o *own) initialise(ctx context.Context, p *launch.Process, dir string) error {
-	const secret = "password"
-	file := filepath.Join(p.Dir(), secret)
-	// Only the server's user can enter the directory, and it must read the file.
-	if err := os.WriteFile(file, []byte(o.password+"\n"), 0o644); err != nil { //nolint:gosec // see above
+	secret, err := p.File("password", o.password+"\n")
+	if err != nil {
 		return err
 	}
-	defer os.Remove(file)
+	defer os.Remove(secret)
 	cmd, err := p.Command(filepath.Join(o.bin, "initdb"), append(strings.Fields(initArgs), "-D", dir, "--pwfile="+secret)...)
 	if err != nil {
 		return err

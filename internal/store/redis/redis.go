@@ -76,26 +76,35 @@ func (l layout) Impossible(all []workloads.Fault) []error {
 
 // Open finds or starts the Redis that the options name, see servers.Open.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	s, err := Open(ctx, runID, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Open is Store.Open.
+func Open(ctx context.Context, runID string, o store.Options) (*Server, error) {
 	with := options(o)
 	with.RunID = runID
 	s, err := servers.Open(ctx, with)
 	if err != nil {
 		return nil, err
 	}
-	return server{s, o.AllowFaults}, nil
+	return &Server{s, o.AllowFaults}, nil
 }
 
-// server is a servers.Server that faults can disturb.
-type server struct {
+// Server is a servers.Server that faults can disturb.
+type Server struct {
 	*servers.Server
 	allowed bool
 }
 
-func (s server) Impossible(all []workloads.Fault) []error {
+func (s Server) Impossible(all []workloads.Fault) []error {
 	return disturb.Check(all, s.Topology(), s.Started(), s.allowed)
 }
 
-func (s server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
+func (s Server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
 func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {

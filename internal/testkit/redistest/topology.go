@@ -2,7 +2,11 @@ package redistest
 
 import (
 	"context"
+	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -48,6 +52,25 @@ func (top *Topology) Nodes(t testing.TB) []goredis.Node {
 		}
 	})
 	return nodes
+}
+
+// Clients returns a client for each node, to look at it from outside. They are closed when the test
+// ends.
+func (top *Topology) Clients(t testing.TB) []*redis.Client {
+	t.Helper()
+	var clients []*redis.Client
+	for url := range strings.SplitSeq(top.Server.Address(), ",") {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.MaxRetries, options.DisableIdentity = -1, true
+		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		client := redis.NewClient(options)
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
+	}
+	return clients
 }
 
 // Addrs returns the addresses of all nodes.

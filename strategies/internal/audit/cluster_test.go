@@ -87,7 +87,8 @@ func TestManyKeysOfACluster(t *testing.T) {
 // openIn opens one process of a lock that knows all nodes of a cluster.
 func openIn(t *testing.T, c *trial.Cluster, name string, ttl time.Duration) strategies.Locker {
 	t.Helper()
-	return openBy(t, name, &redis.UniversalOptions{Addrs: c.Addrs, IsClusterMode: true}, ttl)
+	options := c.Options()
+	return openBy(t, name, &options, ttl)
 }
 
 // contend has one process wait for the lock that another one holds.

@@ -152,7 +152,9 @@ func cluster(t *testing.T) *deployment {
 	return &deployment{
 		name: "cluster",
 		options: func(process int) *redis.UniversalOptions {
-			return &redis.UniversalOptions{Addrs: nodes.Addrs, IsClusterMode: true, Dialer: w[process].Dial}
+			options := nodes.Options()
+			options.Dialer = w[process].Dial
+			return &options
 		},
 		troubles: troubles,
 	}

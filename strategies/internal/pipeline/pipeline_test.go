@@ -279,19 +279,13 @@ func TestCluster(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	var nodes []*redis.Client
-	for _, addr := range cluster.Addrs() {
-		direct := redis.NewClient(&redis.Options{Addr: addr})
-		defer direct.Close()
-		nodes = append(nodes, direct)
-	}
 	sent, lose := 0, func() {
 		wire.cut.Store(1)
 		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
 			t.Errorf("a SET whose answer was lost ended with %v", err)
 		}
 	}
-	for _, direct := range nodes { // counted on all of them
+	for _, direct := range cluster.Clients(t) { // counted on all of them
 		inner := lose
 		lose = func() { sent += locktest.Calls(t, direct, inner)["set"] }
 	}

@@ -23,12 +23,13 @@ import (
 type cluster struct {
 	*redistest.Topology
 	outside *redis.ClusterClient
+	nodes   []*redis.Client // for a look at each
 }
 
 func startCluster(t *testing.T) cluster {
 	t.Helper()
 	top := redistest.StartTopology(t, "cluster:3")
-	return cluster{top, top.Nodes(t)[0].Client.(*redis.ClusterClient)}
+	return cluster{top, top.Nodes(t)[0].Client.(*redis.ClusterClient), top.Clients(t)}
 }
 
 // start opens an instance with clients of its own.
@@ -40,10 +41,8 @@ func (c cluster) start(t *testing.T, variant string) trial.Process {
 // each does something on every node.
 func (c cluster) each(t *testing.T, do func(node *redis.Client)) {
 	t.Helper()
-	for _, addr := range c.Addrs() {
-		node := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true})
+	for _, node := range c.nodes {
 		do(node)
-		_ = node.Close()
 	}
 }
 

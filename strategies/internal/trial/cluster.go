@@ -12,7 +12,6 @@ import (
 
 // Cluster is a Redis cluster of three primaries, with a client for each.
 type Cluster struct {
-	Addrs []string
 	Nodes []*redis.Client // one to look at each
 
 	t   testing.TB
@@ -28,11 +27,8 @@ func StartCluster(t testing.TB) *Cluster {
 // ClusterOf looks at a cluster of three primaries that runs.
 func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, Addrs: top.Addrs()}
-	for _, addr := range c.Addrs {
-		node := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
-		t.Cleanup(func() { _ = node.Close() })
-		c.Nodes = append(c.Nodes, node)
+	c := &Cluster{t: t, Nodes: top.Clients(t)}
+	for _, node := range c.Nodes {
 		id, err := node.Do(t.Context(), "CLUSTER", "MYID").Text()
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +41,15 @@ func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
 		}
 	}
 	return c
+}
+
+// Options are those of a client for the whole cluster.
+func (c *Cluster) Options() redis.UniversalOptions {
+	all := redis.UniversalOptions{Password: c.Nodes[0].Options().Password, IsClusterMode: true}
+	for _, node := range c.Nodes {
+		all.Addrs = append(all.Addrs, node.Options().Addr)
+	}
+	return all
 }
 
 // Move is a slot's move from one node to another.
@@ -90,10 +95,11 @@ func (c *Cluster) Migrate(slot int64) *Move {
 // Carry moves keys, up to most, and returns how many are left.
 func (m *Move) Carry(most int) int {
 	m.t.Helper()
-	host, port, _ := net.SplitHostPort(m.Addrs[m.to])
+	to := m.Nodes[m.to].Options()
+	host, port, _ := net.SplitHostPort(to.Addr)
 	keys := m.Nodes[m.from].ClusterGetKeysInSlot(m.t.Context(), int(m.slot), 100).Val()
 	for _, key := range keys[:min(most, len(keys))] {
-		m.do(m.from, "MIGRATE", host, port, key, 0, 5000)
+		m.do(m.from, "MIGRATE", host, port, key, 0, 5000, "AUTH", to.Password)
 	}
 	return max(0, len(keys)-most)
 }

@@ -128,15 +128,16 @@ func cluster(t *testing.T) locktest.Cluster {
 		return goredis.Node{Client: client, Options: &o}
 	}
 	found := locktest.Cluster{
-		Node: connect(redis.UniversalOptions{Addrs: c.Addrs, IsClusterMode: true}),
+		Node: connect(c.Options()),
 		Move: func(pattern string) (finish func() error, err error) {
 			m := c.Migrate(c.SlotOf(pattern))
 			m.Carry(1)
 			return func() error { m.Finish(); return nil }, nil
 		},
 	}
-	for _, addr := range c.Addrs {
-		found.Primaries = append(found.Primaries, connect(redis.UniversalOptions{Addrs: []string{addr}}))
+	for _, node := range c.Nodes {
+		at := node.Options()
+		found.Primaries = append(found.Primaries, connect(redis.UniversalOptions{Addrs: []string{at.Addr}, Password: at.Password}))
 	}
 	return found
 }

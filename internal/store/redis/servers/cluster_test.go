@@ -30,6 +30,7 @@ func TestCluster(t *testing.T) {
 	t.Run("addresses", func(t *testing.T) { clusterAddresses(t, s) })
 	t.Run("sweep", func(t *testing.T) { clusterSweep(t, s) })
 	t.Run("restart", func(t *testing.T) { clusterRestart(t, s) })
+	refusesStrangers(t, s) // the restarted one, too
 }
 
 func clusterKeys(t *testing.T, s *Server) {
@@ -196,8 +197,8 @@ func clusterBus(t *testing.T, s *Server) {
 
 // One address is enough to know a cluster by; several must be of the same.
 func clusterAddresses(t *testing.T, s *Server) {
-	at := s.Describe().Nodes
-	for _, address := range []string{at[1], "redis://" + at[2] + ", " + at[0]} {
+	at := urls(s)
+	for _, address := range []string{at[1], at[2] + ", " + at[0]} {
 		users := open(t, Options{Address: address, RunID: "user"})
 		if users.Topology() != s.Topology() || users.Owned() != nil || len(users.Describe().Nodes) != 3 {
 			t.Errorf("at %s: %+v", address, users.Describe())
@@ -208,7 +209,7 @@ func clusterAddresses(t *testing.T, s *Server) {
 		at[0]:                         "single",
 		at[1]:                         "cluster:4",
 		at[0] + "," + other.Addr():    "",
-		"redis://" + at[0] + "/1":     "",
+		at[0] + "/1":                  "",
 		at[0] + "," + at[0]:           "",
 		other.Addr():                  "cluster:3",
 		at[0] + "," + emptyCluster(t): "",
@@ -245,7 +246,7 @@ func clusterSweep(t *testing.T, s *Server) {
 			t.Fatal(err)
 		}
 	}
-	swept, err := Sweep(ctx, Options{Address: s.Describe().Address, RunID: "clean"})
+	swept, err := Sweep(ctx, Options{Address: urls(s)[0], RunID: "clean"})
 	if err != nil || swept.Removed != 30 || !slices.Equal(swept.Runs, []string{"victim"}) {
 		t.Errorf("swept %d keys of %v, %v", swept.Removed, swept.Runs, err)
 	}

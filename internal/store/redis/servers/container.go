@@ -14,8 +14,9 @@ import (
 // concurrent use.
 type Container struct {
 	launch.Contained
-	saved   atomic.Bool
-	appends bool // has an append-only file
+	password string
+	saved    atomic.Bool
+	appends  bool // has an append-only file
 }
 
 // image says how to get the image of the containers: redis:8, or an image of this machine's
@@ -28,11 +29,11 @@ func image(wanted string) launch.Image {
 // settings and override them.
 func startContainer(ctx context.Context, engine launch.Engine, options Options, image, network string, pick launch.Picker, cpus []int, args ...string) (*Container, error) {
 	const inside = 6379
-	c, err := engine.Run(ctx, launch.Container{
+	of := launch.Container{
 		Image: image, RunID: options.RunID, Logf: options.logf, Network: network, Pick: pick, CPUs: cpus, Inside: inside, Taken: portTaken, Beside: bus(args),
 		Command: func(bind string, port int, published bool) []string {
 			command := append([]string{programIn(image)}, settings(bind, port)...)
-			if published {
+			if published && options.password == "" {
 				// Without a password Redis refuses connections from other hosts. Here the port itself
 				// prevents them: it is published on the loopback interface only.
 				command = append(command, "--protected-mode", "no")
@@ -42,22 +43,28 @@ func startContainer(ctx context.Context, engine launch.Engine, options Options, 
 		Ready: func(ctx context.Context, c launch.Contained) error {
 			// A server is the new one if it is young enough: a server that was there before is older,
 			// and two servers cannot listen on one port.
-			return awaitReady(ctx, c, func(fields replies.Info) bool {
+			return awaitReady(ctx, c, options.password, func(fields replies.Info) bool {
 				age := fields.Integer("uptime_in_seconds")
 				return age != nil && time.Duration(*age-1)*time.Second <= time.Since(c.Started())
 			})
 		},
-	})
+	}
+	if options.password != "" {
+		// The file is in the container only, and its Redis may run as any user.
+		of.Files = func(int) map[string]string { return map[string]string{"/" + secrets: secretSettings(options.password)} }
+		args = append([]string{"--include", "/" + secrets}, args...)
+	}
+	c, err := engine.Run(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	return &Container{Contained: c, appends: slices.Contains(args, appendSync)}, nil
+	return &Container{Contained: c, password: options.password, appends: slices.Contains(args, appendSync)}, nil
 }
 
 // Save writes a snapshot into the container; it survives a restart.
 func (c *Container) Save(ctx context.Context) error {
 	c.saved.Store(true)
-	return save(ctx, c.Addr())
+	return save(ctx, c.Addr(), c.password)
 }
 
 // emptySnapshot is a snapshot without data: the magic word with the format's version, the end

@@ -36,6 +36,7 @@ func TestContainer(t *testing.T) {
 		t.Errorf("save = %q: a snapshot would fall into a window", config["save"])
 	}
 	testControl(t, s)
+	refusesStrangers(t, s)
 }
 
 // A primary and a replica in containers, which keep or lose their data.
@@ -46,6 +47,7 @@ func TestContainersOfSeveralNodes(t *testing.T) {
 	if about.Source != "container" || about.Topology != "replicas:1" || len(about.Nodes) != 2 {
 		t.Errorf("description %+v", about)
 	}
+	refusesStrangers(t, s)
 	testData(t, s.Owned()[0], s.nodes[0])
 	ctx := t.Context()
 	if err := s.Settle(ctx); err != nil {
@@ -157,6 +159,7 @@ func TestProcess(t *testing.T) {
 	}
 	testControl(t, s)
 	testData(t, s.Owned()[0], s.nodes[0])
+	refusesStrangers(t, s)
 }
 
 // Tests on a machine without redis-server run on a container.

@@ -17,6 +17,7 @@ func TestIndependentNodes(t *testing.T) {
 	if s.Independent() != 5 || s.Primaries() != 5 || s.Describe().Topology != "nodes:5" {
 		t.Errorf("%d independent nodes of %+v", s.Independent(), s.Describe())
 	}
+	refusesStrangers(t, s)
 	connect := func() []goredis.Node {
 		nodes, err := s.Clients(ctx, "lockbench:test:clients", 2, nil)
 		if err != nil || len(nodes) != 5 {

@@ -2,9 +2,14 @@ package servers
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/launch"
@@ -47,6 +52,45 @@ func up(t *testing.T, addr string) bool {
 		}
 	}
 	return false
+}
+
+// urls are those of the nodes of our own, with their password.
+func urls(s *Server) []string { return strings.Split(s.Address(), ",") }
+
+// refusesStrangers fails the test unless every node of our own refuses a client without its
+// password, which other users of the machine cannot read.
+func refusesStrangers(t *testing.T, s *Server) {
+	t.Helper()
+	if len(s.Owned()) == 0 || len(s.password) < 26 {
+		t.Fatalf("%d nodes of our own with a password of %d characters", len(s.Owned()), len(s.password))
+	}
+	if about := fmt.Sprintf("%+v", s.Describe()); strings.Contains(about, s.password) {
+		t.Errorf("the report has the password: %s", about)
+	}
+	for _, n := range s.nodes {
+		for _, password := range []string{"", "wrong"} {
+			err := control(n.addr(), password, func(stranger *redis.Client) error { return stranger.Ping(t.Context()).Err() })
+			if !refused(err) || !strings.Contains(err.Error(), "NOAUTH") && !strings.Contains(err.Error(), "WRONGPASS") {
+				t.Errorf("%s answers a client with the password %q: %v", n.addr(), password, err)
+			}
+		}
+		own := n.own
+		if m, ok := own.(member); ok {
+			own = m.Own
+		}
+		p, ok := own.(*Process)
+		if !ok {
+			continue
+		}
+		file, err := os.Stat(filepath.Join(p.Dir(), "..", secrets))
+		if err != nil || file.Mode().Perm() != 0o600 {
+			t.Errorf("the file with the password: %v, %v", file, err)
+		}
+		arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID()))
+		if err == nil && strings.Contains(string(arguments), s.password) {
+			t.Errorf("the arguments have the password: %q", arguments)
+		}
+	}
 }
 
 // process starts a redis-server of the test's own, as a user's.

@@ -30,6 +30,8 @@ type Options struct {
 	// Env adds variables, such as NAME=value, to the environment of a redis-server process. It has no
 	// effect in containers.
 	Env []string
+	// password of the servers that Open starts; "" means none, as StartOwn's have.
+	password string
 	// Logf reports what happens apart from the run; nil means no reports.
 	Logf func(format string, args ...any)
 }

@@ -46,13 +46,22 @@ func settings(bind string, port int) []string {
 
 const maxClients = 60000
 
+// secrets is the name of the configuration file of a server with a password: other users of the
+// machine can read arguments, not the file.
+const secrets = "password.conf"
+
+// secretSettings are its lines. A replica sends the password to its primary.
+func secretSettings(password string) string {
+	return "requirepass " + password + "\nmasterauth " + password + "\n"
+}
+
 // snapshot is the file that SAVE writes in the server's working directory.
 const snapshot = "dump.rdb"
 
 // save makes the server at addr write its snapshot. A server that is already writing one, such as
 // a primary for a new replica, refuses: then save repeats the command.
-func save(ctx context.Context, addr string) error {
-	return control(addr, func(client *redis.Client) error {
+func save(ctx context.Context, addr, password string) error {
+	return control(addr, password, func(client *redis.Client) error {
 		for {
 			err := client.Save(ctx).Err()
 			if err == nil {
@@ -74,9 +83,9 @@ const saveAgain = 10 * time.Millisecond
 
 // control sends commands to a server of our own over a new connection: a pool that could not reach
 // the server may not dial again for up to a second.
-func control(addr string, do func(*redis.Client) error) error {
+func control(addr, password string, do func(*redis.Client) error) error {
 	client := redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, ContextTimeoutEnabled: true, DisableIdentity: true,
+		Addr: addr, Password: password, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, ContextTimeoutEnabled: true, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	defer client.Close()

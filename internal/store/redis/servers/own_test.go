@@ -16,7 +16,7 @@ func TestSaveWaitsForASaveUnderWay(t *testing.T) {
 	p := process(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err := control(p.Addr(), func(client *redis.Client) error {
+	err := control(p.Addr(), "", func(client *redis.Client) error {
 		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.Set(ctx, "a", 1, 0)
 			pipe.ConfigSet(ctx, "rdb-key-save-delay", "500000") // µs

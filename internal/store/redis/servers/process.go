@@ -12,7 +12,10 @@ import (
 )
 
 // Process is a redis-server that lockbench started, see launch.Process.
-type Process struct{ *launch.Process }
+type Process struct {
+	*launch.Process
+	password string
+}
 
 // startProcess starts the server that lookProgram finds, on a port from pick, and returns when it
 // answers. args come after our own settings and override them. The error is exec.ErrNotFound if
@@ -22,17 +25,25 @@ func (o Options) startProcess(ctx context.Context, pick launch.Picker, cpus []in
 	if err != nil {
 		return nil, err
 	}
-	p, err := launch.Start(ctx, launch.Program{
+	program := launch.Program{
 		Name: "redis-server", Path: binary, Known: known, Env: o.Env, CPUs: cpus, Taken: portTaken, Beside: bus(args),
 		Args: func(p *launch.Process) []string { return append(settings("127.0.0.1", p.Port()), args...) },
 		Ready: func(ctx context.Context, p *launch.Process) error {
-			return awaitReady(ctx, p, isProcess(p))
+			return awaitReady(ctx, p, o.password, isProcess(p))
 		},
-	}, pick, o.RunID)
+	}
+	if o.password != "" {
+		program.Prepare = func(_ context.Context, p *launch.Process) error {
+			_, err := p.File(secrets, secretSettings(o.password))
+			return err
+		}
+		args = append([]string{"--include", filepath.Join("..", secrets)}, args...)
+	}
+	p, err := launch.Start(ctx, program, pick, o.RunID)
 	if err != nil {
 		return nil, err
 	}
-	return &Process{p}, nil
+	return &Process{p, o.password}, nil
 }
 
 // isProcess returns a check, by process ID, that an INFO is from this server.
@@ -41,7 +52,7 @@ func isProcess(p *launch.Process) func(replies.Info) bool {
 }
 
 // Save writes a snapshot into the directory of redis-server.
-func (p *Process) Save(ctx context.Context) error { return save(ctx, p.Addr()) }
+func (p *Process) Save(ctx context.Context) error { return save(ctx, p.Addr(), p.password) }
 
 // Restart kills redis-server and starts it again, empty and on the same port.
 func (p *Process) Restart(ctx context.Context) error {

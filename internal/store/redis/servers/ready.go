@@ -20,9 +20,9 @@ const (
 )
 
 // awaitReady waits until the started server answers PING, and not another server on the same port:
-// is checks by the INFO that it is ours. If the server needs a password, its log decides. If it
-// ends instead, the error is the last line of its log.
-func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Info) bool) error {
+// is checks by the INFO that it is ours. If the server needs another password, its log decides. If
+// it ends instead, the error is the last line of its log.
+func awaitReady(ctx context.Context, server launch.Starting, password string, is func(replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -33,7 +33,7 @@ func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Inf
 		if said && ready.IsZero() {
 			ready = time.Now()
 		}
-		fields, secret := who(ctx, server.Addr())
+		fields, secret := who(ctx, server.Addr(), password)
 		switch {
 		case fields != nil && is(fields), secret && said:
 			return nil
@@ -52,12 +52,12 @@ func awaitReady(ctx context.Context, server launch.Starting, is func(replies.Inf
 }
 
 // who sends PING and INFO to the server at addr; fields is nil if INFO gives nothing. secret says
-// that the server needs a password.
-func who(ctx context.Context, addr string) (fields replies.Info, secret bool) {
+// that the server needs another password.
+func who(ctx context.Context, addr, password string) (fields replies.Info, secret bool) {
 	if !answers(ctx, addr) {
 		return nil, false
 	}
-	err := control(addr, func(client *redis.Client) error {
+	err := control(addr, password, func(client *redis.Client) error {
 		var err error
 		fields, err = readInfo(ctx, client, "server")
 		return err

@@ -62,7 +62,7 @@ func (n *node) follow(ctx context.Context, lead *node) error {
 	if err != nil {
 		return err
 	}
-	err = control(n.addr(), func(client *redis.Client) error {
+	err = control(n.addr(), n.options.Password, func(client *redis.Client) error {
 		_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 			tx.Do(ctx, "REPLICAOF", host, port)
 			tx.Do(ctx, "CLIENT", "KILL", "TYPE", "normal")
@@ -88,7 +88,7 @@ func (s *Server) Promote(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	err = control(n.addr(), func(client *redis.Client) error { return client.Do(ctx, "REPLICAOF", "NO", "ONE").Err() })
+	err = control(n.addr(), n.options.Password, func(client *redis.Client) error { return client.Do(ctx, "REPLICAOF", "NO", "ONE").Err() })
 	if err != nil {
 		return fmt.Errorf("promote %s: %w", n.addr(), err)
 	}
@@ -120,7 +120,7 @@ func (s *Server) Detach(ctx context.Context, i int) error {
 		return fmt.Errorf("%w: node %d is the primary, not a replica", ErrConfig, i)
 	}
 	const nobody = "1" // a port without a listener
-	err = control(n.addr(), func(client *redis.Client) error {
+	err = control(n.addr(), n.options.Password, func(client *redis.Client) error {
 		return client.Do(ctx, "REPLICAOF", "127.0.0.1", nobody).Err()
 	})
 	if err != nil {

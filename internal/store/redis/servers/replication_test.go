@@ -23,6 +23,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("addresses", func(t *testing.T) { replicaAddresses(t, s) })
 	t.Run("promotion", func(t *testing.T) { promotion(t, s) })
 	t.Run("old primary", func(t *testing.T) { oldPrimary(t, s) })
+	refusesStrangers(t, s) // restarted ones, too
 }
 
 func replicaReadings(t *testing.T, s *Server) {
@@ -75,9 +76,9 @@ func replicaReadings(t *testing.T, s *Server) {
 }
 
 func replicaAddresses(t *testing.T, s *Server) {
-	at := s.Describe().Nodes
+	at := urls(s)
 	users := open(t, Options{Address: at[2] + "," + at[0], Topology: "replicas", RunID: "user"})
-	if about := users.Describe(); about.Topology != "replicas:1" || about.Address != at[0] || users.Owned() != nil {
+	if about := users.Describe(); about.Topology != "replicas:1" || about.Address != s.nodes[0].addr() || users.Owned() != nil {
 		t.Errorf("description %+v", about)
 	}
 	if err := users.Promote(t.Context(), 1); !errors.Is(err, ErrConfig) {

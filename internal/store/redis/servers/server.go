@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -31,9 +33,10 @@ type Server struct {
 	// cluster is a client for the keys of a whole cluster; nil in other topologies.
 	cluster *redis.ClusterClient
 
-	redis results.Redis
-	pin   *launch.Pinning
-	dials chan struct{} // limits the dials at the same time
+	redis    results.Redis
+	password string // of servers of our own
+	pin      *launch.Pinning
+	dials    chan struct{} // limits the dials at the same time
 
 	meter store.Meter // over all nodes
 }
@@ -113,6 +116,17 @@ func (s *Server) describe() {
 			s.redis.Nodes = append(s.redis.Nodes, node.addr())
 		}
 	}
+}
+
+// Address returns the URLs of servers that Open started, separated by commas. Other processes need
+// their password, which is in them: never print it.
+func (s *Server) Address() string {
+	urls := make([]string, len(s.nodes))
+	for i, n := range s.nodes {
+		at := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: n.addr()}
+		urls[i] = at.String()
+	}
+	return strings.Join(urls, ",")
 }
 
 // Describe says which Redis it is and why, without any secret.

@@ -102,16 +102,16 @@ func (i impostor) Ended(context.Context) bool { return i.ends }
 func TestAStrangerIsNotReady(t *testing.T) {
 	p := process(t)
 	not := func(replies.Info) bool { return false }
-	err := awaitReady(t.Context(), impostor{p.Addr(), true}, not)
+	err := awaitReady(t.Context(), impostor{p.Addr(), true}, "", not)
 	if err == nil || !strings.Contains(err.Error(), "Failed listening") {
 		t.Errorf("a Redis of somebody else's was taken for ours: %v", err)
 	}
-	if err := awaitReady(t.Context(), p, isProcess(p.Process)); err != nil {
+	if err := awaitReady(t.Context(), p, "", isProcess(p.Process)); err != nil {
 		t.Errorf("our own was not: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := awaitReady(ctx, impostor{p.Addr(), false}, not); !errors.Is(err, context.DeadlineExceeded) {
+	if err := awaitReady(ctx, impostor{p.Addr(), false}, "", not); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestAStrangerIsNotReady(t *testing.T) {
 func TestAClusterThatSaysServerMode(t *testing.T) {
 	cluster := open(t, Options{Address: "process", Topology: "cluster:3"})
 	address := valkeyLike(t, cluster.nodes[0].addr())
-	s := open(t, Options{Address: "redis://" + address})
+	s := open(t, Options{Address: "redis://:" + cluster.password + "@" + address})
 	if s.Topology() != (Topology{Clustered, 3}) {
 		t.Errorf("it was taken for %v", s.Topology())
 	}

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -19,6 +20,9 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 		launch.Sweep(ctx).Log(options.Logf)
 		return s.useAddresses(options)
 	}
+	// Every user of this machine reaches the loopback interface.
+	s.password = rand.Text()
+	options.password = s.password
 	way, err := launch.Ways{
 		Asked: options.Address, Image: image(options.wantedImage()), Logf: options.Logf,
 		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
@@ -95,7 +99,7 @@ func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, e
 // own adds a started server as a node.
 func (s *Server) own(topology Topology, started Own) {
 	s.topology = topology
-	n := &node{options: redis.UniversalOptions{Addrs: []string{started.Addr()}}, own: started}
+	n := &node{options: redis.UniversalOptions{Addrs: []string{started.Addr()}, Password: s.password}, own: started}
 	if member := topology.row().member; member != nil {
 		n.own = member(s, n, started)
 	}

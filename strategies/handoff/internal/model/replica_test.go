@@ -16,13 +16,7 @@ import (
 func TestReplicaDoesNotTell(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	top := redistest.StartTopology(t, "replicas:1")
-	var clients []*redis.Client
-	for _, addr := range top.Addrs() {
-		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true})
-		t.Cleanup(func() { _ = client.Close() })
-		clients = append(clients, client)
-	}
+	clients := redistest.StartTopology(t, "replicas:1").Clients(t)
 	primary, replica := clients[0], clients[1]
 	const base, lock = "{m}:", "lock"
 	listen := func(client *redis.Client) *redis.PubSub {
