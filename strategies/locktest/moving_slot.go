@@ -22,7 +22,7 @@ func movingSlot(s *stage) {
 	leases := b.fill(all[0], longTTL)
 	waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
 	var finish func() error
-	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.prefix + "*"); return err })
+	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.id + "*"); return err })
 	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
 	w.within(100 * time.Millisecond) // while the lock's keys are on two nodes, the release may have to wait
 	s.disturb("finish a slot's move", finish)
