@@ -57,6 +57,7 @@ func faultChecks() []Check {
 		{"connections", few, "Beside its clients' pools an instance has no more connections than it declares, however many locks it has used.", onRedis, connections},
 		{"forged messages", unforged, "Messages that repeat and vary what a hand-over published, from somebody who may publish and nothing else, make no second holder and no token, and delete nothing.", onRedis, forgedMessages},
 		{"moving slot", moving, "When a cluster's slot moves while a lock in it is held and waited for, there is one holder at a time and all who wait are served.", clusters, movingSlot},
+		{"dying node", dying, "When the node of a cluster that has the lock dies and a replica with all its data takes its place, there is one holder at a time, and the lock is granted again within its TTL and some seconds.", clusters, dyingNode},
 		{"clock set forward", forward, "When the servers' clocks are set forward nobody gets a lock whose holder's lease is valid.", expires, clockSetForward},
 		{"clock set back", back, "When the servers' clocks are set back a lock is passed on, and tokens grow.", expires, clockSetBack},
 	}

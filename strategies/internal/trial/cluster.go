@@ -3,10 +3,12 @@ package trial
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -47,6 +49,47 @@ func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
 	return c
 }
 
+// StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
+// know it and it has what the node has. It returns the replica's client.
+func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Client {
+	t.Helper()
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0")
+	client := replica.Client(t)
+	host, port, _ := net.SplitHostPort(of)
+	var nodes []*redis.Client
+	for _, addr := range append(top.Addrs(), replica.Addr) {
+		node := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+		t.Cleanup(func() { _ = node.Close() })
+		nodes = append(nodes, node)
+	}
+	primary := redis.NewClient(&redis.Options{Addr: of})
+	defer func() { _ = primary.Close() }()
+	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
+	if err == nil {
+		err = client.ClusterMeet(t.Context(), host, port).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	know := func(what string, count int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(nodes, func(node *redis.Client) bool {
+				told := node.ClusterNodes(t.Context()).Val()
+				return strings.Count(told, what) != count || strings.Contains(told, "handshake")
+			})
+		}
+	}
+	poll.Until(t, "all nodes know each other", know("connected", len(nodes)))
+	if err := client.ClusterReplicate(t.Context(), id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "all know the replica", know("slave", 1))
+	poll.Until(t, "the replica follows", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	return client
+}
+
 // Move is a slot's move from one node to another.
 type Move struct {
 	*Cluster
@@ -72,15 +115,55 @@ func (c *Cluster) SlotOf(pattern string) int64 {
 	return 0
 }
 
+// owner returns the primary that has a slot, as a node sees it.
+func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
+	t.Helper()
+	for _, part := range node.ClusterSlots(t.Context()).Val() {
+		if int64(part.Start) <= slot && slot <= int64(part.End) && len(part.Nodes) > 0 {
+			return part.Nodes[0]
+		}
+	}
+	return redis.ClusterNode{}
+}
+
+// mortal gives the node that has the slot of the keys that fit a pattern a replica. die kills the
+// node once the replica has all that it has, and returns the addresses of those that live when
+// the replica is in its place.
+func (c *Cluster) mortal(top *redistest.Topology, pattern string) (die func() (living []string)) {
+	c.t.Helper()
+	slot := c.SlotOf(pattern)
+	of := slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)
+	replica := StartReplica(c.t, top, c.Addrs[of])
+	offset := func(node *redis.Client, field string) string {
+		return node.InfoMap(c.t.Context(), "replication").Val()["Replication"][field]
+	}
+	return func() (living []string) {
+		c.t.Helper()
+		poll.Until(c.t, "the replica has all", func() bool {
+			return offset(replica, "slave_repl_offset") == offset(c.Nodes[of], "master_repl_offset")
+		})
+		top.Kill(of)
+		if err := replica.Do(c.t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+			c.t.Fatal(err)
+		}
+		others := append(slices.Delete(slices.Clone(c.Nodes), of, of+1), replica)
+		poll.Until(c.t, "all know who has the slot", func() bool {
+			return !slices.ContainsFunc(others, func(node *redis.Client) bool {
+				id := owner(c.t, node, slot).ID
+				return id == c.ids[of] || id == ""
+			})
+		})
+		for _, node := range others {
+			living = append(living, node.Options().Addr)
+		}
+		return living
+	}
+}
+
 // Migrate begins to move a slot. Its keys stay where they are.
 func (c *Cluster) Migrate(slot int64) *Move {
 	c.t.Helper()
-	m := &Move{Cluster: c, slot: slot}
-	for _, part := range c.Nodes[0].ClusterSlots(c.t.Context()).Val() {
-		if int64(part.Start) <= slot && slot <= int64(part.End) {
-			m.from = slices.IndexFunc(c.ids, func(id string) bool { return id == part.Nodes[0].ID })
-		}
-	}
+	m := &Move{Cluster: c, slot: slot, from: slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)}
 	m.to = (m.from + 1) % len(c.Nodes)
 	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", c.ids[m.from])
 	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", c.ids[m.to])
