@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type gate struct {
 
 // options returns options that dial through the wire.
 func (w *wire) options(o redis.UniversalOptions) *redis.UniversalOptions {
+	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
 	dial := o.Dialer
 	if dial == nil {
 		simple := o.Simple()
