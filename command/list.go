@@ -213,6 +213,10 @@ func rights(line func(label, text string), i strategies.Info) {
 		}
 		return
 	}
+	if !i.Rights.Declared() { // a user with no rights could do nothing
+		line("ACL", "not declared")
+		return
+	}
 	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
 	if i.NoCluster == "" {
 		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 func entries(t *testing.T, dir string) []string {
@@ -144,5 +146,22 @@ func TestSaveToStandardOutput(t *testing.T) {
 	var stdout bytes.Buffer
 	if err := outputs[0].save(&results.Report{}, &stdout, false); err != nil || !strings.HasPrefix(stdout.String(), "{") {
 		t.Errorf("%v, wrote %q", err, stdout.String())
+	}
+}
+
+// A strategy that has not said what it needs gets no ACL, which would lock its user out.
+func TestUndeclaredRightsPrintNoACL(t *testing.T) {
+	printed := func(info strategies.Info) string {
+		var b strings.Builder
+		rights(func(label, text string) { fmt.Fprintf(&b, "%s %s\n", label, text) }, info)
+		return b.String()
+	}
+	info := strategies.Info{Name: "new", Capacity: 1, Nodes: 1}
+	if got, want := printed(info), "ACL not declared\n"; got != want {
+		t.Errorf("of empty rights it prints %q, want %q", got, want)
+	}
+	info.Rights.Commands = []string{"incr"}
+	if got := printed(info); !strings.Contains(got, "ACL SETUSER") || !strings.Contains(got, "+incr") {
+		t.Errorf("of rights it prints %q", got)
 	}
 }

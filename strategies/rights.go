@@ -22,6 +22,10 @@ type Rights struct {
 	Cluster []string // commands that it also needs on a cluster
 }
 
+// Declared says whether there are any rights: a strategy on Redis that has none has not said
+// what it needs.
+func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Commands)+len(r.OneOf) > 0 }
+
 // Connecting returns the commands that every connection begins with. HELLO and AUTH need no
 // right.
 func Connecting() []string { return []string{"client|setname", "ping"} }

@@ -63,6 +63,7 @@ func strangeKeys(s *stage) {
 	plain := s.fill(i, "key")
 	s.full(i, "key")
 	s.release(plain...)
+	s.verbatim = true
 	for _, key := range []string{
 		"{", "}", "{}", "a{b", "a{b}c", "two words", " ", "line\nbreak", "tab\t", "null\x00byte", "*?[x]",
 		"schlüssel", "鍵", "🔑", strings.Repeat("k", 1024), strings.Repeat("k{", 512), "",
@@ -139,13 +140,13 @@ func tryLock(s *stage) {
 
 func reentrance(s *stage) {
 	both := s.several(2, longTTL)
-	locker, ok := strategies.As[strategies.Reentrant](both[0].Locker)
+	locker, ok := strategies.As[strategies.Reentrant](both[0].lock)
 	if !ok {
 		s.fatalf("it has no AcquireAs")
 	}
 	as := func(owner string) func(context.Context, string) (strategies.Lease, error) {
 		return func(ctx context.Context, key string) (strategies.Lease, error) {
-			return locker.AcquireAs(ctx, key, owner)
+			return locker.AcquireAs(ctx, s.named(key), owner)
 		}
 	}
 	var leases []strategies.Lease

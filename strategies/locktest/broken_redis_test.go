@@ -209,6 +209,9 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 	for begun := false; ; {
 		select {
 		case event := <-events:
+			if l.believed(ctx, event, lease) {
+				return nil
+			}
 			_, isNews := event.(*redis.Subscription)
 			ignored := isNews && (l.noRecheck && !begun || l.noResubscribe && begun)
 			begun = true

@@ -16,6 +16,8 @@ func brokenByServers() []subject {
 		sparing    = "idle locks leave no keys but those declared"
 		few        = "idle locks keep no connections, and waits only those declared"
 		moving     = "a slot that moves makes no second holder and strands nobody"
+		unforged   = "a message gives nobody a lock or a token, and takes no key"
+		dying      = "a node that dies gives nobody another's lock, and its lock is granted again soon"
 		forward    = "a clock of the server that is set forward ends no lease"
 		back       = "a clock of the server that is set back strands nobody, and repeats no token"
 	)
@@ -65,6 +67,16 @@ func brokenByServers() []subject {
 		polling(with(serverFault{tags: true, pinsSlots: true}), 0).onCluster().waitingInVain().
 			called("slots that are never asked for again").
 			breaks("moving slot", moving, "have not had it"),
+
+		onRedis(with(serverFault{believes: true}), 0).called("any message is taken for a grant").
+			breaks("forged messages", unforged, "was granted while"),
+		onRedis(fault{script: [2]string{"ARGV[2], ''", "ARGV[2], KEYS[1]"}, serverFault: serverFault{deletesNamed: true}}, 0).
+			called("what a message names is deleted").
+			breaks("forged messages", unforged, "deleted a key that is no lock"),
+
+		polling(with(serverFault{tags: true, pinsSlots: true}), 0).onCluster().waitingInVain().
+			called("slots that are never asked for again, and a node dies").
+			breaks("dying node", dying, "have not had it"),
 
 		polling(fault{}, 0).withoutLimits().called("leases end by a clock that may be set").
 			breaks("clock set forward", forward, "got the lock while"),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,6 +29,8 @@ type serverFault struct {
 	pinsSlots    bool // so with a cluster's slots
 	tags         bool // no fault: all keys of a lock share a slot
 	records      bool // each lock leaves a key until Close
+	believes     bool // a message is taken for a grant
+	deletesNamed bool // a lock that a message names, and that nobody here waits for, is deleted
 	dialsEach    bool // each key has a connection of its own until Close
 
 	pinned *pinned
@@ -100,6 +103,19 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 		own.Ping(ctx)
 		l.pinned.clients = append(l.pinned.clients, own)
 	}
+}
+
+// believed says whether a waiter takes an event of its channel for a grant.
+func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
+	m, isMessage := event.(*redis.Message)
+	if isMessage && l.deletesNamed && m.Payload != lease.name {
+		l.client.Del(ctx, m.Payload)
+	}
+	lease.planted = isMessage && l.believes
+	if lease.planted {
+		lease.renewed(time.Now().Add(l.config.TTL))
+	}
+	return lease.planted
 }
 
 // forget removes it.

@@ -127,7 +127,7 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
 	f := trial.On(t, s.info.Nodes, s.open)
 	f.Rounds, f.Drawings = 6, t.TempDir()
-	if s.check == "" || s.check == "moving slot" || strings.HasPrefix(s.check, "clock set") {
+	if s.check == "" || s.check == "moving slot" || s.check == "dying node" || strings.HasPrefix(s.check, "clock set") {
 		f = trial.Everything(t, f, s.info.Nodes)
 	}
 	if s.check != "" && s.check != "failover" {

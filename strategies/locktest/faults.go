@@ -21,6 +21,8 @@ const (
 	sparing    = "idle locks leave no keys but those declared"
 	few        = "idle locks keep no connections, and waits only those declared"
 	moving     = "a slot that moves makes no second holder and strands nobody"
+	unforged   = "a message gives nobody a lock or a token, and takes no key"
+	dying      = "a node that dies gives nobody another's lock, and its lock is granted again soon"
 	forward    = "a clock of the server that is set forward ends no lease"
 	back       = "a clock of the server that is set back strands nobody, and repeats no token"
 )
@@ -53,7 +55,9 @@ func faultChecks() []Check {
 		{"failover", failing, "When a replica that has everything takes its server's place while a lock is passed on, there is one holder at a time, tokens grow and all who wait are served.", onRedis, failover},
 		{"idle keys", sparing, "Locks that were used and are idle leave no keys and channels, while the instances live on, but those declared.", onRedis, idleKeys},
 		{"connections", few, "Beside its clients' pools an instance has no more connections than it declares, however many locks it has used.", onRedis, connections},
+		{"forged messages", unforged, "Messages that repeat and vary what a hand-over published, from somebody who may publish and nothing else, make no second holder and no token, and delete nothing.", onRedis, forgedMessages},
 		{"moving slot", moving, "When a cluster's slot moves while a lock in it is held and waited for, there is one holder at a time and all who wait are served.", clusters, movingSlot},
+		{"dying node", dying, "When the node of a cluster that has the lock dies and a replica with all its data takes its place, there is one holder at a time, and the lock is granted again within its TTL and some seconds.", clusters, dyingNode},
 		{"clock set forward", forward, "When the servers' clocks are set forward nobody gets a lock whose holder's lease is valid.", expires, clockSetForward},
 		{"clock set back", back, "When the servers' clocks are set back a lock is passed on, and tokens grow.", expires, clockSetBack},
 	}

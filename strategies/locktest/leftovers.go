@@ -27,8 +27,15 @@ const outsideName = "locktest-outside"
 
 func (s *stage) look(node goredis.Node) {
 	client := node.Dial(func(o *redis.UniversalOptions) { o.ClientName, o.MaxRetries = outsideName, 3 })
-	s.Cleanup(func() { _ = client.Close() })
 	o := &outside{UniversalClient: client, before: map[string]bool{}}
+	s.Cleanup(func() {
+		if !s.passed() {
+			ctx, cancel := context.WithTimeout(context.Background(), teardown)
+			defer cancel()
+			_ = o.unlink(ctx, "*"+s.id+"*") // its server may be gone
+		}
+		_ = client.Close()
+	})
 	for _, c := range s.connections(o) {
 		o.before[c["id"]] = true
 	}
@@ -76,7 +83,7 @@ func (s *stage) leftovers() []string {
 	ctx := context.Background()
 	var left []string
 	for _, o := range s.outside {
-		keys := o.Scan(ctx, 0, "*"+s.prefix+"*", 1000).Iterator()
+		keys := o.Scan(ctx, 0, "*"+s.id+"*", 1000).Iterator()
 		for keys.Next(ctx) {
 			if s.declared(keys.Val()) || s.expiring && o.PTTL(ctx, keys.Val()).Val() != -1 {
 				continue
@@ -87,7 +94,7 @@ func (s *stage) leftovers() []string {
 			s.notJudged("look for keys: %w", err)
 		}
 		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{o.PubSubChannels, o.PubSubShardChannels} {
-			channels, err := list(ctx, "*"+s.prefix+"*").Result()
+			channels, err := list(ctx, "*"+s.id+"*").Result()
 			if _, unknown := errors.AsType[redis.Error](err); unknown { // before Redis 7
 				continue
 			}

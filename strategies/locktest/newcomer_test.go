@@ -40,6 +40,21 @@ type plainFault struct {
 	setsNoTTL       bool
 	leavesGoroutine bool // when it is closed
 	leavesClient    bool // the one that it has made
+
+	key func(config goredis.Config, key string) string // its name in Redis; nil for Config.Key
+}
+
+// ignoresPrefix is how many a lock names its keys.
+func ignoresPrefix(_ goredis.Config, key string) string { return key }
+
+// theOnly is what a lock calls all its keys that has one.
+func theOnly(goredis.Config, string) string { return "the-only-lock" }
+
+func (l *plainLock) name(key string) string {
+	if l.key == nil {
+		return l.config.Key(key)
+	}
+	return l.key(l.config, key)
 }
 
 func (l *plainLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -48,7 +63,7 @@ func (l *plainLock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 		return nil, strategies.ErrClosed
 	default:
 	}
-	lease := &plainLease{lock: l, key: l.config.Key(key), token: uuid.NewString()}
+	lease := &plainLease{lock: l, key: l.name(key), token: uuid.NewString()}
 	ttl := l.config.TTL
 	if l.setsNoTTL {
 		ttl = 0
@@ -119,6 +134,15 @@ func onDefaults(addr string, fault plainFault) locktest.Fixture {
 			return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 		},
 	}
+}
+
+// asDocumented is the fixture of the package's comment, with a plainLock.
+func asDocumented(addr string, fault plainFault) locktest.Fixture {
+	fixture := onDefaults(addr, fault)
+	fixture.Open = func(c goredis.Config) (strategies.Locker, error) {
+		return &plainLock{plainFault: fault, client: c.Nodes[0].Client.(*redis.Client), config: c, closed: make(chan struct{})}, nil
+	}
+	return fixture
 }
 
 // A newcomer's lock with two faults: both are named, and nothing else is.

@@ -115,19 +115,32 @@ func (r *report) cleanUp() {
 
 var errEndedFromOutside = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
 
-// conclude fills in the outcome; atItsEnd is false if the check did not come to its own end.
-func (r *report) conclude(v *Verdict, atItsEnd bool) {
+// passed says whether the check came to its own end and found nothing.
+func (s *stage) passed() bool { return s.atItsEnd && !s.Failed() }
+
+// conclude fills in the outcome. What was taken before the check is no fault of the lock.
+func (s *stage) conclude(v *Verdict) {
+	taken := ""
+	if s.Failed() {
+		taken = s.taken()
+	}
+	r := &s.report
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v.Failures, v.Log = slices.Clone(r.failures), slices.Clone(r.log)
 	err := r.err
 	switch {
+	case taken != "":
+		for _, f := range v.Failures {
+			v.Log = append(v.Log, f.String())
+		}
+		v.Failures, v.Outcome, err = nil, NotJudged, errors.New(taken)
 	case len(v.Failures) > 0:
 		v.Outcome = Broken
 		return
 	case r.end != Passed:
 		v.Outcome = r.end
-	case !atItsEnd:
+	case !s.atItsEnd:
 		v.Outcome, err = NotJudged, errEndedFromOutside
 	default:
 		v.Outcome = Passed

@@ -34,8 +34,12 @@ type stage struct {
 	info      strategies.Info
 	patience  time.Duration
 	rounds    int
-	prefix    string          // marks all keys of the check
+	id        string          // stands in all keys of the check
+	prefix    string          // of all keys, with the id
+	verbatim  bool            // keys have no id but the prefix's
 	locks     map[string]bool // the locks that have been asked for, by their names in Redis
+	stood     map[string]bool // all keys that were there before the check
+	atItsEnd  bool            // the check came to its own end
 	nodes     []goredis.Node  // the fixture's
 	instances []*instance
 	outside   []*outside // one per server
@@ -44,22 +48,24 @@ type stage struct {
 
 // instance is one application instance: a Locker and its connections.
 type instance struct {
-	strategies.Locker
-	probe *strategies.Probe
-	wire  *wire
-	nodes []redis.UniversalClient
+	strategies.Locker                   // with names of the check's own
+	lock              strategies.Locker // as the fixture opened it
+	probe             *strategies.Probe
+	wire              *wire
+	nodes             []redis.UniversalClient
 }
 
 func newStage(ctx context.Context, check Check, fixture Fixture, info strategies.Info) *stage {
 	s := &stage{
 		report: report{ctx: ctx}, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
-		prefix: fmt.Sprintf("locktest-%016x:", rand.Uint64()),
+		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{},
 	}
+	s.prefix = "locktest-" + s.id + ":"
 	if fixture.Patience == 0 && limit(check.Name, info) != "" {
 		s.patience = limitedPatience
 	}
-	s.locks = map[string]bool{s.prefix + "key": true}
+	s.asksFor("key")
 	return s
 }
 
@@ -78,6 +84,7 @@ func (s *stage) play() {
 		for _, node := range s.nodes {
 			s.look(node)
 		}
+		s.stood = s.standing()
 	}
 	// Goroutines inherit the label, and nothingLeft finds them by it.
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
@@ -93,7 +100,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
 			options := i.wire.options(*node.Options)
-			client := redis.NewUniversalClient(options)
+			client := dial(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
 			config.Nodes = append(config.Nodes, goredis.Node{Client: client, Options: options})
@@ -103,15 +110,35 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if err != nil {
 		s.fatalf("open: %v", err)
 	}
-	i.Locker = locker
+	named := &own{Locker: locker, s: s}
+	i.Locker, i.lock = named, locker
+	if trier, ok := strategies.As[strategies.Trier](locker); ok {
+		i.Locker = &ownTrier{named, trier}
+	}
 	s.instances = append(s.instances, i)
-	s.Cleanup(func() { _ = locker.Close() })
+	s.Cleanup(func() {
+		if !s.passed() {
+			named.vacate()
+		}
+		_ = locker.Close()
+	})
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
-		if err := p.Prepare(s.Context(), []string{"key"}); err != nil {
+		if err := p.Prepare(s.Context(), []string{s.named("key")}); err != nil {
 			s.fatalf("prepare: %v", err)
 		}
 	}
 	return i
+}
+
+// dial returns a service's client. That of a cluster looks each second where keys are: with
+// go-redis's minute, the wait after a node's death would be the client's, not the lock's.
+func dial(o *redis.UniversalOptions) redis.UniversalClient {
+	if !o.IsClusterMode {
+		return redis.NewUniversalClient(o)
+	}
+	options := o.Cluster()
+	options.ClusterStateReloadInterval = time.Second
+	return redis.NewClusterClient(options)
 }
 
 // several opens n instances, or as many as the strategy works across. It always returns n;
@@ -221,16 +248,9 @@ func (s *stage) ownConnections(i *instance) bool {
 
 // forget deletes the lock on key from the servers, with all keys that belong to it.
 func (s *stage) forget(key string) {
-	ctx := context.Background()
 	for _, o := range s.outside {
-		keys := o.Scan(ctx, 0, "*"+s.prefix+key+"*", 1000).Iterator()
-		for keys.Next(ctx) {
-			if err := o.Del(ctx, keys.Val()).Err(); err != nil {
-				s.notJudged("delete a key: %w", err)
-			}
-		}
-		if err := keys.Err(); err != nil {
-			s.notJudged("look for keys: %w", err)
+		if err := o.unlink(context.Background(), "*"+s.named(key)+"*"); err != nil {
+			s.notJudged("%w", err)
 		}
 	}
 }

@@ -116,15 +116,14 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	defer cancel()
 	s := newStage(ctx, c, fixture, info)
 	defer s.cleanUp()
-	atItsEnd := false
 	played := make(chan struct{})
 	go func() { // a check that ends early ends its goroutine
 		defer close(played)
 		s.play()
-		atItsEnd = true
+		s.atItsEnd = true
 	}()
 	<-played
-	s.conclude(&v, atItsEnd)
+	s.conclude(&v)
 	v.admit(info)
 	v.Took = time.Since(began)
 	return v

@@ -46,7 +46,7 @@ func (s *stage) waiterFor(i *instance, key string, acquire func(context.Context,
 }
 
 func (s *stage) newWaiter(on *instance, key string) *waiter {
-	s.locks[s.prefix+key] = true
+	s.asksFor(key)
 	return &waiter{
 		s: s, on: on, key: key, done: make(chan struct{}), began: time.Now(),
 		attempts: on.probe.Counts().Attempts,

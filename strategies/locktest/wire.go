@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,12 @@ type wire struct {
 	wrote   time.Time // when bytes last went to a server
 	gate    *gate
 	late    *keptBack
-	open    int // connections
+	open    int    // connections
+	recent  []byte // what was written last
 }
+
+// mostRecent is how much of what was written is kept.
+const mostRecent = 1 << 16
 
 // gate holds up one write, all dials, or all answers.
 type gate struct {
@@ -39,6 +44,7 @@ type gate struct {
 
 // options returns options that dial through the wire.
 func (w *wire) options(o redis.UniversalOptions) *redis.UniversalOptions {
+	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
 	dial := o.Dialer
 	if dial == nil {
 		simple := o.Simple()
@@ -158,12 +164,15 @@ func (w *wire) toWrite(c *conn) *gate {
 	return g
 }
 
-func (w *wire) note(written bool) {
+// note notes that something moved: that was written, or else something was read.
+func (w *wire) note(written []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved = time.Now()
-	if written {
+	if written != nil {
 		w.wrote = w.moved
+		w.recent = append(w.recent, written...)
+		w.recent = w.recent[max(0, len(w.recent)-mostRecent):]
 	}
 }
 
@@ -172,6 +181,13 @@ func (w *wire) lastWrite() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.wrote
+}
+
+// sent returns the last of what was written, as far as it is kept.
+func (w *wire) sent() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.recent)
 }
 
 // last is when something last moved, and whether something is being dialled.
@@ -215,7 +231,7 @@ func (w *wire) watch(dialled net.Conn) net.Conn {
 					return 0, errBroken
 				}
 			}
-			w.note(true)
+			w.note(b)
 			if kept, err := w.keeps(c, b); kept {
 				return len(b), err
 			}
@@ -233,7 +249,7 @@ func (w *wire) watch(dialled net.Conn) net.Conn {
 					_ = dialled.Close()
 				}
 			}
-			w.note(false)
+			w.note(nil)
 			if w.isBroken(c) {
 				return 0, errBroken
 			}

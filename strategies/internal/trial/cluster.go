@@ -3,10 +3,12 @@ package trial
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -52,6 +54,45 @@ func (c *Cluster) Options() redis.UniversalOptions {
 	return all
 }
 
+// StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
+// know it and it has what the node has. It returns the replica's client.
+func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Client {
+	t.Helper()
+	nodes := top.Clients(t)
+	primary := nodes[slices.IndexFunc(nodes, func(node *redis.Client) bool { return node.Options().Addr == of })]
+	password := primary.Options().Password
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password)
+	client := redis.NewClient(&redis.Options{Addr: replica.Addr, Password: password, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	nodes = append(nodes, client)
+	host, port, _ := net.SplitHostPort(of)
+	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
+	if err == nil {
+		err = client.ClusterMeet(t.Context(), host, port).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	know := func(what string, count int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(nodes, func(node *redis.Client) bool {
+				told := node.ClusterNodes(t.Context()).Val()
+				return strings.Count(told, what) != count || strings.Contains(told, "handshake")
+			})
+		}
+	}
+	poll.Until(t, "all nodes know each other", know("connected", len(nodes)))
+	if err := client.ClusterReplicate(t.Context(), id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "all know the replica", know("slave", 1))
+	poll.Until(t, "the replica follows", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	return client
+}
+
 // Move is a slot's move from one node to another.
 type Move struct {
 	*Cluster
@@ -77,15 +118,52 @@ func (c *Cluster) SlotOf(pattern string) int64 {
 	return 0
 }
 
+// owner returns the primary that has a slot, as a node sees it.
+func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
+	t.Helper()
+	for _, part := range node.ClusterSlots(t.Context()).Val() {
+		if int64(part.Start) <= slot && slot <= int64(part.End) && len(part.Nodes) > 0 {
+			return part.Nodes[0]
+		}
+	}
+	return redis.ClusterNode{}
+}
+
+// mortal gives the node that has the slot of the keys that fit a pattern a replica. die kills the
+// node once the replica has all that it has, and returns clients of those that live when
+// the replica is in its place.
+func (c *Cluster) mortal(top *redistest.Topology, pattern string) (die func() (living []*redis.Client)) {
+	c.t.Helper()
+	slot := c.SlotOf(pattern)
+	of := slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)
+	replica := StartReplica(c.t, top, c.Nodes[of].Options().Addr)
+	offset := func(node *redis.Client, field string) string {
+		return node.InfoMap(c.t.Context(), "replication").Val()["Replication"][field]
+	}
+	return func() []*redis.Client {
+		c.t.Helper()
+		poll.Until(c.t, "the replica has all", func() bool {
+			return offset(replica, "slave_repl_offset") == offset(c.Nodes[of], "master_repl_offset")
+		})
+		top.Kill(of)
+		if err := replica.Do(c.t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+			c.t.Fatal(err)
+		}
+		others := append(slices.Delete(slices.Clone(c.Nodes), of, of+1), replica)
+		poll.Until(c.t, "all know who has the slot", func() bool {
+			return !slices.ContainsFunc(others, func(node *redis.Client) bool {
+				id := owner(c.t, node, slot).ID
+				return id == c.ids[of] || id == ""
+			})
+		})
+		return others
+	}
+}
+
 // Migrate begins to move a slot. Its keys stay where they are.
 func (c *Cluster) Migrate(slot int64) *Move {
 	c.t.Helper()
-	m := &Move{Cluster: c, slot: slot}
-	for _, part := range c.Nodes[0].ClusterSlots(c.t.Context()).Val() {
-		if int64(part.Start) <= slot && slot <= int64(part.End) {
-			m.from = slices.IndexFunc(c.ids, func(id string) bool { return id == part.Nodes[0].ID })
-		}
-	}
+	m := &Move{Cluster: c, slot: slot, from: slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)}
 	m.to = (m.from + 1) % len(c.Nodes)
 	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", c.ids[m.from])
 	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", c.ids[m.to])

@@ -119,7 +119,8 @@ func (r *replicated) failOver() {
 
 func cluster(t *testing.T) locktest.Cluster {
 	t.Helper()
-	c := StartCluster(t)
+	top := redistest.StartTopology(t, "cluster:3")
+	c := ClusterOf(t, top)
 	connect := func(o redis.UniversalOptions) goredis.Node {
 		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -133,6 +134,16 @@ func cluster(t *testing.T) locktest.Cluster {
 			m := c.Migrate(c.SlotOf(pattern))
 			m.Carry(1)
 			return func() error { m.Finish(); return nil }, nil
+		},
+		Die: func(pattern string) (kill func() ([]goredis.Node, error), err error) {
+			die := c.mortal(top, pattern)
+			return func() (living []goredis.Node, err error) {
+				for _, node := range die() {
+					at := node.Options()
+					living = append(living, connect(redis.UniversalOptions{Addrs: []string{at.Addr}, Password: at.Password}))
+				}
+				return living, nil
+			}, nil
 		},
 	}
 	for _, node := range c.Nodes {
