@@ -52,7 +52,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	}
 	defer l.mu.Unlock()
 	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) { // it has run out, and nobody waits who would notice
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if !ln.idle() {
 		return nil, strategies.ErrHeld

@@ -102,12 +102,10 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 func (ln *line) attend(now time.Time) {
 	if g := ln.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
-			if ln.waiters.Len() > 0 {
-				ln.lookAt(until)
-			}
+			ln.lookAtEnd(g)
 			return
 		}
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if ln.idle() {
 		ln.forget()

@@ -175,10 +175,9 @@ func (ln *line) granted(g *lease) {
 // begin makes a lease the line's own: its turns are for the waiters that have come so far.
 func (ln *line) begin(g *lease) {
 	g.last, g.began, g.seen = ln.came, time.Now(), g.since
+	g.kept = g.until.Get()
 	ln.held = g
-	if ln.waiters.Len() > 0 {
-		ln.lookAt(g.until.Get())
-	}
+	ln.lookAtEnd(g)
 }
 
 // give gives the next turn to a waiter.
@@ -238,6 +237,13 @@ func (ln *line) lose(g *lease) {
 	}
 }
 
+// runOut ends a lease that has run out by this process's clock. Redis keeps it for longer after it
+// was shortened, or after an extension without an answer, so it is owed.
+func (ln *line) runOut(g *lease) {
+	ln.lose(g)
+	ln.locker.owe(ln.names, g.id, g.indeterminate)
+}
+
 // giveUp records that this process no longer has a lease.
 func (ln *line) giveUp(g *lease) {
 	g.holder = nil
@@ -264,6 +270,14 @@ func (ln *line) lookAt(due time.Time) {
 	if ln.due.IsZero() || due.Before(ln.due) {
 		ln.due = due
 		ln.locker.keep(due)
+	}
+}
+
+// lookAtEnd has the keeper notice the end of a lease where somebody waits for it: here, or perhaps in
+// another process, to which Redis gives the lock only later.
+func (ln *line) lookAtEnd(g *lease) {
+	if until := g.until.Get(); ln.held == g && (ln.waiters.Len() > 0 || until.Before(g.kept)) {
+		ln.lookAt(until)
 	}
 }
 

@@ -81,12 +81,17 @@ func (s settings) with(options []CallOption) (settings, error) {
 
 // problem is every error in the settings.
 func (s settings) problem() error {
-	var problems []error
-	if s.ttl <= 0 {
-		problems = append(problems, fmt.Errorf("TTL must be positive, not %v", s.ttl))
-	}
+	problems := []error{validTTL(s.ttl)}
 	if s.waits && s.wait < 0 {
 		problems = append(problems, fmt.Errorf("Wait must not be negative, as %v is", s.wait)) //nolint:staticcheck // a name
 	}
 	return errors.Join(problems...)
+}
+
+// validTTL rejects a TTL that no lock can have; some need more.
+func validTTL(ttl time.Duration) error {
+	if ttl <= 0 {
+		return fmt.Errorf("TTL must be positive, not %v", ttl)
+	}
+	return nil
 }
