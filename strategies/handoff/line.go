@@ -23,6 +23,7 @@ type line struct {
 	subscriber *subscriber // tells the process of its turns; nil means none
 	due        time.Time   // when the keeper looks after it; zero means never
 	failing    time.Time   // since when Redis does not serve; zero if it does
+	failure    error       // why it does not serve, or the subscription has ended; nil if both are good
 	seen       string      // the owner that was seen last
 	crowded    time.Time   // until when it is likely that another process has the lock
 	ahead      int64       // how many places were queued when Redis last said so
@@ -159,7 +160,7 @@ func (ln *line) drop(p *place) bool {
 
 // granted gives a lease that has come to the first waiter, or back to Redis if nobody waits.
 func (ln *line) granted(g *lease) {
-	ln.failing = time.Time{}
+	ln.failing, ln.failure = time.Time{}, nil
 	ln.crowded = time.Now().Add(ln.locker.attention)
 	front := ln.waiters.Front()
 	if front == nil {
@@ -284,7 +285,10 @@ func (ln *line) lookAtEnd(g *lease) {
 // known records how long the owner still has the lock, as Redis said. The keeper asks Redis again
 // after that time: perhaps no other process does.
 func (ln *line) known(ttl time.Duration) {
-	if ttl < 0 { // no TTL, or no lock
+	switch ttl {
+	case -time.Millisecond: // no TTL: it is another program's
+		ttl = longest
+	case -2 * time.Millisecond: // no lock
 		ttl = 0
 	}
 	ln.due = time.Time{}

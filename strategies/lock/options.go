@@ -42,8 +42,8 @@ const DefaultTTL = 30 * time.Second
 // the lock of a dead holder. The default is DefaultTTL.
 func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
 
-// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld.
-// Without it, Acquire waits until its context ends. Wait(0) tries once.
+// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld, but
+// not if it is Redis that it waits for. Without it, Acquire waits until its context ends. Wait(0) tries once.
 func Wait(most time.Duration) CallOption {
 	return callOption(func(s *settings) { s.wait, s.waits = most, true })
 }
