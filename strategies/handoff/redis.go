@@ -41,7 +41,7 @@ func (n *node) run(ctx context.Context, s script, on *names, process string, arg
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			words[0], words[1] = "eval", s.source
 		} else if !n.again(ctx, err, &r) {
-			return reply, err
+			return reply, on.foreign(err)
 		}
 	}
 }
@@ -82,9 +82,17 @@ func (n *node) take(ctx context.Context, on *names, process, id string, ttl int6
 			}
 		}
 		if !n.again(ctx, err, &r) {
-			return "", 0, err
+			return "", 0, on.foreign(err)
 		}
 	}
+}
+
+// foreign explains the error of a key of another type.
+func (on *names) foreign(err error) error {
+	if err != nil && says(err, "WRONGTYPE") {
+		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
+	}
+	return err
 }
 
 // follow queues an entry behind others, if there are any. It returns the length of the queue,
