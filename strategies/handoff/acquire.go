@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -35,8 +36,9 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	select {
 	case <-w.over:
 	case <-ctx.Done():
+		err := l.waitEnded(ctx, ln)
 		if l.leave(ctx, ln, place) {
-			return nil, ctx.Err()
+			return nil, err
 		}
 	}
 	if w.err != nil {
@@ -52,7 +54,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	}
 	defer l.mu.Unlock()
 	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) { // it has run out, and nobody waits who would notice
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if !ln.idle() {
 		return nil, strategies.ErrHeld
@@ -155,7 +157,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	}
 	paid := l.owe(ln.names, p.entry(), doubtful) // an error may come after a write
 	if ln.waiters.Len() > 0 {
-		ln.failed()
+		ln.failed(err)
 	}
 	l.mu.Unlock()
 	await(ctx, paid)
@@ -239,6 +241,20 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	l.mu.Unlock()
 	await(ctx, paid)
 	return true
+}
+
+// waitEnded is the error of a wait that ctx has ended: in a queue, or while Redis does not serve the line.
+func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queued := func(p *place) bool { return p.queued }
+	switch {
+	case ln.failure != nil:
+		return indeterminate.Because(ctx, ln.failure)
+	case ln.held != nil || time.Now().Before(ln.crowded) || slices.ContainsFunc(ln.places, queued):
+		return strategies.WaitEnded(ctx)
+	}
+	return ctx.Err()
 }
 
 // grace is how long a caller whose ctx has ended waits for its clean-up at Redis.

@@ -102,12 +102,10 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 func (ln *line) attend(now time.Time) {
 	if g := ln.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
-			if ln.waiters.Len() > 0 {
-				ln.lookAt(until)
-			}
+			ln.lookAtEnd(g)
 			return
 		}
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if ln.idle() {
 		ln.forget()
@@ -133,19 +131,20 @@ func (ln *line) lookNow() {
 		l.keep(ln.due)
 	}
 	if err == nil {
-		ln.failing = time.Time{}
+		ln.failing, ln.failure = time.Time{}, nil
 		ln.forget()
 		return
 	}
-	if ln.failed(); time.Since(ln.failing) > patience && l.ctx.Err() == nil {
+	if ln.failed(err); time.Since(ln.failing) > patience && l.ctx.Err() == nil {
 		ln.failing = time.Time{}
 		ln.fail(err)
 	}
 	ln.forget()
 }
 
-// failed records that Redis does not serve the line, and plans another look soon.
-func (ln *line) failed() {
+// failed records that Redis does not serve the line, and why, and plans another look soon.
+func (ln *line) failed(err error) {
+	ln.failure = err
 	if ln.failing.IsZero() {
 		ln.failing = time.Now()
 	}

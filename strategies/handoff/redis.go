@@ -41,7 +41,7 @@ func (n *node) run(ctx context.Context, s script, on *names, process string, arg
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			words[0], words[1] = "eval", s.source
 		} else if !n.again(ctx, err, &r) {
-			return reply, err
+			return reply, n.explain(on, err)
 		}
 	}
 }
@@ -54,6 +54,8 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 		return false
 	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
 		n.conn.Redial()
+	case n.cluster == nil && says(err, "MOVED", "ASK"): // no other try goes elsewhere
+		return false
 	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
 		return false
 	}
@@ -82,9 +84,22 @@ func (n *node) take(ctx context.Context, on *names, process, id string, ttl int6
 			}
 		}
 		if !n.again(ctx, err, &r) {
-			return "", 0, err
+			return "", 0, n.explain(on, err)
 		}
 	}
+}
+
+// explain adds to an error of Redis's what the service can do about it.
+func (n *node) explain(on *names, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case says(err, "WRONGTYPE"):
+		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
+	case n.cluster == nil && says(err, "MOVED", "ASK", "CROSSSLOT"):
+		return fmt.Errorf("the client has one node of a cluster, make it with redis.NewClusterClient: %w", err)
+	}
+	return err
 }
 
 // follow queues an entry behind others, if there are any. It returns the length of the queue,

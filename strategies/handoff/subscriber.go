@@ -40,13 +40,16 @@ type channel struct {
 
 // listen has the process be told of a line's turns.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
-	again := false
+	var failed error // the try before
 	for r := (retry{}); ; {
-		err := l.listenOnce(ctx, ln, again)
+		err := l.listenOnce(ctx, ln, failed != nil)
+		if err != nil && err == ctx.Err() && failed != nil { //nolint:errorlint // nothing but ctx's own
+			err = fmt.Errorf("%w: %w", err, failed)
+		}
 		if err == nil || errors.Is(err, strategies.ErrClosed) || !r.wait(ctx) {
 			return err
 		}
-		again = true
+		failed = err
 	}
 }
 
@@ -174,6 +177,7 @@ func (s *subscriber) end(err error) {
 		if ln.subscriber == s {
 			ln.subscriber = nil
 			if len(ln.places) > 0 {
+				ln.failure = err
 				ln.look(0)
 			}
 		}
