@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // claimsFlags are those of the command.
@@ -110,7 +111,7 @@ func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []file {
 	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
 	for _, claim := range chosen {
 		for _, run := range claim.Runs {
-			asked, _, _ := parseRun(claim.Words(run)) // its errors are reported elsewhere
+			asked, _, _ := parseClaimed(strings.Fields(run.Line)) // its errors are reported elsewhere
 			files = append(files, asked.reads()...)
 		}
 	}
@@ -135,14 +136,22 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf returns the plan of a command line.
+// planOf returns the plan of a claim's line.
 func planOf(words []string) (lockbench.Plan, error) {
-	_, plan, err := parseRun(words)
+	_, plan, err := parseClaimed(words)
 	return plan, err
 }
 
-// parseRun parses a claim's command line of run.
-func parseRun(words []string) (*flags, lockbench.Plan, error) {
+// claimable says whether a claim's line may give a flag of run. Whoever carries out a claim of somebody
+// else trusts it with figures, not with servers, programs, images and files.
+func claimable(flag string) bool {
+	ofWorkload := func(f workloads.Field) bool { return f.Name == flag }
+	return slices.Contains([]string{"strategy", "workload", "topology", "durability"}, flag) ||
+		slices.ContainsFunc(workloads.Fields(), ofWorkload)
+}
+
+// parseClaimed parses a claim's line as run parses its flags.
+func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
@@ -155,6 +164,15 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is no flag", word))
+	}
+	set.Visit(func(flag *pflag.Flag) {
+		if !claimable(flag.Name) {
+			problems = append(problems, fmt.Errorf("--%s is not for the claim to say", flag.Name))
+		}
+	})
+	if f.file != "" && !slices.Contains(presets.Names(), f.file) {
+		problems = append(problems, fmt.Errorf("--workload: a claim names a preset, not a file (presets: %s)", strings.Join(presets.Names(), ", ")))
+		f.file = ""
 	}
 	f.given.origins = workloads.Origins{}
 	plan, wrong := f.read()
