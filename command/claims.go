@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/claims"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
 )
@@ -209,7 +209,7 @@ func chooseClaims(words []string) ([]claims.Claim, error) {
 }
 
 func readClaim(file string) (claims.Claim, error) {
-	text, err := os.ReadFile(file)
+	text, err := untrusted.ReadFile(file)
 	if err != nil {
 		return claims.Claim{}, fmt.Errorf("read a claim: %w", err)
 	}
