@@ -143,7 +143,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 }
 
 // claimable says whether a claim's line may give a flag of run. Whoever carries out a claim of somebody
-// else trusts it with figures, not with servers, programs, images and files.
+// else trusts it with figures, not with servers, programs, images and outputs.
 func claimable(flag string) bool {
 	ofWorkload := func(f workloads.Field) bool { return f.Name == flag }
 	return slices.Contains([]string{"strategy", "workload", "topology", "durability"}, flag) ||
@@ -170,8 +170,8 @@ func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 			problems = append(problems, fmt.Errorf("--%s is not for the claim to say", flag.Name))
 		}
 	})
-	if f.file != "" && !slices.Contains(presets.Names(), f.file) {
-		problems = append(problems, fmt.Errorf("--workload: a claim names a preset, not a file (presets: %s)", strings.Join(presets.Names(), ", ")))
+	if _, err := presets.Open(f.file); f.file != "" && err != nil { // which quotes the file
+		problems = append(problems, fmt.Errorf("--workload: %s is no sound workload, lockbench --workload %s --dry-run says why", f.file, f.file))
 		f.file = ""
 	}
 	f.given.origins = workloads.Origins{}
