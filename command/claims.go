@@ -171,7 +171,8 @@ func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 		}
 	})
 	if _, err := presets.Open(f.file); f.file != "" && err != nil { // which quotes the file
-		problems = append(problems, fmt.Errorf("--workload: %s is no sound workload, lockbench --workload %s --dry-run says why", f.file, f.file))
+		problems = append(problems, fmt.Errorf(
+			"--workload: %s is no sound workload, lockbench --workload %s --dry-run says why", f.file, f.file))
 		f.file = ""
 	}
 	f.given.origins = workloads.Origins{}

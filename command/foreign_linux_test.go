@@ -20,8 +20,9 @@ import (
 )
 
 // planted is what somebody else may write wherever a text can be.
-const planted = "\x1b[1A\x1b[2K\n::error::planted\r\n##[error]planted [planted](http://evil.example/) ![planted](https://evil.example/p.png) " +
-	"@planted a@planted.example &#64;planted #1 www.evil.example | `@planted` \\[p](x) <img src=x> https://evil.example \u202e\u009b2K"
+const planted = "\x1b[1A\x1b[2K\n::error::planted\r\n##[error]planted [planted](http://evil.example/) " +
+	"![planted](https://evil.example/p.png) @planted a@planted.example &#64;planted #1 www.evil.example | `@planted` " +
+	"\\[p](x) <img src=x> https://evil.example \u202e\u009b2K"
 
 // TestForeignReportsOnlyShow: every text of a report is planted, and every command that shows reports runs.
 func TestForeignReportsOnlyShow(t *testing.T) {
@@ -33,7 +34,8 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	put(t, name, foreign[:len(foreign)/2])
 	for _, line := range []string{
 		"report foreign.json", "report foreign.json other.json", "report foreign.json -o -",
-		"compare foreign.json other.json -o text", "compare foreign.json other.json -o markdown", "compare foreign.json other.json -o json",
+		"compare foreign.json other.json -o text", "compare foreign.json other.json -o markdown",
+		"compare foreign.json other.json -o json",
 		"merge foreign.json other.json -o merged.json", "report .",
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)
@@ -72,7 +74,10 @@ func foreignReport(t *testing.T) string {
 	}
 	report.Error, report.Warnings = "x", []string{"x"}
 	report.LeftOut = []results.LeftOut{{Strategy: "x", Why: "x"}}
-	report.Redis = results.Redis{Source: "address", Address: "x", Topology: "x", Nodes: []string{"x", "x"}, Name: "x", Version: "x", Mode: "x", Network: "x", Image: "x", Durability: "x", Why: "x"}
+	report.Redis = results.Redis{
+		Source: "address", Address: "x", Topology: "x", Nodes: []string{"x", "x"},
+		Name: "x", Version: "x", Mode: "x", Network: "x", Image: "x", Durability: "x", Why: "x",
+	}
 	report.Tool.Commit, report.Tool.Branch = "x", "x"
 	report.Shared = &results.Shared{Session: "x", Generator: "x", RedisRuns: []string{"x"}}
 	for i := range report.Runs {
@@ -151,7 +156,8 @@ func onlyShows(t *testing.T, what, text string) {
 }
 
 // live matches what a site that shows Markdown makes a link, a picture or a mention of.
-var live = regexp.MustCompile(`(^|[^\\])[\[\]]|(^|[^\\])!\[|@[0-9A-Za-z]|#[0-9]|https?://|www\.|<img|&#|(^|[^\\])` + "`@")
+var live = regexp.MustCompile(`(^|[^\\])[\[\]]|(^|[^\\])!\[|@[0-9A-Za-z]|#[0-9]|` +
+	`https?://|www\.|<img|&#|(^|[^\\])` + "`@")
 
 // linksNothing reports links, pictures, mentions, and rows of tables with another number of cells than the
 // head.
@@ -181,7 +187,8 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	put(t, "claim.yaml", "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
 		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
 	run := "run -s setnx,spin -c 2 -n 5 -d 500ms -w 0s --no-baselines --redis " + server + " -o "
-	for _, line := range []string{"doctor --redis " + server, run + "tables", run + "markdown", "claims --dry-run claim.yaml"} {
+	for _, line := range []string{"doctor --redis " + server, run + "tables", run + "markdown",
+		"claims --dry-run claim.yaml"} {
 		_, stdout, stderr := said(t, strings.Fields(line)...)
 		if !strings.Contains(stdout+stderr, "planted") {
 			t.Errorf("%s: the planted words are not in %s%s", line, stdout, stderr)
@@ -203,7 +210,8 @@ func hostile(t *testing.T) string {
 	}
 	t.Cleanup(func() { listener.Close() })
 	line := strings.NewReplacer("\r", "", "\n", "\x1b[2K").Replace(planted)
-	info := fmt.Sprintf("redis_version:%s%s\r\nredis_mode:standalone%s\r\nrole:master\r\nrun_id:%s\r\nmaxclients:10000\r\nmaxmemory:5\r\nmaxmemory_policy:%s\r\ncmdstat_%s:calls=1\r\n",
+	info := fmt.Sprintf("redis_version:%s%s\r\nredis_mode:standalone%s\r\nrole:master\r\nrun_id:%s\r\n"+
+		"maxclients:10000\r\nmaxmemory:5\r\nmaxmemory_policy:%s\r\ncmdstat_%s:calls=1\r\n",
 		"7.4.0", line, line, line, line, line)
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	answer := func(words []string) string {
@@ -293,11 +301,14 @@ func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"report FILE", "compare run.json FILE", "merge run.json FILE -o merged.json", "claims FILE", "run -s local --workload FILE",
-		"run -s local --hold file:FILE", "run -s spin -u rediss://127.0.0.1:1 --ca-file FILE", "doctor --redis rediss://127.0.0.1:1 --ca-file FILE",
+		"report FILE", "compare run.json FILE", "merge run.json FILE -o merged.json", "claims FILE",
+		"run -s local --workload FILE",
+		"run -s local --hold file:FILE", "run -s spin -u rediss://127.0.0.1:1 --ca-file FILE",
+		"doctor --redis rediss://127.0.0.1:1 --ca-file FILE",
 	} {
 		for file, want := range map[string]string{
-			"fifo": "it is no regular file", "/dev/zero": "it is no regular file", "large": "it is larger than 64 MiB", "dir": "",
+			"fifo": "it is no regular file", "/dev/zero": "it is no regular file", "large": "it is larger than 64 MiB",
+			"dir": "",
 		} {
 			line := strings.ReplaceAll(line, "FILE", file)
 			type ended struct {

@@ -34,7 +34,8 @@ func WriteJSON(w io.Writer, r *Report) error {
 
 // ReadJSON reads what WriteJSON wrote. It refuses a truncated document, one that is no
 // lockbench report, one of another schema version, and one with damaged histograms or those
-// of a layout that lockbench does not write. The error says which. Its texts are printable. It ignores unknown fields: a schema's version may gain fields.
+// of a layout that lockbench does not write. The error says which. Texts are made printable. It
+// ignores unknown fields: a schema's version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {

@@ -54,7 +54,9 @@ func TestWideHistogramsAreRefused(t *testing.T) {
 		}
 	}
 	var document bytes.Buffer
-	own := Run{Speed: Speed{Handoff: Distribution{Count: 1, Histogram: encode(durations)}}, Fairness: Fairness{PerClient: encode(perClient)}}
+	own := Run{
+		Speed: Speed{Handoff: Distribution{Count: 1, Histogram: encode(durations)}}, Fairness: Fairness{PerClient: encode(perClient)},
+	}
 	if err := WriteJSON(&document, &Report{Runs: []Run{own}}); err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,8 @@ func (p *Page) hanging(mark, text, indent string) string {
 // name prevents the latter two; this one has no width.
 func Escape(text string) string { return escapes.Replace(text) }
 
-var escapes = strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "&", "&amp;", "*", `\*`, "_", `\_`, "`", "\\`",
+var escapes = strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "&", "&amp;",
+	"*", `\*`, "_", `\_`, "`", "\\`",
 	"[", `\[`, "]", `\]`, "!", `\!`, "://", `\://`, "www.", `www\.`, "@", "\\@\u200b", "#", "\\#\u200b")
 
 // Code returns text as Markdown's code.

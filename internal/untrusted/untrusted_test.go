@@ -98,7 +98,8 @@ func TestYAMLIsPrintable(t *testing.T) {
 	}
 	YAML(&n)
 	out, err := yaml.Marshal(&n)
-	if err != nil || strings.Contains(string(out), `\e`) || strings.Contains(string(out), "::error") || !strings.Contains(string(out), "two lines") {
+	if err != nil || strings.Contains(string(out), `\e`) || strings.Contains(string(out), "::error") ||
+		!strings.Contains(string(out), "two lines") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

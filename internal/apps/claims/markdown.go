@@ -28,7 +28,8 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(c.Says), c.Verdict)
 	}
 	for _, c := range d.Claims {
-		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n", anchor(c.Name), p.Text(c.Name), p.Text(c.Says), c.Verdict)
+		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
+			anchor(c.Name), p.Text(c.Name), p.Text(c.Says), c.Verdict)
 		if c.About != "" {
 			p.Remark("", c.About)
 		}
