@@ -27,7 +27,7 @@ type room struct {
 // room names in sees. The first
 // pattern that fits a package says where it belongs, so those with exact names come first.
 var house = []room{
-	{name: "helpers", packages: []string{"internal/jsonio", "internal/suggest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/intercept"}},
+	{name: "helpers", packages: []string{"internal/jsonio", "internal/suggest", "internal/words", "internal/layout", "internal/replies", "internal/pause", "internal/intercept", "internal/untrusted"}},
 	{name: "workloads", packages: []string{"workloads", "workloads/presets"}},
 	{name: "strategies", packages: []string{"strategies", "strategies/goredis", "strategies/goetcd", "strategies/gopgx", "strategies/gozk"}, sees: []string{}},
 	{

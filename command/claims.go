@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,9 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/claims"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // claimsFlags are those of the command.
@@ -110,7 +111,7 @@ func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []file {
 	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
 	for _, claim := range chosen {
 		for _, run := range claim.Runs {
-			asked, _, _ := parseRun(claim.Words(run)) // its errors are reported elsewhere
+			asked, _, _ := parseClaimed(strings.Fields(run.Line)) // its errors are reported elsewhere
 			files = append(files, asked.reads()...)
 		}
 	}
@@ -135,14 +136,22 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf returns the plan of a command line.
+// planOf returns the plan of a claim's line.
 func planOf(words []string) (lockbench.Plan, error) {
-	_, plan, err := parseRun(words)
+	_, plan, err := parseClaimed(words)
 	return plan, err
 }
 
-// parseRun parses a claim's command line of run.
-func parseRun(words []string) (*flags, lockbench.Plan, error) {
+// claimable says whether a claim's line may give a flag of run. Whoever carries out a claim of somebody
+// else trusts it with figures, not with servers, programs, images and outputs.
+func claimable(flag string) bool {
+	ofWorkload := func(f workloads.Field) bool { return f.Name == flag }
+	return slices.Contains([]string{"strategy", "workload", "topology", "durability"}, flag) ||
+		slices.ContainsFunc(workloads.Fields(), ofWorkload)
+}
+
+// parseClaimed parses a claim's line as run parses its flags.
+func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
@@ -155,6 +164,16 @@ func parseRun(words []string) (*flags, lockbench.Plan, error) {
 	}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is no flag", word))
+	}
+	set.Visit(func(flag *pflag.Flag) {
+		if !claimable(flag.Name) {
+			problems = append(problems, fmt.Errorf("--%s is not for the claim to say", flag.Name))
+		}
+	})
+	if _, err := presets.Open(f.file); f.file != "" && err != nil { // which quotes the file
+		problems = append(problems, fmt.Errorf(
+			"--workload: %s is no sound workload, lockbench --workload %s --dry-run says why", f.file, f.file))
+		f.file = ""
 	}
 	f.given.origins = workloads.Origins{}
 	plan, wrong := f.read()
@@ -191,7 +210,7 @@ func chooseClaims(words []string) ([]claims.Claim, error) {
 }
 
 func readClaim(file string) (claims.Claim, error) {
-	text, err := os.ReadFile(file)
+	text, err := untrusted.ReadFile(file)
 	if err != nil {
 		return claims.Claim{}, fmt.Errorf("read a claim: %w", err)
 	}

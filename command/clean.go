@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 func (a *app) clean() *cobra.Command {
@@ -28,7 +29,7 @@ func (a *app) clean() *cobra.Command {
 		}
 		swept, err := lockbench.Clean(cmd.Context(), redis)
 		for _, what := range swept {
-			if _, err := fmt.Fprintln(a.stdout, what); err != nil {
+			if _, err := fmt.Fprintln(a.stdout, untrusted.Printable(what)); err != nil {
 				return printed(err)
 			}
 		}

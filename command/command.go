@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // Main runs the command with these arguments, without the program's name, and
@@ -76,9 +77,9 @@ func (a *app) nextSteps(err error) {
 	}
 }
 
-// say writes one line to standard error.
+// say writes one line to standard error. It may quote a server's error, a document or a file's name.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "lockbench: "+format+"\n", args...)
+	fmt.Fprintf(a.stderr, "lockbench: %s\n", untrusted.Printable(fmt.Sprintf(format, args...)))
 }
 
 func (a *app) root() *cobra.Command {

@@ -3,6 +3,7 @@ package command
 import (
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/claims"
 )
@@ -16,7 +17,7 @@ func libraries(all []claims.Claim) []string {
 	var named []string
 	for _, claim := range all {
 		for _, run := range claim.Runs {
-			plan, _ := planOf(claim.Words(run)) // its errors are reported elsewhere
+			plan, _ := planOf(strings.Fields(run.Line)) // its errors are reported elsewhere
 			for _, v := range plan.Strategies {
 				if module := v.Info().Library; module != "" && !slices.Contains(named, module) {
 					named = append(named, module)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
@@ -37,12 +39,11 @@ func reportFiles(pattern string) ([]string, error) {
 
 // readReport reads a report that lockbench wrote with -o json=FILE.
 func readReport(file string) (*results.Report, error) {
-	f, err := os.Open(file)
+	document, err := untrusted.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	report, err := results.ReadJSON(f)
+	report, err := results.ReadJSON(bytes.NewReader(document))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -80,7 +81,7 @@ func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
 			problems = append(problems, err)
 			continue
 		}
-		files = append(files, reportFile{name, report})
+		files = append(files, reportFile{untrusted.Printable(name), report})
 	}
 	if stat, err := os.Stat(pattern); err == nil && stat.IsDir() && leaveOut && len(files) > 0 {
 		for _, problem := range problems {

@@ -1,7 +1,11 @@
 package results
 
 import (
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"math/bits"
@@ -20,7 +24,7 @@ const (
 
 // NewHistogram returns an empty histogram of nanoseconds in the layout of distributions.
 func NewHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, longestRecorded, recordedDigits)
+	return durationsLayout.histogram()
 }
 
 // filled yields the upper edge and the count of each bucket that is not empty. It does what
@@ -117,10 +121,54 @@ func encode(h *hdrhistogram.Histogram) string {
 	return string(encoded)
 }
 
-// decode returns nil for "".
-func decode(encoded string) (*hdrhistogram.Histogram, error) {
+// The layouts of the histograms that a report has.
+var (
+	durationsLayout = layout{1, longestRecorded, recordedDigits}
+	perClientLayout = layout{1, 1 << 40, recordedDigits}
+)
+
+// layout is what a histogram can count, which says how much memory it takes.
+type layout struct {
+	lowest, highest int64
+	digits          int32
+}
+
+func (l layout) histogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(l.lowest, l.highest, int(l.digits))
+}
+
+// check returns an error if an encoded histogram has another layout. It reads no more of it than its head:
+// a few bytes can stand for hundreds of megabytes.
+func (l layout) check(encoded string) error {
+	wire := base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded))
+	var head struct {
+		Cookie, Length, Offset, Digits int32
+		Lowest, Highest                int64
+	}
+	if _, err := io.CopyN(io.Discard, wire, 8); err != nil { // the cookie and length of what is compressed
+		return err
+	}
+	inflated, err := zlib.NewReader(wire)
+	if err != nil {
+		return err
+	}
+	if err := binary.Read(inflated, binary.BigEndian, &head); err != nil {
+		return err
+	}
+	if of := (layout{head.Lowest, head.Highest, head.Digits}); of != l {
+		return fmt.Errorf("it counts %d to %d with %d digits, lockbench's %d to %d with %d",
+			of.lowest, of.highest, of.digits, l.lowest, l.highest, l.digits)
+	}
+	return nil
+}
+
+// decode decodes a histogram of this layout; it returns nil for "".
+func (l layout) decode(encoded string) (*hdrhistogram.Histogram, error) {
 	if encoded == "" {
 		return nil, nil
+	}
+	if err := l.check(encoded); err != nil {
+		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	h, err := hdrhistogram.Decode([]byte(encoded))
 	if err != nil {
@@ -132,7 +180,7 @@ func decode(encoded string) (*hdrhistogram.Histogram, error) {
 // PerClientHistogram returns how many clients had how many acquisitions; nil where it was
 // not recorded.
 func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
-	h, err := decode(f.PerClient)
+	h, err := perClientLayout.decode(f.PerClient)
 	if err != nil {
 		return nil, fmt.Errorf("turns_hdr: %w", err)
 	}
@@ -142,7 +190,7 @@ func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
 // NewPerClientHistogram returns an empty histogram of acquisitions per client. It is exact
 // up to 2047, and within 0.1 % above.
 func NewPerClientHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, 1<<40, recordedDigits)
+	return perClientLayout.histogram()
 }
 
 // SetPerClient keeps the histogram.

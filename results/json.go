@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // WriteJSON writes the report as an indented JSON document. If the report cannot be encoded,
@@ -32,13 +33,15 @@ func WriteJSON(w io.Writer, r *Report) error {
 }
 
 // ReadJSON reads what WriteJSON wrote. It refuses a truncated document, one that is no
-// lockbench report, one of another schema version, and one with damaged histograms. The
-// error says which. It ignores unknown fields: a schema's version may gain fields.
+// lockbench report, one of another schema version, and one with damaged histograms or those
+// of a layout that lockbench does not write. The error says which. Texts are made printable. It
+// ignores unknown fields: a schema's version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
+	document = untrusted.JSON(document)
 	var head struct {
 		Schema string `json:"schema"`
 	}

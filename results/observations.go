@@ -57,7 +57,7 @@ func (d Distribution) Observations() (Observations, error) {
 		{"hdr", d.Histogram, &o.Ended}, {"censored_hdr", d.CensoredHistogram, &o.Censored}, {"entered_hdr", d.EnteredHistogram, &o.Entered},
 	} {
 		var err error
-		if *h.into, err = decode(h.encoded); err != nil {
+		if *h.into, err = durationsLayout.decode(h.encoded); err != nil {
 			return o, fmt.Errorf("%s: %w", h.name, err)
 		}
 	}

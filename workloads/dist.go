@@ -1,14 +1,14 @@
 package workloads
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // Dist is a distribution of durations. It reads and writes itself as text:
@@ -135,33 +135,31 @@ func parseDist(kind, rest string) (Dist, error) {
 func (d Dist) File() string { return d.file }
 
 // Load reads the file that the distribution names, if any: one duration a line; it skips
-// empty lines and lines that begin with #. Draw and Mean need it.
+// empty lines and lines that begin with #. Draw and Mean need it. Its error does not quote the
+// file, which somebody else may have named.
 func (d *Dist) Load() error {
 	if d.kind != "file" || d.samples != nil {
 		return nil
 	}
-	file, err := os.Open(d.file)
+	text, err := untrusted.ReadFile(d.file)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		var sample Duration
 		if err := sample.UnmarshalText([]byte(line)); err != nil {
-			return fmt.Errorf("%s:%d: %w", d.file, n, err)
+			return fmt.Errorf("%s:%d: it is no duration, such as 5ms", d.file, n)
 		}
 		if sample < 0 {
-			return fmt.Errorf("%s:%d: %v is negative", d.file, n, sample)
+			return fmt.Errorf("%s:%d: the duration is negative", d.file, n)
 		}
 		d.samples = append(d.samples, sample)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s: %w", d.file, err)
 	}
 	if len(d.samples) == 0 {
 		return fmt.Errorf("%s has no durations", d.file)

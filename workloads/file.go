@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockbench/lockbench/internal/suggest"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // File is a workload file: YAML with a line for each option, named as the flags
@@ -84,6 +85,7 @@ func (r *fileReader) read(data []byte) {
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		r.problem(more.Line, "there is something after the end of the workload")
 	}
+	untrusted.YAML(&document)
 	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {
 		r.problem(top.Line, "it is to be lines of the form \"option: value\"")

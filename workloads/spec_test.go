@@ -94,7 +94,7 @@ func TestBadDistributionsAreExplained(t *testing.T) {
 		"lognormal:5ms":       "it takes a median and σ",
 		"lognormal:5ms,NaN":   "σ must be a number",
 		"gauss:5ms":           "no such distribution",
-		"file:" + file:        "holds.txt:2: \"long\" is not a duration",
+		"file:" + file:        "holds.txt:2: it is no duration",
 		"file:/no/such/file":  "no such file",
 		"lognormal:5ms,-0.5":  "σ must be a number",
 		"uniform:1ms,2ms,3ms": "is not a duration",

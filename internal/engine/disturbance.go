@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -108,7 +109,7 @@ func (d *disturbance) schedule(f *fault) {
 				err = fmt.Errorf("the window ended before it could come about: %w", err)
 			}
 			d.mu.Lock()
-			f.missed = append(f.missed, err.Error())
+			f.missed = append(f.missed, untrusted.Printable(err.Error()))
 			f.spared = errors.Is(err, store.ErrNoTarget)
 			d.mu.Unlock()
 		}

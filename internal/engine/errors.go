@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -34,12 +35,12 @@ func (e *errorCounts) add(err error) {
 }
 
 // kindOf leaves out the addresses of a connection, so that a thousand refused
-// connections are one kind.
+// connections are one kind. A server chose the words of its errors.
 func kindOf(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)
 	}
-	return err.Error()
+	return untrusted.Printable(err.Error())
 }
 
 // list returns the counts, the most frequent first.

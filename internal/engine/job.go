@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -132,7 +133,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	}
 	result, err := r.summarise(window, whole, idle, left)
 	if failure != nil {
-		result.Failure = failure.Error()
+		result.Failure = untrusted.Printable(failure.Error())
 		result.Invalid = append(result.Invalid, "it ended early: "+result.Failure)
 		err = errors.Join(failure, err)
 	}

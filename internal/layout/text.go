@@ -115,7 +115,16 @@ func (p *Page) hanging(mark, text, indent string) string {
 	return "  " + strings.Join(Wrap(mark+text, p.wide()-2, indent), "\n  ")
 }
 
-// Escape escapes the characters that Markdown interprets.
-func Escape(text string) string {
-	return strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "#", `\#`).Replace(text)
+// Escape escapes the characters that Markdown interprets, and those of which sites that show it make links
+// by themselves: addresses, @mentions and #references. Only a character between the sign and the
+// name prevents the latter two; this one has no width.
+func Escape(text string) string { return escapes.Replace(text) }
+
+var escapes = strings.NewReplacer("\\", `\\`, "|", `\|`, "\n", " ", "<", "&lt;", "&", "&amp;",
+	"*", `\*`, "_", `\_`, "`", "\\`",
+	"[", `\[`, "]", `\]`, "!", `\!`, "://", `\://`, "www.", `www\.`, "@", "\\@\u200b", "#", "\\#\u200b")
+
+// Code returns text as Markdown's code.
+func Code(text string) string {
+	return "`" + strings.NewReplacer("`", "'", "|", `\|`, "\n", " ").Replace(text) + "`"
 }

@@ -4,18 +4,20 @@ package replies
 import (
 	"strconv"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // Info is a reply to INFO or CLUSTER INFO, field by field.
 type Info map[string]string
 
-// ParseInfo reads "field:value" lines. It skips headings and anything else.
+// ParseInfo reads "field:value" lines, and makes them printable. It skips headings and anything else.
 func ParseInfo(text string) Info {
 	fields := Info{}
 	for line := range strings.Lines(text) {
 		field, value, found := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		if found && field != "" && !strings.HasPrefix(field, "#") {
-			fields[field] = value
+			fields[untrusted.Printable(field)] = untrusted.Printable(value)
 		}
 	}
 	return fields

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -107,7 +108,7 @@ func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 
 // leaveOut records that a strategy does not run, or not any more.
 func (s *session) leaveOut(v strategies.Variant, why string) {
-	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: why})
+	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: untrusted.Printable(why)})
 }
 
 // measure runs one strategy once and adds the run to the report. A strategy that fails is left out

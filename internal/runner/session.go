@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -109,10 +110,10 @@ func (s *session) finish(ctx context.Context, err error) (*results.Report, error
 		s.report.Server = after.Since(*s.before, s.granted)
 	}
 	for _, problem := range s.closeStores(ctx) {
-		s.report.Warnings = append(s.report.Warnings, problem.Error())
+		s.report.Warnings = append(s.report.Warnings, untrusted.Printable(problem.Error()))
 	}
 	if err != nil {
-		s.report.Error = err.Error()
+		s.report.Error = untrusted.Printable(err.Error())
 		s.report.Unreachable = errors.Is(err, store.ErrUnreachable)
 	}
 	s.report.Finished = time.Now()

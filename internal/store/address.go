@@ -5,8 +5,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // NetworkTo classifies the way to host:port, or to the path of a socket.
@@ -29,7 +30,7 @@ func Remote(addr string) bool { return NetworkTo(addr) == "remote" }
 
 // Trust adds the certificates of a PEM file to the system's.
 func Trust(config *tls.Config, file string) error {
-	pem, err := os.ReadFile(file)
+	pem, err := untrusted.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("--ca-file: %w", err)
 	}

@@ -8,25 +8,26 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/layout"
 )
 
 // WriteMarkdown writes the comparison as a comment on a pull request: the verdict and the changes
 // are visible, the rest is folded.
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "### lockbench: %s\n\n", cell(c.Headline()))
+	fmt.Fprintf(&b, "### lockbench: %s\n\n", layout.Escape(c.Headline()))
 	for _, broken := range c.Broken {
-		fmt.Fprintf(&b, "**A claimed guarantee did not hold:** %s\n\n", cell(broken))
+		fmt.Fprintf(&b, "**A claimed guarantee did not hold:** %s\n\n", layout.Escape(broken))
 	}
 	changed := func(r Result) bool { return r.Verdict == Worse || r.Verdict == Better }
 	c.table(&b, func(r Result) bool { return changed(r) || r.Metric == c.Rules.Primary })
 	fmt.Fprint(&b, "<details><summary>All metrics, and how they were compared</summary>\n\n")
 	c.table(&b, func(Result) bool { return true })
 	for _, line := range c.conditions() {
-		fmt.Fprintf(&b, "- %s: %s\n", line[0], cell(line[1]))
+		fmt.Fprintf(&b, "- %s: %s\n", line[0], layout.Escape(line[1]))
 	}
 	for _, line := range c.remarks() {
-		fmt.Fprintf(&b, "- %s\n", cell(line))
+		fmt.Fprintf(&b, "- %s\n", layout.Escape(line))
 	}
 	fmt.Fprint(&b, "\n</details>\n")
 	return jsonio.WriteText(w, "comparison", b.Bytes())
@@ -49,15 +50,10 @@ func (c *Comparison) table(b *bytes.Buffer, wanted func(Result) bool) {
 			}
 			cells := append([]string{s.Name, r.Label}, c.row(r)...)
 			for i := range cells {
-				cells[i] = cell(cells[i])
+				cells[i] = layout.Escape(cells[i])
 			}
 			fmt.Fprintf(b, "| %s | %s |\n", strings.Join(cells, " | "), verdict)
 		}
 	}
 	b.WriteString("\n")
-}
-
-// cell escapes Markdown.
-func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`").Replace(text)
 }

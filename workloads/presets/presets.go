@@ -3,6 +3,7 @@
 package presets
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -39,13 +41,12 @@ func Open(name string) (*workloads.File, error) {
 		defer file.Close()
 		return workloads.ReadFile(preset, file)
 	}
-	file, err := os.Open(name)
+	text, err := untrusted.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("--workload: there is neither a file nor a preset %q (presets: %s)", name, strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--workload: %w", err)
 	}
-	defer file.Close()
-	return workloads.ReadFile(name, file)
+	return workloads.ReadFile(untrusted.Printable(name), bytes.NewReader(text))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -74,7 +75,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	}
 	used, missing := c.used(run, m)
 	if missing && m.err != nil {
-		add("%s", strings.Join(strings.Fields(m.err.Error()), " "))
+		add("%s", strings.Join(strings.Fields(untrusted.Printable(m.err.Error())), " "))
 	}
 	if m.report == nil {
 		return all, false

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
@@ -24,10 +25,11 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	}
 	fmt.Fprintf(p, "\n%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
 	for _, c := range d.Claims {
-		fmt.Fprintf(p, "| [%s](#claim-%s) | %s | %s |\n", c.Name, c.Name, p.Text(c.Says), c.Verdict)
+		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(c.Says), c.Verdict)
 	}
 	for _, c := range d.Claims {
-		fmt.Fprintf(p, "\n<a id=\"claim-%s\"></a>\n\n## %s. %s\n\n**%s**\n", c.Name, c.Name, p.Text(c.Says), c.Verdict)
+		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
+			anchor(c.Name), p.Text(c.Name), p.Text(c.Says), c.Verdict)
 		if c.About != "" {
 			p.Remark("", c.About)
 		}
@@ -46,10 +48,20 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 			if i == 0 {
 				fmt.Fprintf(p, "\nTests that show it too:\n\n")
 			}
-			fmt.Fprintf(p, "- `%s`\n", test)
+			fmt.Fprintf(p, "- %s\n", layout.Code(test))
 		}
 	}
 	return p.Save(w, "claims")
+}
+
+// anchor returns the place of a claim on the page.
+func anchor(claim string) string {
+	return "claim-" + strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '-'
+	}, claim)
 }
 
 // writeHead writes which program made the page, when, and on what.
@@ -87,7 +99,7 @@ func writeShown(p *layout.Page, run RunResult) {
 	if s == nil || len(s.Strategies) == 0 {
 		return
 	}
-	fmt.Fprintf(p, "\n`%s`, medians of the rounds: %s", run.Name, words.Count(s.Runs, "run"))
+	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
 	if s.LeftOut > 0 {
 		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
 	}
@@ -100,7 +112,7 @@ func writeShown(p *layout.Page, run RunResult) {
 	}
 	fmt.Fprintf(p, "\n| --- |%s\n", strings.Repeat(" ---: |", len(s.Strategies[0].Figures)))
 	for _, one := range s.Strategies {
-		fmt.Fprintf(p, "| `%s` |", one.Name)
+		fmt.Fprintf(p, "| %s |", layout.Code(one.Name))
 		for _, f := range one.Figures {
 			fmt.Fprintf(p, " %s |", f.Value.Text(f.Unit))
 		}

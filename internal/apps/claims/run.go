@@ -15,7 +15,8 @@ import (
 
 // Bench carries out command lines.
 type Bench struct {
-	// Plan parses the words after the program's name, as its command line does.
+	// Plan parses the words of a claim's line as the program's command line does, and refuses what a claim
+	// may not choose.
 	Plan func(words []string) (lockbench.Plan, error)
 	// Redis is where to measure: its Address, CAFile and Image. A claim that needs other servers is
 	// inconclusive.
@@ -43,7 +44,7 @@ func (b *Bench) Check(all []Claim) error {
 	var problems []error
 	for _, c := range all {
 		for _, run := range c.Runs {
-			plan, err := b.Plan(c.Words(run))
+			plan, err := b.plan(c, run)
 			if err == nil && run.Generators > 0 {
 				err = shareable(plan)
 			}
@@ -83,7 +84,7 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 	for _, c := range all {
 		for _, run := range c.Runs {
 			command := c.Command(run)
-			if plan, err := b.Plan(c.Words(run)); err == nil && !seen[command] {
+			if plan, err := b.plan(c, run); err == nil && !seen[command] {
 				seen[command] = true
 				if run.Generators > 0 { // their runs begin at fixed times
 					plan.Start = time.Now()
@@ -134,13 +135,13 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 	line := c.Command(run)
 	m, there := b.done[line]
 	if !there {
-		m = b.once(ctx, c.Words(run), run.Generators)
+		m = b.once(ctx, c, run)
 	}
 	// Whether figures can be trusted depends on the machine, not on the figures: a second attempt
 	// favours no verdict.
 	if m.invalid() && !m.again && m.err == nil && ctx.Err() == nil && c.strict(run) {
 		b.say("figures that cannot be trusted, once more: %s", line)
-		m = b.once(ctx, c.Words(run), run.Generators)
+		m = b.once(ctx, c, run)
 		m.again = true
 	}
 	if !c.strict(run) {
@@ -167,13 +168,20 @@ func (b *Bench) sayLeftOut(run Run, m *measured) {
 	}
 }
 
-func (b *Bench) once(ctx context.Context, words []string, generators int) *measured {
+// plan returns a run's plan: what its line asks for, and what the experiment adds.
+func (b *Bench) plan(c Claim, run Run) (lockbench.Plan, error) {
+	plan, err := b.Plan(strings.Fields(run.Line))
+	plan.Rounds, plan.Baselines = c.Rounds, false
+	return plan, err
+}
+
+func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
 	m := &measured{}
-	plan, err := b.Plan(words)
+	plan, err := b.plan(c, run)
 	if err == nil {
 		plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
-		if generators > 0 {
-			m.report, err = b.Generators(ctx, words, generators, plan.Redis)
+		if run.Generators > 0 {
+			m.report, err = b.Generators(ctx, c.Words(run), run.Generators, plan.Redis)
 		} else {
 			m.report, err = b.Run(ctx, plan)
 		}

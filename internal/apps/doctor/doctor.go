@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -81,7 +82,9 @@ func unreached(err error) Symptom {
 	return s
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(untrusted.Printable(err.Error())), " ")
+}
 
 // symptom returns a symptom with one sentence.
 func symptom(name string, state State, format string, args ...any) Symptom {

@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // pings is enough for a median and a 99th percentile.
@@ -98,6 +99,9 @@ func (e examination) config(ctx context.Context, pattern string) (found map[stri
 	_ = e.server.Ask(ctx, 0, func(ctx context.Context, client redis.UniversalClient) error {
 		var err error
 		found, err = client.ConfigGet(ctx, pattern).Result()
+		for name, value := range found {
+			found[name] = untrusted.Printable(value)
+		}
 		return err
 	})
 	return found

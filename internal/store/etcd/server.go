@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -89,7 +90,7 @@ func (s *Server) connect(ctx context.Context) error {
 			return s.because(ctx, err)
 		}
 		m.id = status.Header.MemberId
-		s.description.Version = status.Version
+		s.description.Version = untrusted.Printable(status.Version)
 	}
 	s.description.Address = s.members[0].endpoint
 	if len(s.members) > 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -127,7 +128,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address", store.ErrConfig, shown(s.config))
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
-	version, _, _ = strings.Cut(version, " ") // without the package's suffix
+	version, _, _ = strings.Cut(untrusted.Printable(version), " ") // without the package's suffix
 	s.about = results.Redis{
 		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
 		Network: store.NetworkTo(shown(s.config)), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -39,7 +40,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	var nodes []results.NodeReading
 	for _, n := range s.nodes {
 		if one, known := n.kept.Read(); known {
-			nodes = append(nodes, results.NodeReading{Address: n.addr(), Role: s.roleOf(n), Reading: one})
+			nodes = append(nodes, results.NodeReading{Address: untrusted.Printable(n.addr()), Role: s.roleOf(n), Reading: one})
 		}
 	}
 	sum := store.Sum(nodes)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -113,7 +114,7 @@ func (s *Server) describe() {
 	s.redis.Topology = s.topology.String()
 	if len(s.nodes) > 1 {
 		for _, node := range s.nodes {
-			s.redis.Nodes = append(s.redis.Nodes, node.addr())
+			s.redis.Nodes = append(s.redis.Nodes, untrusted.Printable(node.addr())) // a cluster named it
 		}
 	}
 }

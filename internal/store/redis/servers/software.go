@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 // software is what a server says about itself. Valkey, KeyDB and Dragonfly use Redis's protocol; their
@@ -29,7 +30,7 @@ func greeting(reply any) map[string]string {
 		key, _ := name.(string)
 		switch v := value.(type) {
 		case string:
-			fields[key] = v
+			fields[key] = untrusted.Printable(v)
 		case int64:
 			fields[key] = strconv.FormatInt(v, 10)
 		}

@@ -1,0 +1,333 @@
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// planted is what somebody else may write wherever a text can be.
+const planted = "\x1b[1A\x1b[2K\n::error::planted\r\n##[error]planted [planted](http://evil.example/) " +
+	"![planted](https://evil.example/p.png) @planted a@planted.example &#64;planted #1 www.evil.example | `@planted` " +
+	"\\[p](x) <img src=x> https://evil.example \u202e\u009b2K"
+
+// TestForeignReportsOnlyShow: every text of a report is planted, and every command that shows reports runs.
+func TestForeignReportsOnlyShow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	foreign := foreignReport(t)
+	put(t, "foreign.json", foreign)
+	put(t, "other.json", strings.Replace(foreign, `"generator": "`, `"generator": "b`, 1))
+	name := "\x1b[2K\n::error::planted.json"
+	put(t, name, foreign[:len(foreign)/2])
+	for _, line := range []string{
+		"report foreign.json", "report foreign.json other.json", "report foreign.json -o -",
+		"compare foreign.json other.json -o text", "compare foreign.json other.json -o markdown",
+		"compare foreign.json other.json -o json",
+		"merge foreign.json other.json -o merged.json", "report .",
+	} {
+		code, stdout, stderr := said(t, strings.Fields(line)...)
+		if len(stdout)+len(stderr) == 0 && !strings.HasPrefix(line, "merge") || code == ExitUnreachable {
+			t.Errorf("%s: exit code %d, it says nothing", line, code)
+		}
+		onlyShows(t, line, stdout)
+		onlyShows(t, line, stderr)
+		if strings.HasSuffix(line, "markdown") {
+			linksNothing(t, line, stdout)
+		}
+	}
+	report, err := readReport("foreign.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, format := range reportFormats(nil).one {
+		var shown strings.Builder
+		if err := format(&shown, report, false); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		onlyShows(t, name, shown.String())
+		if name == "markdown" {
+			linksNothing(t, name, shown.String())
+		}
+	}
+}
+
+// foreignReport returns a report with planted texts, each where the report can still be read with it.
+func foreignReport(t *testing.T) string {
+	t.Helper()
+	measured(t, "own.json")
+	report, err := readReport("own.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.Error, report.Warnings = "x", []string{"x"}
+	report.LeftOut = []results.LeftOut{{Strategy: "x", Why: "x"}}
+	report.Redis = results.Redis{
+		Source: "address", Address: "x", Topology: "x", Nodes: []string{"x", "x"},
+		Name: "x", Version: "x", Mode: "x", Network: "x", Image: "x", Durability: "x", Why: "x",
+	}
+	report.Tool.Commit, report.Tool.Branch = "x", "x"
+	report.Shared = &results.Shared{Session: "x", Generator: "x", RedisRuns: []string{"x"}}
+	for i := range report.Runs {
+		run := &report.Runs[i]
+		run.Point, run.Failure, run.Labels = "x", "x", []string{"x"}
+		run.Errors = []results.ErrorCount{{Error: "x", Count: 3}}
+		run.Safety.Leftovers, run.Safety.Broken = []string{"x"}, []string{"x"}
+	}
+	report.Runs = append(report.Runs, report.Runs[0])
+	report.Runs[1].Invalid, report.Runs[1].Round = []string{"x"}, 2
+	var text strings.Builder
+	if err := results.WriteJSON(&text, report); err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal([]byte(text.String()), &document); err != nil {
+		t.Fatal(err)
+	}
+	encode := func() string {
+		encoded, err := json.MarshalIndent(document, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	count := 0
+	// try plants a text; set takes it back if the report cannot be read with it.
+	try := func(was string, set func(any)) {
+		set(was + planted)
+		if _, err := results.ReadJSON(strings.NewReader(encode())); err != nil {
+			set(was)
+			return
+		}
+		count++
+	}
+	var plant func(any)
+	plant = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				if text, ok := inner.(string); ok {
+					try(text, func(x any) { v[name] = x })
+				}
+				plant(inner)
+			}
+		case []any:
+			for i, inner := range v {
+				if text, ok := inner.(string); ok {
+					try(text, func(x any) { v[i] = x })
+				}
+				plant(inner)
+			}
+		}
+	}
+	plant(document)
+	if count < 30 {
+		t.Fatalf("only %d texts could be planted", count)
+	}
+	return encode()
+}
+
+// onlyShows reports what a terminal or a CI system would do with a text, other than show it.
+func onlyShows(t *testing.T, what, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		for _, r := range strings.TrimRight(line, "\r\n") {
+			if !unicode.IsPrint(r) && r != '\u200b' && r != '\t' {
+				t.Errorf("%s: %q has %q", what, line, r)
+				break
+			}
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") {
+			t.Errorf("%s: it commands a CI system: %q", what, line)
+		}
+	}
+}
+
+// live matches what a site that shows Markdown makes a link, a picture or a mention of.
+var live = regexp.MustCompile(`(^|[^\\])[\[\]]|(^|[^\\])!\[|@[0-9A-Za-z]|#[0-9]|` +
+	`https?://|www\.|<img|&#|(^|[^\\])` + "`@")
+
+// linksNothing reports links, pictures, mentions, and rows of tables with another number of cells than the
+// head.
+func linksNothing(t *testing.T, what, text string) {
+	t.Helper()
+	cells := 0
+	for line := range strings.Lines(text) {
+		if found := live.FindString(line); found != "" {
+			t.Errorf("%s: %q in %s", what, found, line)
+		}
+		if !strings.HasPrefix(line, "|") {
+			cells = 0
+			continue
+		}
+		n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
+		if cells != 0 && n != cells {
+			t.Errorf("%s: %d cells, the head has %d: %s", what, n, cells, line)
+		}
+		cells = n
+	}
+}
+
+// TestForeignRepliesOnlyShow: what a server says of itself, and with what it refuses, is only shown.
+func TestForeignRepliesOnlyShow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	server := hostile(t)
+	put(t, "claim.yaml", "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
+		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
+	run := "run -s setnx,spin -c 2 -n 5 -d 500ms -w 0s --no-baselines --redis " + server + " -o "
+	for _, line := range []string{"doctor --redis " + server, run + "tables", run + "markdown",
+		"claims --dry-run claim.yaml"} {
+		_, stdout, stderr := said(t, strings.Fields(line)...)
+		if !strings.Contains(stdout+stderr, "planted") {
+			t.Errorf("%s: the planted words are not in %s%s", line, stdout, stderr)
+		}
+		onlyShows(t, line, stdout)
+		onlyShows(t, line, stderr)
+		if strings.HasSuffix(line, "markdown") {
+			linksNothing(t, line, stdout)
+		}
+	}
+}
+
+// hostile starts a server that speaks RESP and plants texts in what it says. It returns its address.
+func hostile(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	line := strings.NewReplacer("\r", "", "\n", "\x1b[2K").Replace(planted)
+	info := fmt.Sprintf("redis_version:%s%s\r\nredis_mode:standalone%s\r\nrole:master\r\nrun_id:%s\r\n"+
+		"maxclients:10000\r\nmaxmemory:5\r\nmaxmemory_policy:%s\r\ncmdstat_%s:calls=1\r\n",
+		"7.4.0", line, line, line, line, line)
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	answer := func(words []string) string {
+		switch strings.ToUpper(words[0]) {
+		case "PING":
+			return "+PONG\r\n"
+		case "INFO":
+			return bulk(info)
+		case "CONFIG":
+			return "*2\r\n" + bulk("save") + bulk(planted)
+		case "TIME":
+			return "*2\r\n" + bulk("1") + bulk("1")
+		case "SELECT", "CLIENT":
+			if len(words) > 1 && strings.EqualFold(words[1], "list") {
+				return bulk("id=1 name=" + line + "\n")
+			}
+			return "+OK\r\n"
+		case "SETNX", "SET", "DEL", "EXISTS", "PEXPIRE":
+			return ":1\r\n"
+		}
+		return "-ERR planted " + line + "\r\n"
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for from := bufio.NewReader(conn); ; {
+					words, err := readCommand(from)
+					if err != nil {
+						return
+					}
+					if _, err := io.WriteString(conn, answer(words)); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "redis://" + listener.Addr().String()
+}
+
+// readCommand reads an array of bulk strings.
+func readCommand(from *bufio.Reader) ([]string, error) {
+	number := func() (int, error) {
+		line, err := from.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	count, err := number()
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for range count {
+		size, err := number()
+		if err != nil {
+			return nil, err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(from, word); err != nil {
+			return nil, err
+		}
+		words = append(words, string(word[:size]))
+	}
+	return words, nil
+}
+
+// TestOnlyRegularFilesOfModestSizeAreRead: a FIFO and a device are refused at once, a directory too, and so is
+// a file that is too large, wherever a command reads a file.
+func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	measured(t, "run.json")
+	if err := syscall.Mkfifo("fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put(t, "large", "")
+	if err := os.Truncate("large", 64<<20+1); err != nil { // a hole: it takes no place on the disk
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"report FILE", "compare run.json FILE", "merge run.json FILE -o merged.json", "claims FILE",
+		"run -s local --workload FILE",
+		"run -s local --hold file:FILE", "run -s spin -u rediss://127.0.0.1:1 --ca-file FILE",
+		"doctor --redis rediss://127.0.0.1:1 --ca-file FILE",
+	} {
+		for file, want := range map[string]string{
+			"fifo": "it is no regular file", "/dev/zero": "it is no regular file", "large": "it is larger than 64 MiB",
+			"dir": "",
+		} {
+			line := strings.ReplaceAll(line, "FILE", file)
+			type ended struct {
+				code   int
+				stderr string
+			}
+			end := make(chan ended, 1)
+			go func() {
+				code, stdout, stderr := said(t, strings.Fields(line)...)
+				end <- ended{code, stdout + stderr}
+			}()
+			select {
+			case e := <-end:
+				if e.code != ExitConfig || !strings.Contains(e.stderr, want) || !strings.Contains(e.stderr, filepath.Base(file)) {
+					t.Errorf("%s: exit code %d: %s", line, e.code, e.stderr)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s does not end", line)
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package untrusted
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for name, size := range map[string]int64{"most": MaxFile, "more": MaxFile + 1} {
+		if err := os.WriteFile(in(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(in(name), size); err != nil { // a hole: it takes no place on the disk
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(in("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/zero", in("link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		in("more"): "it is larger than 64 MiB", in("fifo"): "it is no regular file", in("link"): "it is no regular file",
+		"/dev/zero": "it is no regular file", dir: "it is a directory", in("none"): "no such file",
+	} {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := ReadFile(name)
+			answer <- err
+		}()
+		select {
+		case err := <-answer:
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: no answer", name)
+		}
+	}
+	if content, err := ReadFile(in("most")); err != nil || len(content) != MaxFile {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+}

@@ -1,0 +1,90 @@
+// Package untrusted takes in what others wrote: files, documents, replies of servers and errors. What it
+// returns can be shown on a terminal, in a CI log and on a page, and was of a bounded size.
+package untrusted
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Printable returns text as one line that a terminal and a CI system only show. White space becomes
+// blanks, and other characters that cannot be printed become escapes, \x1b for one. So does the first
+// character of what begins a command to a CI system: ::error::, ##[group], ##vso[task]. It changes
+// nothing when it is applied again.
+func Printable(text string) string {
+	var b strings.Builder
+	clean := 0 // before it, all of text is in b
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		shown := ""
+		switch {
+		case r != ' ' && unicode.IsSpace(r):
+			shown = " "
+		case r == utf8.RuneError && size == 1, commands(text[i:]):
+			shown = fmt.Sprintf(`\x%02x`, text[i])
+		case !unicode.IsPrint(r):
+			shown = strings.Trim(strconv.QuoteRuneToASCII(r), "'")
+		}
+		if shown != "" {
+			b.WriteString(text[clean:i] + shown)
+			clean = i + size
+		}
+		i += size
+	}
+	return b.String() + text[clean:]
+}
+
+// commands says whether a text begins as a command to a CI system.
+func commands(text string) bool {
+	return strings.HasPrefix(text, "##") ||
+		strings.HasPrefix(text, "::") && len(text) > 2 && unicode.IsLetter(rune(text[2]))
+}
+
+// JSON returns a JSON document with each of its strings made printable.
+func JSON(document []byte) []byte {
+	var out []byte
+	clean := 0 // before it, all of document is in out
+	for i := 0; i < len(document); i++ {
+		if document[i] != '"' {
+			continue
+		}
+		begin := i
+		for i++; i < len(document) && document[i] != '"'; i++ {
+			if document[i] == '\\' {
+				i++
+			}
+		}
+		var text string
+		if i >= len(document) || json.Unmarshal(document[begin:i+1], &text) != nil {
+			break // it is no document
+		}
+		printable := Printable(text)
+		if printable == text {
+			continue
+		}
+		encoded, err := json.Marshal(printable)
+		if err != nil {
+			break // a string can be encoded
+		}
+		out = append(append(out, document[clean:begin]...), encoded...)
+		clean = i + 1
+	}
+	if clean == 0 {
+		return document
+	}
+	return append(out, document[clean:]...)
+}
+
+// YAML makes the names and values below a node printable.
+func YAML(n *yaml.Node) {
+	n.Value = strings.TrimSpace(Printable(n.Value))
+	for _, part := range n.Content {
+		YAML(part)
+	}
+}

@@ -1,0 +1,105 @@
+package untrusted
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                  "",
+		"spin:backoff=fixed 150 µs ≥ 錠 <b>": "spin:backoff=fixed 150 µs ≥ 錠 <b>",
+		"[::1]:6379 C::D a # b":             `[::1]:6379 C\x3a:D a # b`,
+		"\x1b[1A\x1b[2Kheld":                `\x1b[1A\x1b[2Kheld`,
+		"a\r\n::error file=x::b\tc":         `a  \x3a:error file=x\x3a:b c`,
+		"x ##[error]y ##vso[task]":          `x \x23#[error]y \x23#vso[task]`,
+		"\u202egnp.exe\u200b\u2028\x7f\x9b": `\u202egnp.exe\u200b \x7f\x9b`,
+		"\U000e0041\ufeff\uFFFD":            `\U000e0041\ufeff` + "\uFFFD",
+		`'`:                                 `'`,
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// onlyShows says whether a terminal and a CI system do nothing but show a text.
+func onlyShows(text string) bool {
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return !strings.Contains(text, "::error") && !strings.Contains(text, "##")
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("a\n::error::b\x1b[2K\xff##[x]")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Printable(text)
+		if !onlyShows(got) || Printable(got) != got {
+			t.Errorf("%q: %q, again %q", text, got, Printable(got))
+		}
+	})
+}
+
+// FuzzJSON: strings are made printable and nothing else changes, whatever the document.
+func FuzzJSON(f *testing.F) {
+	f.Add([]byte(`{"a\u001b": ["\u003a:error::", "x\\\"\n", 1.5e300, true, {"b": null}], "plain": "<é>"}`))
+	f.Add([]byte(`{"cut": "\`))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		var before, after any
+		wrong, err := json.Unmarshal(document, &before), json.Unmarshal(JSON(document), &after)
+		if (wrong == nil) != (err == nil) {
+			t.Fatalf("%q: %v, then %v", document, wrong, err)
+		}
+		if want, apart := printable(before); apart && !reflect.DeepEqual(want, after) {
+			t.Errorf("%q became %q, want %q", document, JSON(document), want)
+		}
+	})
+}
+
+// printable returns a decoded document with its strings made printable; false if names become the same.
+func printable(value any) (any, bool) {
+	apart := true
+	part := func(value any) any {
+		same, ok := printable(value)
+		apart = apart && ok
+		return same
+	}
+	switch v := value.(type) {
+	case string:
+		return Printable(v), true
+	case []any:
+		for i := range v {
+			v[i] = part(v[i])
+		}
+	case map[string]any:
+		all := map[string]any{}
+		for name, value := range v {
+			all[Printable(name)] = part(value)
+		}
+		return all, apart && len(all) == len(v)
+	}
+	return value, apart
+}
+
+func TestYAMLIsPrintable(t *testing.T) {
+	t.Parallel()
+	var n yaml.Node
+	if err := yaml.Unmarshal([]byte("\"a\\e\": [\"b\\e[2K\", {c: \"::error::\"}]\ntext: |\n  two\n  lines\n"), &n); err != nil {
+		t.Fatal(err)
+	}
+	YAML(&n)
+	out, err := yaml.Marshal(&n)
+	if err != nil || strings.Contains(string(out), `\e`) || strings.Contains(string(out), "::error") ||
+		!strings.Contains(string(out), "two lines") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
