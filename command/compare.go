@@ -20,10 +20,11 @@ func (a *app) compare() *cobra.Command {
 			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
 			"With fewer it shows the figures, says undecided and how many it needs, and ends with 0.\n" +
 			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --strict by any, with\n" +
-			"111 if it broke a guarantee, with 112 if no run can be trusted.\n" +
-			"For builds of your own, ab is the better judge: it takes turns.",
-		Example: "  for i in 1 2 3 4 5 6; do lockbench -s pubsub -o json=before-$i.json; done\n" +
-			"  lockbench compare 'before-*.json' 'after-*.json'      # after a change, measured again\n" +
+			"111 if it broke a guarantee, with 112 if no run can be trusted. Only sessions that were recorded\n" +
+			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
+			"undecided. For builds of your own, ab is the better judge: it takes turns in pairs.",
+		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
+			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",
 		Args:               cobra.ArbitraryArgs,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},

@@ -103,7 +103,7 @@ func judge(r *results.Report) error {
 		}
 		if !run.Valid() {
 			if !slices.Contains(invalid, run.Strategy) {
-				why = append(why, fmt.Errorf("%s: %s", run.Strategy, run.Invalid[0]))
+				why = append(why, fmt.Errorf("%s: %s", run.Strategy, strings.Join(run.Invalid, "; ")))
 			}
 			invalid = append(invalid, run.Strategy)
 		}

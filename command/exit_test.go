@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -95,5 +98,43 @@ func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
 		}
 		cancel()
+	}
+}
+
+// A slower head that was recorded in turns with the base is a regression. If it was recorded after
+// the base, the machine may have become slower.
+func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		every int // minutes from one session of a side to the next
+		after int // minutes from the base's first to the head's first
+		want  int
+	}{{2, 1, ExitRegression}, {2, -1, ExitRegression}, {1, 100, ExitOK}, {1, -100, ExitOK}} {
+		var sides [2]compare.Side
+		for of := range sides {
+			for i := range 6 {
+				at := time.Date(2026, 1, 1, 12, i*test.every+of*test.after, 0, 0, time.UTC)
+				run := results.Run{Strategy: "spin", Speed: results.Speed{PerSecond: 800 - float64(400*of+i)}}
+				report := &results.Report{Started: at, Strategies: []results.Strategy{{Name: "spin"}}, Runs: []results.Run{run}}
+				sides[of].Reports = append(sides[of].Reports, compare.Report{File: fmt.Sprint(of, i), Report: report})
+			}
+		}
+		c, err := compare.Unpaired(sides[0], sides[1], compare.DefaultRules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := exitCode(t.Context(), judgement(c)); got != test.want {
+			t.Errorf("every %d minutes, the head after %d: exit code %d, want %d: %s",
+				test.every, test.after, got, test.want, c.Headline())
+		}
+	}
+}
+
+func TestAllReasonsOfAnInvalidRunAreSaid(t *testing.T) {
+	t.Parallel()
+	run := results.Run{Strategy: "spin", Invalid: []string{"it had errors", "it stood still"}}
+	err := judge(&results.Report{Runs: []results.Run{run}})
+	if err == nil || !strings.Contains(err.Error(), "spin: it had errors; it stood still") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -130,6 +130,13 @@ func anyRun(has func(Run) bool) func(*Report) bool {
 	return func(r *Report) bool { return slices.ContainsFunc(r.Runs, has) }
 }
 
+// passed says whether a lock passed from client to client of several application instances.
+func passed(r *Report) bool {
+	return slices.ContainsFunc(r.Runs, func(run Run) bool {
+		return run.Fairness.PassesWithin != nil && r.WorkloadOf(run).Instances > 1
+	})
+}
+
 func not(has func(*Report) bool) func(*Report) bool {
 	return func(r *Report) bool { return !has(r) }
 }

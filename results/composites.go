@@ -50,9 +50,12 @@ func acquisitionsOf(s Summary) string {
 
 // starvedOf writes the starved clients and the number of all clients.
 func starvedOf(s Summary) string {
-	return s.median(maybe(func(r Run) *int { return r.Fairness.Starved }), func(n float64) string {
-		return fmt.Sprintf("%s of %d", Whole(n), s.Workload.Clients)
-	})
+	m, _ := FindMetric("starved")
+	starved := s.Figure(m)
+	if starved == nil {
+		return NotKnown
+	}
+	return fmt.Sprintf("%s of %d", Whole(starved.Value), s.Workload.Clients) + s.Mark()
 }
 
 // median writes the median of the used runs.

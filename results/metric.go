@@ -28,6 +28,9 @@ type Metric struct {
 	// total says that a strategy's figure is the sum of its runs, because one violation is
 	// enough; other figures are medians.
 	total bool
+	// everyRun says that a strategy's figure is known only if all its runs have one: a run without
+	// one is unlike the others.
+	everyRun bool
 }
 
 // Compared says how comparisons treat a metric.

@@ -49,7 +49,8 @@ func speedMetrics() []Metric {
 			value:    always(func(r Run) float64 { return r.Speed.Utilisation * 100 }),
 		},
 		{
-			Name: "handoff_p50", Unit: Nanoseconds, Better: Lower, Help: "start of a release → next lease, where somebody waited",
+			Name: "handoff_p50", Unit: Nanoseconds, Better: Lower,
+			Help:     "start of a release → next lease, where somebody waited; that lease may be of a client that asked later",
 			Columns:  []Column{{Group: SpeedGroup, Place: 6, Heading: "handoff\np50"}, {Group: SpreadGroup, Heading: "handoff\np50"}, {Group: PageGroup, Place: 2, Heading: "handoff p50"}, {Group: ShortGroup, Place: 2, Heading: "handoff\np50"}},
 			Compared: &Compared{Place: 5, Label: "handoff p50", Resolution: nanosecond},
 			of:       handoffs, percentile: 50,
@@ -131,7 +132,8 @@ func fairnessMetrics() []Metric {
 			value: maybe(func(r Run) *float64 { return r.Fairness.Jain }),
 		},
 		{
-			Name: "starved", Better: Lower, Whole: true, Help: "clients without an acquisition although there were two for each",
+			Name: "starved", Better: Lower, Whole: true, everyRun: true,
+			Help:     "clients without an acquisition although there were two for each; not known if one run cannot tell",
 			Columns:  append(when(not(slots), Column{Group: FairnessGroup, Heading: "starved\nclients", Cell: starvedOf}, Column{Group: ShortGroup, Place: 4, Heading: "starved"}), in(PageGroup, 1, "starved")...),
 			Compared: &Compared{Place: 10, Label: "starved clients", Resolution: 1},
 			value:    maybe(func(r Run) *int { return r.Fairness.Starved }),
@@ -153,7 +155,8 @@ func fairnessMetrics() []Metric {
 			value: maybe(func(r Run) *float64 { return r.Fairness.Overtaken }),
 		},
 		{
-			Name: "largest_bypass", Better: Lower, Whole: true, Help: "most later arrivals served before one that waited", Columns: in(FairnessGroup, 0, "largest\nbypass"),
+			Name: "largest_bypass", Better: Lower, Whole: true,
+			Help: "most later arrivals served in the window before one that waited", Columns: in(FairnessGroup, 0, "largest\nbypass"),
 			value: always(func(r Run) int64 { return r.Fairness.LargestBypass }),
 		},
 	}
@@ -330,6 +333,22 @@ func newMetrics() []Metric {
 		{
 			Name: "wal_bytes_per_acq", Better: Lower, Unit: Bytes, Help: "bytes that PostgreSQL added to its write-ahead log",
 			value: perAcquisition(func(d *ServerDelta) *int64 { return d.WALBytes }),
+		},
+		{
+			Name: "passes_within_instance", Unit: Percent,
+			Help:    "passes from one client to another that stayed within an application instance",
+			Columns: when(passed, in(SpeedGroup, 7, "in one\nprocess")...),
+			value:   maybe(func(r Run) *float64 { return r.Fairness.PassesWithin }),
+		},
+		{
+			Name: "stall", Unit: Nanoseconds, Better: Lower,
+			Help:  "longest time in which a lock could be had, clients waited and none got it",
+			value: maybe(func(r Run) *int64 { return r.Speed.Stall }),
+		},
+		{
+			Name: "generator_stood_still", Unit: Nanoseconds, Better: Lower,
+			Help:  "longest time in which lockbench itself did not run",
+			value: maybe(func(r Run) *int64 { return r.Generator.StoodStill }),
 		},
 	}
 }

@@ -36,6 +36,20 @@ type Run struct {
 	Labels  []string     `json:"labels,omitempty" merge:"-"`    // remarks for the reader: "generator-bound"
 }
 
+const (
+	stillShare = 0.05                   // of the window
+	stillLeast = 300 * time.Millisecond // what a loaded machine does to a process that nobody stopped is shorter
+)
+
+// StoodStill says whether something stood still for so long that it marks the figures of a
+// window, both in nanoseconds: for over 5 % of the window, and for over 300 ms.
+func StoodStill(still, window int64) bool {
+	return float64(still) > stillShare*float64(window) && still > int64(stillLeast)
+}
+
+// Stalled says whether a lock stood still for so long that it marks the figures.
+func (r Run) Stalled() bool { return r.Speed.Stall != nil && StoodStill(*r.Speed.Stall, r.WindowNS) }
+
 // Valid says whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
@@ -54,11 +68,18 @@ type Speed struct {
 	// holds it although clients wait: keys × window ÷ acquisitions − mean hold. nil if there is
 	// not always a waiter, or the lock's capacity is not one.
 	Gap *float64 `json:"gap_ns" merge:"-"`
+	// Stall is the longest time, in nanoseconds, in which a key could be had, clients waited for
+	// it, and none got it; nil if the clients of other processes may have.
+	Stall *int64 `json:"stall_ns" merge:"-"`
 	// Handoff is the time from the start of a Release to the next lease on the same key. It only
-	// counts if a client was waiting when the release began.
+	// counts if a client was waiting when the release began; the lease may be that of a client
+	// that asked later.
 	Handoff Distribution `json:"handoff" merge:"-"`
-	Hold    Distribution `json:"hold" merge:"pool"`    // lease received → start of Release, as measured
-	Release Distribution `json:"release" merge:"pool"` // start of Release → its return
+	Hold    Distribution `json:"hold" merge:"pool"` // lease received → start of Release, as measured
+	// HoldAsked is the mean, in nanoseconds, of what the workload asked of these holds; nil if it
+	// asked for none.
+	HoldAsked *float64     `json:"hold_asked_mean_ns" merge:"weighted"`
+	Release   Distribution `json:"release" merge:"pool"` // start of Release → its return
 }
 
 // Waiting is the time from the start of Acquire until the lease is received.
@@ -185,9 +206,13 @@ type Fairness struct {
 	// Arrival is the start of Acquire. Requests may cross on their way, so a FIFO lock shows a
 	// few.
 	Overtaken *float64 `json:"overtakes_percent" merge:"-"`
-	// LargestBypass is the largest number of later arrivals that got the lock while one client
-	// waited.
+	// LargestBypass is the largest number of later arrivals that got the lock, in the window, while
+	// one client waited.
 	LargestBypass int64 `json:"largest_bypass" merge:"max"`
+	// PassesWithin is the share, in percent, of the passes from one client to another that stayed
+	// within an application instance. nil without any, if the lock's capacity is not one, or if
+	// clients of other processes may have been in between.
+	PassesWithin *float64 `json:"passes_within_instance_percent" merge:"-"`
 }
 
 // Effort is what the strategies report of their own work; nil for a black box.
@@ -208,19 +233,22 @@ type Generator struct {
 	OtherCPU *float64 `json:"foreign_cpu_percent" merge:"max"`
 	// Steal is the time in which the hypervisor ran another machine, in percent of all cores; null
 	// as for OtherCPU.
-	Steal          *float64 `json:"steal_percent" merge:"max"`
-	SchedulingP99  int64    `json:"scheduling_p99_ns" merge:"max"` // goroutine runnable → running, bucket's upper bound
-	GCCount        int64    `json:"gc_count" merge:"sum"`
-	GCPauseNS      int64    `json:"gc_pause_ns" merge:"sum"` // sum of stop-the-world pauses
-	GCCPUSeconds   float64  `json:"gc_cpu_seconds" merge:"sum"`
-	TimerOvershoot *int64   `json:"timer_overshoot_p50_ns" merge:"max"` // actual − asked hold; nil without any
-	Starts         int64    `json:"starts" merge:"sum"`                 // open loop: starts in the window
-	LateStarts     int64    `json:"late_starts" merge:"sum"`            // open loop: starts more than 10 ms late because of the generator
-	BehindStarts   int64    `json:"behind_starts" merge:"sum"`          // open loop: starts more than 10 ms late because no client was free
-	PoolWaits      int64    `json:"pool_waits" merge:"sum"`             // commands that waited for a connection
-	PoolWaitNS     int64    `json:"pool_wait_ns" merge:"sum"`           // sum of their waits
-	PoolTimeouts   int64    `json:"pool_timeouts" merge:"sum"`
-	PeakRSS        int64    `json:"peak_rss_bytes" merge:"sum"` // largest resident memory of the process so far
+	Steal *float64 `json:"steal_percent" merge:"max"`
+	// StoodStill is the longest time, in nanoseconds, in which lockbench did not run although it
+	// wanted to: it was stopped, or its container or machine was. nil if it was not observed.
+	StoodStill     *int64  `json:"stood_still_ns" merge:"max"`
+	SchedulingP99  int64   `json:"scheduling_p99_ns" merge:"max"` // goroutine runnable → running, bucket's upper bound
+	GCCount        int64   `json:"gc_count" merge:"sum"`
+	GCPauseNS      int64   `json:"gc_pause_ns" merge:"sum"` // sum of stop-the-world pauses
+	GCCPUSeconds   float64 `json:"gc_cpu_seconds" merge:"sum"`
+	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns" merge:"max"` // actual − asked hold; nil without any
+	Starts         int64   `json:"starts" merge:"sum"`                 // open loop: starts in the window
+	LateStarts     int64   `json:"late_starts" merge:"sum"`            // open loop: starts more than 10 ms late because of the generator
+	BehindStarts   int64   `json:"behind_starts" merge:"sum"`          // open loop: starts more than 10 ms late because no client was free
+	PoolWaits      int64   `json:"pool_waits" merge:"sum"`             // commands that waited for a connection
+	PoolWaitNS     int64   `json:"pool_wait_ns" merge:"sum"`           // sum of their waits
+	PoolTimeouts   int64   `json:"pool_timeouts" merge:"sum"`
+	PeakRSS        int64   `json:"peak_rss_bytes" merge:"sum"` // largest resident memory of the process so far
 }
 
 // TimeAccounting proves that no time was lost: for every client wait + hold + release + think

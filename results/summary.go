@@ -145,7 +145,11 @@ func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
 	if m.total {
 		return sum(s.Runs, value)
 	}
-	return MedianFigure(figures(s.Used, value))
+	known := figures(s.Used, value)
+	if m.everyRun && len(known) < len(s.Used) {
+		return nil
+	}
+	return MedianFigure(known)
 }
 
 // sum adds up a count over runs. Where some runs have none it is only a lower bound, and a bound of 0
@@ -160,6 +164,11 @@ func sum(runs []Run, value func(Run) *Figure) *Figure {
 		return nil
 	}
 	return total
+}
+
+// HoldAsked is the median of what the workload asked of the mean hold; nil if it asked for none.
+func (s Summary) HoldAsked() *Figure {
+	return MedianFigure(figures(s.Used, maybe(func(r Run) *float64 { return r.Speed.HoldAsked })))
 }
 
 // Figures returns the known values of a metric in the used runs.

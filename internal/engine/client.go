@@ -63,6 +63,7 @@ func (r *run) start(ctx context.Context) {
 		if r.info.Session {
 			key.BySession()
 		}
+		key.Across(w.Instances, w.Clients)
 		r.audit = append(r.audit, key)
 	}
 
@@ -184,12 +185,12 @@ func (c *client) share(key int, due, asked int64) int64 {
 // if it got no lease.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
-	audit.Arrive(c.waiter, due)
+	audit.Arrive(c.waiter, due, asked)
 	lease, err := c.acquire(r.keys[key])
 	granted := clock.Now()
 	if err != nil {
 		outcome := c.outcome(err, granted-asked)
-		c.record.Waited(outcome, due, asked, granted, audit.Leave(c.waiter))
+		c.record.Waited(outcome, due, asked, granted, audit.Leave(c.waiter, granted))
 		if outcome == measure.Failed {
 			r.fail(err)
 			c.sleep(retryPause)

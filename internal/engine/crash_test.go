@@ -29,10 +29,10 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	key := measure.NewKey(window, 1, time.Hour, 2)
 	r := &run{clock: clock, window: window, audit: []*measure.Key{key}}
 	v := &faultTarget{run: r, wire: newWire(nil), waiter: measure.NewWaiter(0)}
-	key.Arrive(v.waiter, clock.Now())
+	key.Arrive(v.waiter, clock.Now(), clock.Now())
 	key.Enter(v.waiter, clock.Now(), nil)
 	next := measure.NewWaiter(1)
-	key.Arrive(next, clock.Now())
+	key.Arrive(next, clock.Now(), clock.Now())
 	v.wire.conns[&hungUp{handOn: func() { key.Enter(next, clock.Now(), nil) }}] = struct{}{}
 	v.crash()
 	if safety := measure.Audit(r.audit); safety.Overlaps != 0 || safety.MaxHolders != 1 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
 )
 
 // A server that is stopped refuses nothing: its clients would wait until they time out.
@@ -27,9 +29,16 @@ func (r *run) live(ctx context.Context) (rest func()) {
 	listening, stop := context.WithCancel(ctx)
 	var beating sync.WaitGroup
 	beating.Go(func() { r.heartbeat(listening) })
+	var own *measure.Heartbeat
+	if !r.VirtualTime { // in which no process stands still
+		own = measure.NewHeartbeat(r.window)
+	}
 	return func() {
 		stop()
 		beating.Wait()
+		if own != nil {
+			r.stood = new(int64(own.End()))
+		}
 		r.end(nil)
 	}
 }

@@ -173,6 +173,7 @@ type run struct {
 	refused     atomic.Int64   // increments that the resource refused because of a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
 	hung        []int
+	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost        *int64          // lost updates
 	unseen      bool            // the leftovers on the servers could not be read
 	closing     bool            // no other process takes part in the run any more

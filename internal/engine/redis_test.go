@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/workloads"
@@ -183,5 +187,44 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 	}
 	if !run.TimeAccounting.Balanced {
 		t.Errorf("books %+v", run.TimeAccounting)
+	}
+}
+
+// What a stopped server does to the figures is said with them, although nothing failed.
+func TestAServerThatWasStoppedIsSaid(t *testing.T) {
+	server := redistest.Start(t)
+	const pause = time.Second
+	j := job(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(2 * time.Second) })
+	var stopping sync.WaitGroup
+	j.Phase = func(name string) {
+		if name != "measure" {
+			return
+		}
+		stopping.Go(func() {
+			server.Pause()
+			time.Sleep(pause)
+			server.Resume()
+		})
+	}
+	run, err := j.Run(t.Context())
+	stopping.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stall := run.Speed.Stall; stall == nil {
+		t.Error("it noted nothing")
+	} else if time.Duration(*stall) < pause/2 {
+		t.Errorf("stopped for %v, no grant for %v", pause, time.Duration(*stall))
+	}
+	report := &results.Report{
+		Workload: j.Workload, Rounds: 1, Strategies: []results.Strategy{{Name: "spin"}}, Runs: []results.Run{*run},
+	}
+	var short bytes.Buffer
+	if err := render.WriteTable(&short, report, false); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(strings.Fields(short.String()), " ")
+	if !strings.Contains(said, "spin: no grant for") || !strings.Contains(said, "longest wait") {
+		t.Errorf("stopped for %v, and the table says:\n%s", pause, short.String())
 	}
 }

@@ -38,9 +38,10 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		return result, err
 	}
 	r.recorder.Distributions(result)
-	result.Speed.Gap = r.gap(result.Speed)
+	result.Speed.Gap, result.Speed.Stall = r.gap(result.Speed), new(measure.Stall(r.audit))
 	if r.shared() { // another process may have taken the next lease on a key
-		result.Speed.Handoff, result.Speed.Gap = results.Distribution{}, nil
+		result.Speed.Handoff, result.Speed.Gap, result.Speed.Stall = results.Distribution{}, nil, nil
+		result.Fairness.PassesWithin = nil
 	}
 	result.Herd = r.herd.summary()
 	if o.closed != nil {
@@ -88,6 +89,7 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 		CPUSeconds:    spent.CPU.Seconds(),
 		CPUPercent:    spent.CPU.Seconds() / spent.Wall.Seconds() * 100,
 		MachineIdle:   spent.MachineIdle,
+		StoodStill:    r.stood,
 		SchedulingP99: int64(spent.SchedulingP99),
 		GCCount:       spent.GCCycles,
 		GCPauseNS:     int64(spent.GCPause),
@@ -154,6 +156,10 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 		math.Abs(float64(int64(seen)-result.WindowNS)) > observedLimit*float64(result.WindowNS) {
 		why = append(why, fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
 			seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
+	}
+	if still := result.Generator.StoodStill; still != nil && results.StoodStill(*still, result.WindowNS) {
+		why = append(why, fmt.Sprintf("lockbench itself did not run for %v of %v: it was stopped, or its machine was",
+			time.Duration(*still).Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
 	}
 	if !result.TimeAccounting.Balanced {
 		why = append(why, fmt.Sprintf("its time accounts do not balance: a client's phases differ from the window by %.2f %%", result.TimeAccounting.WorstPercent))

@@ -104,7 +104,8 @@ func (v *faultTarget) acquire(ctx context.Context) error {
 	r := v.run
 	v.key = r.chooser.Choose(v.random)
 	audit := r.audit[v.key]
-	audit.Arrive(v.waiter, r.clock.Now())
+	asked := r.clock.Now()
+	audit.Arrive(v.waiter, asked, asked)
 	got := make(chan struct{})
 	var yielding sync.WaitGroup
 	yielding.Go(func() {
@@ -129,7 +130,7 @@ func (v *faultTarget) acquire(ctx context.Context) error {
 	}
 	now := r.clock.Now()
 	if err != nil {
-		audit.Leave(v.waiter)
+		audit.Leave(v.waiter, now)
 		return fmt.Errorf("acquire the fault target's lock: %w", err)
 	}
 	v.lease = lease

@@ -58,9 +58,11 @@ func TestSessions(t *testing.T) {
 	rare := func(share float64) bool { return share <= 0.05 }
 	p := newProtocol(g.first)
 	p.line("A/A, in turns", turns[compare.Worse], comparisons, rare, "at most 5 % alarms")
-	p.line("A/A, one side before the other", halves[compare.Worse], comparisons, rare, "at most 5 % alarms")
+	never := func(share float64) bool { return share == 0 }
+	p.line("A/A, one side before the other", halves[compare.Worse], comparisons, never, "no alarm")
 	fmt.Fprintf(p, "\n- %d sessions a side of `%s`\n", aSide, strings.Join(short, " "))
-	fmt.Fprintf(p, "- undecided, since a session could not be trusted: %d and %d comparisons\n", turns[compare.Undecided], halves[compare.Undecided])
+	fmt.Fprintf(p, "- undecided: %d comparisons in turns, since a session could not be trusted, and %d of the others, "+
+		"also since they differ\n", turns[compare.Undecided], halves[compare.Undecided])
 	if err := os.WriteFile(filepath.Join(dir, "protocol.md"), p.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,11 @@ type Key struct {
 	holders    []holder
 	gone       holder // the holder that released last
 	grants     int64
+	opened     bool  // the waiters' bypasses count from the opening of the window
+	wanted     int64 // since when the key could be had and a client waits for it; else none
+	ungranted  int64 // how long in the window it was so before, since its last grant
+	stall      int64 // the longest such time in the window
+	passes     passes
 	newest     holder // the holder with the largest token
 	token      int64
 
@@ -72,25 +77,67 @@ const (
 // NewKey watches a key that at most capacity clients may hold at a time; 0 means any
 // number. It follows which of the clients reacquire it, unless clients is 0.
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
-	return &Key{window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients), releasedAt: none, freedAt: none, gone: holder{released: none}}
+	return &Key{
+		window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients),
+		releasedAt: none, freedAt: none, wanted: none, gone: holder{released: none},
+	}
 }
 
-// Arrive notes a client that has been waiting since the instant since.
-func (k *Key) Arrive(w *Waiter, since int64) {
+// Arrive notes a client that asks at the instant now and has been waiting since the instant
+// since, which is earlier in an open loop without a free client.
+func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.mu.Lock()
 	k.arrivals.arrive(w, since, k.grants)
+	if k.wanted == none {
+		k.stand(now)
+	}
 	k.mu.Unlock()
 }
 
-// Leave notes a client that stops waiting without a lease. It returns how many later
-// arrivals got the lock while it waited.
-func (k *Key) Leave(w *Waiter) (bypassed int64) {
+// stand adds up how long the key could have been had and was wanted until the instant now,
+// when that may change.
+func (k *Key) stand(now int64) {
+	if k.wanted != none {
+		k.ungranted += k.window.clip(k.wanted, now, k.window.End())
+		k.stall = max(k.stall, k.ungranted)
+	}
+	k.wanted = none
+	if k.arrivals.waiting > 0 && (k.capacity == 0 || len(k.holders) < k.capacity) {
+		k.wanted = now
+	}
+}
+
+// Stall returns the longest time in the window in which one of the keys could be had, clients
+// waited for it, and none got it. Call it when no client waits any more.
+func Stall(keys []*Key) int64 {
+	var longest int64
+	for _, k := range keys {
+		k.mu.Lock()
+		longest = max(longest, k.stall)
+		k.mu.Unlock()
+	}
+	return longest
+}
+
+// open begins the count of what bypassed the present waiters anew once the window is open.
+func (k *Key) open(now int64) {
+	if !k.opened && now >= k.window.Open {
+		k.opened = true
+		k.arrivals.rebase(k.grants)
+	}
+}
+
+// Leave notes a client that stops waiting without a lease, at the instant now. It returns how
+// many later arrivals got the lock while it waited, in the window if that is open.
+func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.open(now)
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
 	w.inVain(k.grants)
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
+		k.stand(now)
 		k.releasedAt, k.freedAt = none, none // a client that comes later is not waiting for this release
 	}
 	return bypassed
@@ -102,7 +149,7 @@ type Grant struct {
 	// waiting then, or too many still hold the lock.
 	Handoff           int64
 	Overtaken         bool  // an earlier arrival was still waiting
-	Bypassed          int64 // later arrivals that got the lock while this one waited
+	Bypassed          int64 // later arrivals that got the lock while this one waited, in the window if that is open
 	ReacquireDistance int64 // grants since this client's last one, itself included; 0 if there was none
 	// Idle is the time since Freed was called; negative if it was not, or if Handoff is.
 	Idle int64
@@ -121,6 +168,7 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.open(now)
 	before := k.arrivals.before(w)
 	grant := Grant{Handoff: none, Idle: none, Overtaken: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)
@@ -130,6 +178,7 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	}
 	k.grants++
 	grant.ReacquireDistance = k.owners.take(w.client, k.grants, k.window.Contains(now))
+	k.passes.take(w.client, k.window.Contains(now))
 	if k.releasedAt != none && now >= k.releasedAt && (k.capacity == 0 || len(k.holders) < k.capacity) {
 		grant.Handoff = now - k.releasedAt
 		if k.freedAt != none {
@@ -138,6 +187,8 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	}
 	k.releasedAt, k.freedAt = none, none
 	k.admit(h)
+	k.stand(now)
+	k.ungranted = 0
 	if fenced != nil {
 		k.fence(h, fenced.FencingToken())
 	}
@@ -249,6 +300,7 @@ func (k *Key) Exit(w *Waiter, now int64) {
 	if k.arrivals.waiting > 0 {
 		k.releasedAt = now
 	}
+	k.stand(now)
 }
 
 // Freed notes that a client's release has succeeded, at the instant now.
@@ -276,6 +328,7 @@ func (k *Key) Vanish(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
+	k.stand(now)
 	k.settle(w, true) // assume that it held its lease: nothing can disprove it
 }
 

@@ -159,33 +159,33 @@ func TestOverlaps(t *testing.T) {
 
 // enter has a waiter arrive and get the lease at once.
 func enter(k *Key, w *Waiter, now int64, l strategies.Lease) {
-	k.Arrive(w, 0)
+	k.Arrive(w, 0, 0)
 	k.Enter(w, now, l)
 }
 
 func TestHandoff(t *testing.T) {
 	k := NewKey(NewWindow(NewClock(), 0), 1, time.Second, 0)
 	w := people()
-	k.Arrive(w[1], 0)
+	k.Arrive(w[1], 0, 0)
 	if g := k.Enter(w[1], 10, plain{}); g.Handoff >= 0 {
 		t.Errorf("the first lease was handed over in %d", g.Handoff)
 	}
 	k.Exit(w[1], 20) // nobody waits
-	k.Arrive(w[2], 0)
+	k.Arrive(w[2], 0, 0)
 	if g := k.Enter(w[2], 35, plain{}); g.Handoff >= 0 {
 		t.Errorf("nobody was waiting, yet handed over in %d", g.Handoff)
 	}
-	k.Arrive(w[0], 0)
-	k.Exit(w[2], 50)  // somebody waits
-	k.Arrive(w[3], 0) // a newcomer, and gets it
+	k.Arrive(w[0], 0, 0)
+	k.Exit(w[2], 50)     // somebody waits
+	k.Arrive(w[3], 0, 0) // a newcomer, and gets it
 	if g := k.Enter(w[3], 57, plain{}); g.Handoff != 7 || !g.Overtaken || g.Bypassed != 0 {
 		t.Errorf("%+v, want a handoff in 7 to one that overtook", g)
 	}
 	k.Exit(w[3], 60)
-	if bypassed := k.Leave(w[0]); bypassed != 1 { // the one that waited gives up
+	if bypassed := k.Leave(w[0], 65); bypassed != 1 { // the one that waited gives up
 		t.Errorf("bypassed by %d, want 1", bypassed)
 	}
-	k.Arrive(w[4], 0)
+	k.Arrive(w[4], 0, 0)
 	if g := k.Enter(w[4], 70, plain{}); g.Handoff >= 0 || g.Overtaken {
 		t.Errorf("%+v: nobody had been waiting since", g)
 	}
@@ -198,7 +198,7 @@ func TestAHandoffOfOnePermitOfTwo(t *testing.T) {
 	k, w := NewKey(NewWindow(NewClock(), 0), 2, time.Second, 0), people()
 	enter(k, w[1], 10, plain{})
 	enter(k, w[2], 20, plain{})
-	k.Arrive(w[3], 0)
+	k.Arrive(w[3], 0, 0)
 	k.Exit(w[1], 30)
 	if g := k.Enter(w[3], 38, plain{}); g.Handoff != 8 {
 		t.Errorf("%+v, want a handoff in 8", g)

@@ -120,6 +120,7 @@ func (c *Client) Acquired(t Acquisition) {
 	}
 	if t.Released >= w.Open && t.Released < end {
 		s.kinds[Hold].record(t.Released - t.Granted)
+		s.asked += float64(t.Hold)
 		if t.Hold > 0 {
 			s.overshoot.record(t.Released - t.Granted - t.Hold)
 		}

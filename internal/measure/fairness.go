@@ -27,6 +27,7 @@ func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, e
 	if acquisitions > 0 {
 		f.Overtaken = new(overtook / acquisitions * 100)
 	}
+	f.PassesWithin = passesWithin(keys)
 	if r.openLoop {
 		return f, nil
 	}
@@ -98,4 +99,52 @@ func workingSet(keys []*Key) *float64 {
 		return nil
 	}
 	return new(float64(sum) / float64(blocks))
+}
+
+// passes counts how often a key went from one client to another, and how often both were of the
+// same application instance.
+type passes struct {
+	instances   int // client i is of instance i mod instances; 0: nothing is counted
+	clients     int // larger numbers are fault targets, each an instance of its own
+	last        int // the latest owner + 1; 0: none yet
+	all, within int64
+}
+
+// Across says how the clients of a key that one client holds at a time are spread over
+// instances: client i is of instance i mod instances.
+func (k *Key) Across(instances, clients int) {
+	if k.capacity == 1 {
+		k.passes = passes{instances: instances, clients: clients}
+	}
+}
+
+// take notes that a client got the key.
+func (p *passes) take(client int, inside bool) {
+	if p.instances == 0 {
+		return
+	}
+	before := p.last - 1
+	p.last = client + 1
+	if before < 0 || before == client || !inside {
+		return
+	}
+	p.all++
+	if before < p.clients && client < p.clients && before%p.instances == client%p.instances {
+		p.within++
+	}
+}
+
+// passesWithin is the share of the passes, in percent, that stayed within an instance; nil without
+// any.
+func passesWithin(keys []*Key) *float64 {
+	var all, within int64
+	for _, k := range keys {
+		k.mu.Lock()
+		all, within = all+k.passes.all, within+k.passes.within
+		k.mu.Unlock()
+	}
+	if all == 0 {
+		return nil
+	}
+	return new(float64(within) / float64(all) * 100)
 }

@@ -9,7 +9,7 @@ func TestAHolderThatVanishes(t *testing.T) {
 	window.Plan(0, 0)
 	k, w := NewKey(window, 1, 1000, 5), people()
 	enter(k, w[1], 10, plain{})
-	k.Arrive(w[2], 0)
+	k.Arrive(w[2], 0, 0)
 	k.Vanish(w[1], 20)
 	grant := k.Enter(w[2], 900, plain{})
 	if s := Audit([]*Key{k}); s.Overlaps+s.ExpiredOverlaps > 0 || s.MaxHolders != 1 || grant.Handoff != none || grant.Idle != none {
@@ -25,22 +25,22 @@ func TestIdleKeysAreThoseThatSomebodyHasWaitedFor(t *testing.T) {
 		do          func(k *Key, w []*Waiter)
 		idle, grant int64
 	}{
-		{"waited for", func(k *Key, w []*Waiter) { k.Arrive(w[2], 0); k.Exit(w[1], 20); k.Freed(25) }, 75, 175},
-		{"not waited for", func(k *Key, w []*Waiter) { k.Exit(w[1], 20); k.Freed(25); k.Arrive(w[2], 0) }, none, none},
-		{"the release failed", func(k *Key, w []*Waiter) { k.Arrive(w[2], 0); k.Exit(w[1], 20) }, none, none},
+		{"waited for", func(k *Key, w []*Waiter) { k.Arrive(w[2], 0, 0); k.Exit(w[1], 20); k.Freed(25) }, 75, 175},
+		{"not waited for", func(k *Key, w []*Waiter) { k.Exit(w[1], 20); k.Freed(25); k.Arrive(w[2], 0, 0) }, none, none},
+		{"the release failed", func(k *Key, w []*Waiter) { k.Arrive(w[2], 0, 0); k.Exit(w[1], 20) }, none, none},
 		{"got by another before the release returned", func(k *Key, w []*Waiter) {
-			k.Arrive(w[2], 0)
+			k.Arrive(w[2], 0, 0)
 			k.Exit(w[1], 20)
 			enter(k, w[3], 22, plain{})
 			k.Freed(25)
 			k.Exit(w[3], 30)
 		}, none, none},
 		{"everybody has left", func(k *Key, w []*Waiter) {
-			k.Arrive(w[2], 0)
+			k.Arrive(w[2], 0, 0)
 			k.Exit(w[1], 20)
 			k.Freed(25)
-			k.Leave(w[2])
-			k.Arrive(w[2], 0)
+			k.Leave(w[2], 30)
+			k.Arrive(w[2], 0, 0)
 		}, none, none},
 	} {
 		t.Run(test.name, func(t *testing.T) {

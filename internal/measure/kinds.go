@@ -42,4 +42,9 @@ func (r *Recorder) Distributions(run *results.Run) {
 	for kind, place := range places() {
 		*place(run) = describe(allEnded(r.total(func(s *shard) *histogram { return s.kinds[kind] })))
 	}
+	asked := 0.0
+	r.eachShard(func(s *shard) { asked += s.asked })
+	if n := run.Speed.Hold.Count; n > 0 && asked > 0 {
+		run.Speed.HoldAsked = new(asked / float64(n))
+	}
 }

@@ -55,6 +55,15 @@ func (a *arrivals) bypassed(w *Waiter, before, grants int64) int64 {
 	return grants - w.grants - (w.ahead - before - a.quitBefore(w))
 }
 
+// rebase makes what is counted for the present waiters begin now, after this many grants.
+func (a *arrivals) rebase(grants int64) {
+	for _, w := range a.places[:a.next] {
+		if w != nil {
+			w.grants, w.ahead, w.withdrawn = grants, a.before(w), a.quit.sum(w.ticket)
+		}
+	}
+}
+
 // remove removes a waiter that got the lock.
 func (a *arrivals) remove(w *Waiter) {
 	a.places[w.ticket] = nil

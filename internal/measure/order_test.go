@@ -77,7 +77,7 @@ func TestShortTermFairness(t *testing.T) {
 	window := NewWindow(NewClock(), 0)
 	window.Plan(0, 1<<60)
 	grant := func(k *Key, w *Waiter) Grant {
-		k.Arrive(w, 0)
+		k.Arrive(w, 0, 0)
 		g := k.Enter(w, 1, plain{})
 		k.Exit(w, 1)
 		return g

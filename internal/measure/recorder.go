@@ -70,6 +70,7 @@ type shard struct {
 	recent             durations             // ns, waits that ended since Recent was last called; censored: without a lease
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
+	asked              float64               // ns, sum of the drawn holds
 	reacquireDistances *histogram            // grants until the same client's next grant
 }
 

@@ -309,7 +309,7 @@ func BenchmarkTurn(b *testing.B) {
 	b.ReportAllocs()
 	var now int64
 	for b.Loop() {
-		k.Arrive(waiter, 0)
+		k.Arrive(waiter, 0, 0)
 		g := k.Enter(waiter, now+1000, plain{})
 		k.Exit(waiter, now+2000)
 		c.Acquired(Acquisition{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})

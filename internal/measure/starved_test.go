@@ -14,7 +14,7 @@ func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key, []*Waiter) 
 	waiters, line := make([]*Waiter, clients), []int{}
 	for i := range clients {
 		waiters[i] = NewWaiter(i)
-		key.Arrive(waiters[i], 0)
+		key.Arrive(waiters[i], 0, 0)
 		line = append(line, i)
 	}
 	starves := map[int]bool{}
@@ -32,12 +32,12 @@ func queue(clients, granted int, leftOut ...int) (*Recorder, []*Key, []*Waiter) 
 		grant := key.Enter(waiters[i], at, nil)
 		r.Client(i).Acquired(Acquisition{Asked: 0, Granted: at, Released: at, Done: at, Grant: grant, Counted: true})
 		key.Exit(waiters[i], at)
-		key.Arrive(waiters[i], at)
+		key.Arrive(waiters[i], at, at)
 		at += 1000
 	}
 	end := r.window.End()
 	for i := range clients {
-		r.Client(i).Waited(Stopped, at, at, end+1, key.Leave(waiters[i]))
+		r.Client(i).Waited(Stopped, at, at, end+1, key.Leave(waiters[i], end+1))
 	}
 	return r, []*Key{key}, waiters
 }
@@ -106,12 +106,12 @@ func TestAQueueOnAnotherKeyIsNotOnesOwn(t *testing.T) {
 			grant := keys[on].Enter(waiters[i], second, nil)
 			r.Client(i).Acquired(Acquisition{Granted: second, Released: second, Done: second, Grant: grant, Counted: true})
 			keys[on].Exit(waiters[i], second)
-			keys[on].Arrive(waiters[i], second)
+			keys[on].Arrive(waiters[i], second, second)
 		}
 		for i := range 4 {
-			keys[0].Arrive(waiters[i], 0)
+			keys[0].Arrive(waiters[i], 0, 0)
 		}
-		keys[1].Arrive(waiters[4], 0)
+		keys[1].Arrive(waiters[4], 0, 0)
 		for range 100 {
 			take(4, 1)
 		}
@@ -119,7 +119,7 @@ func TestAQueueOnAnotherKeyIsNotOnesOwn(t *testing.T) {
 			take(n%3, 0)
 		}
 		for i, w := range waiters {
-			r.Client(i).Waited(Stopped, second, second, 5*second, keys[i/4].Leave(w))
+			r.Client(i).Waited(Stopped, second, second, 5*second, keys[i/4].Leave(w, 5*second))
 		}
 		f, err := r.Fairness(keys, waiters)
 		if err != nil {

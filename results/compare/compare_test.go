@@ -22,10 +22,11 @@ func noise(i int) float64 {
 	return []float64{1.012, 0.991, 1.004, 0.987, 1.009, 0.996, 1.001, 1.015, 0.993, 1.006, 0.985, 1.011}[i%12]
 }
 
-// side is a build's reports, one run of spin each, slower and dearer by these
-// factors.
+// side is a build's reports, one run of spin each, slower and dearer by these factors. The base
+// and the head were recorded in turns.
 func side(name string, reports int, offset int, slower, dearer float64) Side {
 	s := Side{Name: name}
+	first := time.Date(2026, 1, 1, 0, 0, len(name)+offset, 0, time.UTC)
 	for i := range reports {
 		run := results.Run{Strategy: "spin", Round: 1, Fairness: results.Fairness{Starved: new(0)}}
 		run.Speed.PerSecond = 806 / slower * noise(i+offset)
@@ -39,6 +40,7 @@ func side(name string, reports int, offset int, slower, dearer float64) Side {
 		w.Hold, w.Seed = workloads.Fixed(time.Millisecond), int64(i)
 		s.Reports = append(s.Reports, Report{fmt.Sprintf("%s-%d.json", name, i+1), &results.Report{
 			Schema: results.Schema, Tool: results.Tool{Name: "lockbench", Version: name + "-1"}, Workload: w,
+			Started:     first.Add(time.Duration(i) * time.Hour),
 			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, CPUModel: "Xeon", TimerOvershoot: int64(i)},
 			Redis:       results.Redis{Source: "process", Version: "8.0.3", Address: fmt.Sprintf("127.0.0.1:%d", 7000+i)},
 			Strategies:  []results.Strategy{{Name: "spin"}},

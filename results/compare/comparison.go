@@ -23,7 +23,7 @@ const (
 	Better    Verdict = "better"
 	Worse     Verdict = "worse"
 	Same      Verdict = "same"      // as far as these runs can tell
-	Undecided Verdict = "undecided" // too few sessions, or lower bounds prevent a decision
+	Undecided Verdict = "undecided" // too few sessions, not recorded in turns, or lower bounds prevent a decision
 )
 
 // The ways to compare.

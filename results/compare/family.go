@@ -23,12 +23,16 @@ type test struct {
 	// them, since both statistics only grow with a value of the head. Without bounds they are
 	// equal.
 	least, most outcome
+	drifts      bool    // the sides were not recorded in turns: a change may be the machine's
 	open        int     // sessions or pairs with a bound only
 	possible    float64 // the smallest p with this number of sessions or pairs
 	needed      func(tests int, alpha float64) int
 	few         func(tests int) string   // the warning if there are fewer than needed
 	findable    func(tests int) *float64 // see Result.Detectable; nil without pairs
 }
+
+// notInTurns is the warning of a difference that is not called one.
+const notInTurns = "it differs, but the sessions were not recorded in turns: that may be the machine's doing"
 
 // testAll tests the primary metric of all strategies as one family and all other metrics as
 // another, and adds the results to the comparison.
@@ -92,6 +96,10 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 					return
 				}
 			}
+		}
+		if t.drifts && t.Verdict != Same {
+			t.Verdict = Undecided
+			t.Warnings = append(t.Warnings, notInTurns)
 		}
 	}
 	t.show()

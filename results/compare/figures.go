@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,6 +128,8 @@ func (c *Comparison) undecided() string {
 	switch {
 	case len(primary) == 0:
 		return "no run of both sides has " + c.Rules.Primary
+	case slices.ContainsFunc(primary, func(r Result) bool { return slices.Contains(r.Warnings, notInTurns) }):
+		return primary[0].Label + ": " + notInTurns
 	case needed == 0:
 		return fmt.Sprintf("lower bounds of %s leave it open", primary[0].Label)
 	}

@@ -2,6 +2,8 @@ package compare
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -56,25 +58,93 @@ func TestCopiesOfASessionCountOnce(t *testing.T) {
 	}
 }
 
-func TestOneSideBeforeTheOtherIsSaid(t *testing.T) {
+// recordedAs gives the sessions of two sides times of recording in this order, such as "bhbh".
+func recordedAs(base, head Side, order string) {
+	next := map[rune][]Report{'b': base.Reports, 'h': head.Reports}
+	for i, of := range order {
+		next[of][0].Started = time.Unix(int64(i), 0)
+		next[of] = next[of][1:]
+	}
+}
+
+func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name       string
-		base, head func(i int) int
-		said       bool
+		order string
+		want  Verdict
 	}{
-		{"base first", func(i int) int { return i }, func(i int) int { return 100 + i }, true},
-		{"head first", func(i int) int { return 100 + i }, func(i int) int { return i }, true},
-		{"in turns", func(i int) int { return 2 * i }, func(i int) int { return 2*i + 1 }, false},
+		{"bbbbbbhhhhhh", Undecided},
+		{"hhhhhhbbbbbb", Undecided},
+		{"bbbhhhbbbhhh", Undecided},
+		{"bbhhbbhhbbhh", Undecided},
+		{"bhbhbhbhbhbh", Worse},
+		{"bhhbbhhbbhhb", Worse},
+		{"bhhbbhbhhbbh", Worse}, // pairs in any order
 	} {
-		base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1, 1)
-		for i := range base.Reports {
-			base.Reports[i].Started, head.Reports[i].Started = time.Unix(int64(test.base(i)), 0), time.Unix(int64(test.head(i)), 0)
+		base, head := side("base", 6, 0, 1, 1), side("head", 6, 5, 1.2, 8.0/7)
+		recordedAs(base, head, test.order)
+		rules := DefaultRules()
+		rules.Strict = true
+		c, err := Unpaired(base, head, rules)
+		if err != nil {
+			t.Fatal(err)
 		}
-		c := do(t, Unpaired, base, head)
-		if said := strings.Contains(fmt.Sprint(c.Notes), "recorded before all of the other"); said != test.said {
-			t.Errorf("%s: notes %q", test.name, c.Notes)
+		if c.Verdict != test.want || strings.Contains(c.Headline(), notInTurns) != (test.want == Undecided) {
+			t.Errorf("%s: %s, want %s", test.order, c.Headline(), test.want)
 		}
+		if said := strings.Contains(fmt.Sprint(c.Notes), "not recorded in turns"); said != (test.want == Undecided) {
+			t.Errorf("%s: notes %q", test.order, c.Notes)
+		}
+	}
+}
+
+// The speed of a machine drifts: each session of one build is like the one before. Two blocks of
+// them differ often, and none of it is a change; in turns a true change is still found.
+func TestDriftIsNotCalledAChange(t *testing.T) {
+	t.Parallel()
+	const n, draws, correlation, scatter = 6, 100, 0.8, 0.05
+	random := rand.New(rand.NewPCG(13, 80))
+	drift := func(order string, slower float64) (Side, Side) {
+		base, head := side("base", n, 0, 1, 1), side("head", n, 5, 1, 1)
+		recordedAs(base, head, order)
+		noise := random.NormFloat64()
+		at := map[rune]int{}
+		for _, of := range order {
+			rate := 800 * (1 + scatter*noise)
+			report := base.Reports[at[of]]
+			if of == 'h' {
+				report, rate = head.Reports[at[of]], rate/slower
+			}
+			report.Runs[0].Speed.PerSecond = rate
+			at[of]++
+			noise = correlation*noise + math.Sqrt(1-correlation*correlation)*random.NormFloat64()
+		}
+		return base, head
+	}
+	count := func(order string, slower float64) (worse, differ int) {
+		for range draws {
+			base, head := drift(order, slower)
+			c := do(t, Unpaired, base, head)
+			r := c.Strategies[0].Results[0]
+			if c.Verdict == Worse {
+				worse++
+			}
+			if *r.Adjusted <= c.Rules.Alpha && math.Abs(*r.Delta) > r.Threshold {
+				differ++
+			}
+		}
+		return worse, differ
+	}
+	worse, differ := count("bbbbbbhhhhhh", 1)
+	t.Logf("in blocks %d of %d differ, %d are called worse", differ, draws, worse)
+	if worse > 0 || differ < draws/10 { // a test that drift does not disturb would prove nothing
+		t.Errorf("in blocks %d of %d of one build differ, %d are called worse", differ, draws, worse)
+	}
+	if worse, _ = count("bhbhbhbhbhbh", 1); worse > draws/20 {
+		t.Errorf("in turns %d of %d of one build are called worse", worse, draws)
+	}
+	if worse, _ = count("bhbhbhbhbhbh", 1.5); worse < draws*9/10 {
+		t.Errorf("in turns a build that takes half as long again is called worse in %d of %d", worse, draws)
 	}
 }
 

@@ -90,16 +90,29 @@ func (s Side) distinct() (Side, []string) {
 	return once, again
 }
 
-// oneAfterTheOther says whether all of one side was recorded before the other.
-func oneAfterTheOther(a, b Side) bool {
-	before := func(a, b Side) bool {
-		if len(a.Reports) == 0 || len(b.Reports) == 0 {
-			return false
-		}
-		started := func(x, y Report) int { return x.Started.Compare(y.Started) }
-		return slices.MaxFunc(a.Reports, started).Started.Before(slices.MinFunc(b.Reports, started).Started)
+// inTurns says whether the sides were recorded in turns: in the order of their recording, the side
+// changes at least as often as the smaller one has sessions. So a machine that becomes slower
+// does so for both.
+func inTurns(base, head Side) bool {
+	type session struct {
+		Report
+		head bool
 	}
-	return before(a, b) || before(b, a)
+	var all []session
+	for _, report := range base.Reports {
+		all = append(all, session{report, false})
+	}
+	for _, report := range head.Reports {
+		all = append(all, session{report, true})
+	}
+	slices.SortStableFunc(all, func(a, b session) int { return a.Started.Compare(b.Started) })
+	changes := 0
+	for i := 1; i < len(all); i++ {
+		if all[i].head != all[i-1].head {
+			changes++
+		}
+	}
+	return changes >= min(len(base.Reports), len(head.Reports))
 }
 
 // titles returns the titles of all runs, in the order of the request.

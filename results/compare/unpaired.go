@@ -26,7 +26,8 @@ var ErrNothingInCommon = errors.New("base and head have no strategy in common")
 // Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
 // (golang.org/x/perf/benchmath). A session, which is a report, counts once with the median of
 // its rounds, because its rounds are not independent: they share a server and an hour. The
-// families of tests are those of Paired.
+// families of tests are those of Paired. If the sides were not recorded in turns, it calls no
+// change: the speed of one machine now and half an hour ago are not independent either.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	base, again := base.distinct()
 	head, andAgain := head.distinct()
@@ -35,15 +36,19 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 		return nil, ErrNothingInCommon
 	}
 	c.LeftOut = append(c.LeftOut, append(again, andAgain...)...)
-	if oneAfterTheOther(base, head) {
-		c.Notes = append(c.Notes, "all sessions of one side were recorded before all of the other: what changed on the machine in between counts as a change; ab takes turns")
+	turns := inTurns(base, head)
+	if !turns {
+		c.Notes = append(c.Notes, "the sessions were not recorded in turns: what changed on the machine in between would count "+
+			"as a change, so none is called; ab takes turns")
 	}
 	var tests []*test
 	for _, name := range strategies {
 		for _, m := range rules.ordered() {
 			before, after := base.sessions(m, name), head.sessions(m, name)
 			if r := newResult(m, rules, before, after); r != nil {
-				tests = append(tests, newUnpaired(m, *r, name, before, after, rules.Alpha))
+				t := newUnpaired(m, *r, name, before, after, rules.Alpha)
+				t.drifts = !turns
+				tests = append(tests, t)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
@@ -50,21 +51,21 @@ func brief() []rule {
 // serve. It leaves out workloads whose clients are only slots.
 func served(all []results.Summary) []Finding {
 	var every, not []string
-	for _, s := range rivals(all, metric("starved")) {
-		low, high, known := starved(s)
+	for _, s := range rivals(all, metric("acquisitions")) {
+		low, high, told := starved(s)
 		switch {
-		case s.Workload.Slots() || !known:
-		case high == 0:
+		case s.Workload.Slots():
+		case high == 0 && told == "":
 			every = append(every, s.Title())
-		default:
+		case high > 0:
 			none := fmt.Sprint(high)
 			if low < high {
 				none = fmt.Sprintf("%d–%d", low, high)
 			}
 			if len(not) == 0 {
-				none += fmt.Sprintf(" of %s got nothing", words.Count(s.Workload.Clients, "client"))
+				none += fmt.Sprintf(" of %s got nothing in %s", words.Count(s.Workload.Clients, "client"), window(s.Used[0]))
 			}
-			not = append(not, "with "+s.Title()+" "+none)
+			not = append(not, "with "+s.Title()+" "+none+told)
 		}
 	}
 	var parts []string
@@ -133,18 +134,21 @@ func cheapest(all []results.Summary) []Finding {
 		if most.Figure(m).Value < flat*least.Figure(m).Value {
 			return nil
 		}
-		return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands for an acquisition, %s, and %s the most, %s",
-			alikeIn(all, m, least), least.Brief(m), alikeIn(all, m, most), most.Brief(m)))
+		cheapest := alikeIn(all, m, least)
+		return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands for an acquisition, %s%s, and %s the most, %s",
+			titles(cheapest), least.Brief(m), passedWithin(cheapest), titles(alikeIn(all, m, most)), most.Brief(m)))
 	})(all)
 }
 
-// alikeIn names the strategies whose figure is the same as one's in the known digits.
-func alikeIn(all []results.Summary, m results.Metric, one results.Summary) string {
+// alikeIn returns the strategies whose figure is the same as one's in the known digits.
+func alikeIn(all []results.Summary, m results.Metric, one results.Summary) []results.Summary {
+	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Brief(m) != one.Brief(m) })
+}
+
+func titles(all []results.Summary) string {
 	var names []string
 	for _, s := range all {
-		if s.Brief(m) == one.Brief(m) {
-			names = append(names, s.Title())
-		}
+		names = append(names, s.Title())
 	}
 	return words.And(names)
 }

@@ -42,7 +42,7 @@ func TestBrief(t *testing.T) {
 				commands(&r.Runs[0], 17.1)
 			},
 			[]string{
-				"b served every client; with a 13 of 100 clients got nothing", unknown,
+				"b served every client; with a 13 of 100 clients got nothing in 5 s", unknown,
 				"of the locks in Redis b sent the fewest commands for an acquisition, 6.0, and a the most, 17",
 			},
 		},
@@ -66,7 +66,7 @@ func TestBrief(t *testing.T) {
 			func(r *results.Report) {
 				r.Runs[0].Fairness.Starved, r.Runs[1].Fairness.Starved, r.Runs[1].Speed.PerSecond = new(13), new(2), 1234
 			},
-			[]string{"with a 13 of 100 clients got nothing, with b 2", unknown},
+			[]string{"with a 13 of 100 clients got nothing in 5 s, with b 2", unknown},
 		},
 		{
 			"whom it served is not known", 1,
@@ -94,9 +94,19 @@ func TestBrief(t *testing.T) {
 				faster(func(int) float64 { return 2 })(r)
 			},
 			[]string{
-				"b served every client; with a 0–2 of 100 clients got nothing",
+				"b served every client; with a 0–2 of 100 clients got nothing in 5 s",
 				"highest throughput at 100 clients: b, 1.60 k/s, 2.00 times that of a (2.00–2.00 in 3 rounds: an interval takes 6)",
 			},
+		},
+		{
+			"the cheapest passes on within its processes", 1,
+			func(r *results.Report) {
+				r.Workload.Instances, r.Runs[1].Speed.PerSecond = 2, 1234
+				commands(&r.Runs[0], 0.18)
+				r.Runs[0].Fairness.PassesWithin, r.Runs[1].Fairness.PassesWithin = new(97.9), new(49.5)
+			},
+			[]string{both, unknown, "of the locks in Redis a sent the fewest commands for an acquisition, 0.18 " +
+				"(98 % of the passes stayed within a process), and b the most, 6.0"},
 		},
 		{
 			"different holds leave the gap to compare", 1,
@@ -148,7 +158,7 @@ func TestBrief(t *testing.T) {
 			[]string{
 				"a, b: 2–3 times a client still worked under a lease that had run out while the next one held the lock",
 				"a, b: 5 updates of the counter that it was to protect got lost",
-				"b served every client; with a 13 of 100 clients got nothing",
+				"b served every client; with a 13 of 100 clients got nothing in 5 s",
 			},
 		},
 	} {
@@ -184,6 +194,32 @@ func TestBriefNeverSaysTheSame(t *testing.T) {
 			for _, bad := range []string{"equal", "same", "as fast"} {
 				if strings.Contains(text, bad) {
 					t.Errorf("of %d rounds it says %q", rounds, text)
+				}
+			}
+		}
+	}
+}
+
+// A round that cannot tell who starved does not show that every client was served.
+func TestRoundsThatCannotTellAreNotHidden(t *testing.T) {
+	t.Parallel()
+	r := even(2)
+	r.Runs[0].Fairness.Starved = nil                                      // a, round 1
+	r.Runs[1].Fairness.Starved, r.Runs[3].Fairness.Starved = nil, new(12) // b, round 1 and 2
+	const want = "with b 12 of 100 clients got nothing in 5 s, as far as 1 of 2 runs can tell"
+	if got := briefly(r); !slices.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const never = "waiting: b: 12 of 100 clients never got the lock in 5 s, as far as 1 of 2 runs can tell; " +
+		"6.00 commands per acquisition."
+	if got := told(r); !slices.Contains(got, never) {
+		t.Errorf("%q, want %q", got, never)
+	}
+	for _, s := range r.Summaries() {
+		for _, group := range []results.Group{results.ShortGroup, results.FairnessGroup} {
+			for _, c := range results.Columns(group, r) {
+				if c.Name == "starved" && c.Text(s) != results.NotKnown {
+					t.Errorf("%s, %s: %q in the column, one round cannot tell", group, s.Name, c.Text(s))
 				}
 			}
 		}

@@ -45,8 +45,32 @@ func besideCheapest(all []results.Summary) []Finding {
 	if len(dear) == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s, and for one of %s", least.Text(results.Number), cheapest.Name, strings.Join(dear, ", ")))
+	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s%s, and for one of %s",
+		least.Text(results.Number), cheapest.Name, passedWithin([]results.Summary{cheapest}), strings.Join(dear, ", ")))
 }
+
+// passedWithin says how many passes stayed within a process, in brackets; "" if that is not known,
+// or there was a single process. A lock that prefers its own process needs few commands only as
+// long as clients wait there.
+func passedWithin(all []results.Summary) string {
+	m := metric("passes_within_instance")
+	var shares []results.Figure
+	for _, s := range all {
+		share := s.Figure(m)
+		if share == nil || s.Workload.Instances < 2 {
+			return ""
+		}
+		shares = append(shares, *share)
+	}
+	low, high := slices.MinFunc(shares, byValue), slices.MaxFunc(shares, byValue)
+	percent := fmt.Sprintf("%.0f", high.Value)
+	if least := fmt.Sprintf("%.0f", low.Value); least != percent {
+		percent = least + " to " + percent
+	}
+	return fmt.Sprintf(" (%s %% of the passes stayed within a process)", percent)
+}
+
+func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
 
 // inRedis returns the rivals that lock in Redis only: another store's commands are not
 // comparable.

@@ -99,6 +99,53 @@ func TestRules(t *testing.T) {
 			func(r *results.Report) { r.Runs[1].Failure = "gone" }, "not trusted: b: 1 run failed: gone.", nil, "",
 		},
 		{
+			"a lock that stood still", nil,
+			func(r *results.Report) {
+				r.Runs[0].WindowNS, r.Runs[0].Speed.Stall, r.Runs[0].Fairness.LongestWait = 10e9, new(int64(501e6)), ns(2e9, true)
+			},
+			"caution: a: no grant for 501 ms of 10 s although clients waited, longest wait ≥ 2.00 s.",
+			func(r *results.Report) { r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 10e9, new(int64(499e6)) }, "no grant",
+		},
+		{
+			"a lock that stood still in a short window", nil,
+			func(r *results.Report) { r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 5e8, new(int64(301e6)) },
+			"caution: a: no grant for 301 ms of 0.5 s although clients waited.",
+			func(r *results.Report) { r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 5e8, new(int64(299e6)) }, "no grant",
+		},
+		{
+			"a lock that stood still in some rounds", func() *results.Report { return even(3) },
+			func(r *results.Report) {
+				r.Runs[0].Speed.Stall, r.Runs[2].Speed.Stall = new(int64(1e9)), new(int64(2e9))
+			},
+			"caution: a: no grant for 2.00 s of 5 s although clients waited, the worst of 2 such runs of 3.",
+			func(r *results.Report) {
+				r.Runs[0].Speed.Stall, r.Workload.Faults = new(int64(1e9)), []workloads.Fault{{Name: "stop"}}
+			}, "no grant",
+		},
+		{
+			"holds that were not as asked", nil,
+			func(r *results.Report) {
+				for i, mean := range []float64{1.05e6, 2.49e6} {
+					r.Runs[i].Speed.Hold.MeanNS, r.Runs[i].Speed.HoldAsked = new(mean), new(1e6)
+				}
+			},
+			"caution: mean holds over 3 % off what was asked: a held 1.05 ms for 1.00 ms, b held 2.49 ms for 1.00 ms.",
+			func(r *results.Report) {
+				r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1.02e6), new(1e6)
+			}, "mean holds",
+		},
+		{
+			"the hold of a single lock", func() *results.Report {
+				r := even(1)
+				r.Strategies, r.Runs = r.Strategies[:1], r.Runs[:1]
+				return r
+			},
+			func(r *results.Report) {
+				r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(0.9e6), new(1e6)
+			},
+			"caution: mean holds over 3 % off what was asked: a held 900 µs for 1.00 ms.", nil, "",
+		},
+		{
 			"a broken claim", nil,
 			func(r *results.Report) {
 				r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, []string{"exclusion: 3 overlaps within valid leases"}
@@ -151,18 +198,18 @@ func TestRules(t *testing.T) {
 		{
 			"starvation", nil,
 			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(37); commands(&r.Runs[0], 100) },
-			"waiting: a: 37 of 100 clients never got the lock in 5s; 100 commands per acquisition.",
+			"waiting: a: 37 of 100 clients never got the lock in 5 s; 100 commands per acquisition.",
 			func(r *results.Report) { r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), []string{"x"} }, "never got",
 		},
 		{
 			"starvation that could not be helped", nil,
 			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(60); r.Runs[0].Speed.Served = 45 },
-			"waiting: a: 60 of 100 clients never got the lock in 5s; with 45 acquisitions at least 55 had to go without; 6.00 commands per acquisition.", nil, "",
+			"waiting: a: 60 of 100 clients never got the lock in 5 s; with 45 acquisitions at least 55 had to go without; 6.00 commands per acquisition.", nil, "",
 		},
 		{
 			"starvation in some rounds", func() *results.Report { return even(3) },
 			func(r *results.Report) { r.Runs[4].Fairness.Starved = new(2) },
-			"waiting: a: 0 to 2 of 100 clients never got the lock in 5s; 6.00 commands per acquisition.",
+			"waiting: a: 0 to 2 of 100 clients never got the lock in 5 s; 6.00 commands per acquisition.",
 			func(r *results.Report) { r.Runs[4].Fairness.Starved, r.Runs[4].Invalid = new(2), []string{"x"} }, "",
 		},
 		{

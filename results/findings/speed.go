@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"time"
-
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -38,7 +36,7 @@ func best() []rule {
 
 // starvation reports clients without an acquisition.
 func starvation(s results.Summary) []Finding {
-	low, high, _ := starved(s)
+	low, high, told := starved(s)
 	if s.Invalid || high == 0 || s.Workload.Slots() {
 		return nil
 	}
@@ -47,7 +45,7 @@ func starvation(s results.Summary) []Finding {
 		who = fmt.Sprintf("%d to %d", low, high)
 	}
 	run := s.Used[0]
-	text := fmt.Sprintf("%s of %d clients never got the lock in %v", who, s.Workload.Clients, time.Duration(run.WindowNS).Round(10*time.Millisecond))
+	text := fmt.Sprintf("%s of %d clients never got the lock in %s%s", who, s.Workload.Clients, window(run), told)
 	if missing := int64(s.Workload.Clients) - run.Speed.Served; missing > 0 && len(s.Used) == 1 {
 		text += fmt.Sprintf("; with %s at least %d had to go without", words.Count(int(run.Speed.Served), "acquisition"), missing)
 	}
@@ -57,16 +55,24 @@ func starvation(s results.Summary) []Finding {
 	return say(text)
 }
 
-// starved returns the fewest and the most clients without an acquisition in the used runs; known
-// is false if no run could tell.
-func starved(s results.Summary) (low, high int, known bool) {
+// window writes the length of a run's window.
+func window(r results.Run) string { return fmt.Sprintf("%.3g s", float64(r.WindowNS)/1e9) }
+
+// starved returns the fewest and the most clients without an acquisition in the used runs. told
+// says in how many runs that is known, if not in all. Runs that cannot tell do not show that
+// every client was served.
+func starved(s results.Summary) (low, high int, told string) {
 	low = math.MaxInt
+	known := 0
 	for _, run := range s.Used {
 		if n := run.Fairness.Starved; n != nil {
-			low, high, known = min(low, *n), max(high, *n), true
+			low, high, known = min(low, *n), max(high, *n), known+1
 		}
 	}
-	return low, high, known
+	if known < len(s.Used) {
+		told = fmt.Sprintf(", as far as %d of %s can tell", known, words.Count(len(s.Used), "run"))
+	}
+	return low, high, told
 }
 
 // barging reports that few clients take the lock again and again: waits are then short per

@@ -11,7 +11,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// equalHolds is the largest ratio of mean holds at which speeds can be compared directly.
+// equalHolds is the largest ratio of mean holds at which speeds can be compared directly, and at
+// which a hold is as it was asked for.
 const equalHolds = 1.03
 
 // trust returns the rules on runs whose figures are wrong or missing.
@@ -32,6 +33,8 @@ func cautions() []rule {
 			return !results.SetsThePace(label) && !strings.HasPrefix(label, results.Overloaded)
 		}))},
 		{Kind{Caution, "too few", Cautions}, perStrategy(tooFew)},
+		{Kind{Caution, "stood still", ""}, perStrategy(stalled)},
+		{Kind{Caution, "holds", ""}, otherHolds},
 		{Kind{Caution, "holds", ""}, unequalHolds},
 	}
 }
@@ -145,6 +148,56 @@ func tooFew(s results.Summary) []Finding {
 		return nil
 	}
 	return say(strings.Join(few, ", ")+" in a run, and a p99 of less than 100 is their maximum: a longer --duration has more", evidence(s, "acquisitions"))
+}
+
+// stalled reports locks that no client got for a long part of a window although some waited, as when
+// the server was stopped. Faults do so on purpose, and have figures of their own.
+func stalled(s results.Summary) []Finding {
+	if len(s.Workload.Faults) > 0 {
+		return nil
+	}
+	var worst results.Run
+	n := 0
+	for _, run := range s.Runs {
+		if !run.Stalled() {
+			continue
+		}
+		if n++; n == 1 || *run.Speed.Stall > *worst.Speed.Stall {
+			worst = run
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	took := func(name string) string { return metric(name).Of(worst).Text(results.Nanoseconds) }
+	text := fmt.Sprintf("no grant for %s of %s although clients waited", took("stall"), window(worst))
+	if worst.Fairness.LongestWait != nil {
+		text += ", longest wait " + took("longest_wait")
+	}
+	if len(s.Runs) > 1 {
+		text += fmt.Sprintf(", the worst of %d such runs of %d", n, len(s.Runs))
+	}
+	return say(text, evidence(s, "stall"))
+}
+
+// otherHolds reports mean holds that are not what the workload asked for. Bursts and faults make
+// holds longer on purpose.
+func otherHolds(all []results.Summary) []Finding {
+	m := metric("hold_mean")
+	var notes []string
+	for _, s := range all {
+		hold, asked := s.Figure(m), s.HoldAsked()
+		if hold == nil || asked == nil || s.Workload.Burst > 0 || len(s.Workload.Faults) > 0 {
+			continue
+		}
+		if off := hold.Value / asked.Value; off > equalHolds || off < 1/equalHolds {
+			notes = append(notes, fmt.Sprintf("%s held %s for %s", s.Title(), hold.Text(m.Unit), asked.Text(m.Unit)))
+		}
+	}
+	if notes == nil {
+		return nil
+	}
+	return say("mean holds over 3 % off what was asked: " + strings.Join(notes, ", "))
 }
 
 // unequalHolds reports that strategies held for different times: their throughputs then do not

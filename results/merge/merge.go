@@ -95,7 +95,9 @@ func frame(files []File) *results.Report {
 	}
 	merged.Error = strings.Join(troubles, "; ")
 	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps (their sum) and the largest bypass (the largest of theirs) are of each one's own clients "+
-		"among themselves; between clients of different ones overlaps, the order of acquisitions and handoffs could not be looked at", n, strings.Join(names, ", ")))
+		"among themselves; between clients of different ones overlaps, the order of acquisitions and handoffs could not be "+
+		"looked at; "+
+		"each one's counts are of its own window, and the windows may begin and end at other instants", n, strings.Join(names, ", ")))
 	merged.Warnings = append(merged.Warnings, alike(files)...)
 	return merged
 }

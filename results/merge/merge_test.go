@@ -126,7 +126,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d runs of %v", len(r.Runs), r.Generators)
 	}
 	if len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "merged from 2 generators, a, b: ") ||
-		!strings.Contains(r.Warnings[1], "largest bypass") {
+		!strings.Contains(r.Warnings[1], "largest bypass") || !strings.Contains(r.Warnings[1], "counts are of its own window") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	run := r.Runs[0]

@@ -100,6 +100,7 @@ func widest(run *results.Run) {
 	}
 	long := func() *results.Bound { return &results.Bound{NS: 123_456_789, AtLeast: true} }
 	run.Speed.Utilisation, run.Speed.ServedPerSecond = 1.234, 123_456
+	run.Speed.Stall, run.Speed.Hold.MeanNS, run.Speed.HoldAsked = new(int64(4_567_000_000)), new(1.5e6), new(1e6)
 	for _, d := range []*results.Distribution{
 		&run.Speed.Handoff, &run.Speed.Hold, &run.Speed.Release, &run.Waiting.PerAcquisition, &run.Waiting.PerClient,
 	} {
@@ -107,6 +108,7 @@ func widest(run *results.Run) {
 	}
 	run.Waiting.Open, run.Waiting.TimedOut = 99_999, 99_999
 	run.Fairness = results.Fairness{AcquisitionsMin: 12_345, AcquisitionsMax: 99_999, Jain: new(0.987), Starved: new(99_999), LongestWait: long()}
+	run.Fairness.PassesWithin = new(99.9)
 	run.Effort = results.Effort{Attempts: new(12_345.0), WakeUps: new(12_345.0), Futile: new(12_345.0)}
 	window := run.Server.Window
 	window.BytesIn, window.BytesOut = new(window.Acquisitions*123_456), new(window.Acquisitions*123_456)

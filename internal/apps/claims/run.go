@@ -160,11 +160,7 @@ func (b *Bench) sayLeftOut(run Run, m *measured) {
 		if r.Valid() {
 			continue
 		}
-		more := ""
-		if others := len(r.Invalid) - 1; others > 0 { // usually about other processes
-			more = fmt.Sprintf("; and %d reasons more", others)
-		}
-		b.say("left out, %s: %s in round %d: %s%s", run.Name, r.Title(), r.Round, r.Invalid[0], more)
+		b.say("left out, %s: %s in round %d: %s", run.Name, r.Title(), r.Round, strings.Join(r.Invalid, "; "))
 	}
 }
 
