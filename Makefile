@@ -103,7 +103,7 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
 	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/internal/model ./internal/testkit/virtual ./results/compare
 	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|internal/model)$$') # simulations would take minutes
-	LOCKBENCH_SOAK=$(EACH) $(GO) test -run Soak -v -timeout 60m ./command
+	LOCKBENCH_SOAK=$(EACH) $(GO) test -run 'Soak|AUsersServer' -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
 	$(MAKE) --no-print-directory build && bin/lockbench claims --counter -o table -o markdown=docs/COUNTERCASES.md # every figure of every claim beside its counter-case, in 40 minutes

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/runner"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Clean removes what killed lockbenches have left: containers and server processes on
@@ -25,8 +26,9 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 	for _, directory := range swept.Directories {
 		lines = append(lines, "removed directory "+directory)
 	}
-	if on.Removed > 0 {
-		lines = append(lines, fmt.Sprintf("removed %d %s of dead runs %s", on.Removed, on.Kind, strings.Join(on.Runs, ", ")))
+	if on.Found > 0 {
+		what := words.Count(on.Found, on.Kind)
+		lines = append(lines, fmt.Sprintf("removed %s of dead runs %s", what, strings.Join(on.Runs, ", ")))
 	}
 	for _, why := range append(swept.Skipped, on.Skipped...) {
 		lines = append(lines, "not looked at: "+why)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
@@ -96,12 +97,20 @@ func TestRightsToMeasure(t *testing.T) {
 		server := redistest.Start(t)
 		admin := server.Client(t)
 		address := service(t, server, "setnx", append(servers.MeasuringRights(), without...)...)
-		left := "lockbench:{dead:1:0}" // of an earlier run, to be removed
+		const session = "rights"
+		left := "lockbench:{" + store.SessionID(session) + ":1:9}" // of this run, to be removed
 		if err := admin.Set(t.Context(), left, "", 0).Err(); err != nil {
 			return nil, 0, err
 		}
-		if report, err = lockbench.Run(t.Context(), plan(t, address, "setnx", change)); err != nil {
+		shared := func(p *lockbench.Plan) {
+			change(p)
+			p.Session = session
+		}
+		if report, err = lockbench.Run(t.Context(), plan(t, address, "setnx", shared)); err != nil {
 			return nil, 0, err
+		}
+		if n := admin.Exists(t.Context(), left).Val(); n > 0 && len(without) == 0 {
+			t.Errorf("%s is left", left)
 		}
 		log, err := admin.Do(t.Context(), "ACL", "LOG").Slice()
 		return report, len(log), err

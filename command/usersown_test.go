@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -17,16 +18,19 @@ import (
 // differences are the lines that one of two lists has and the other has not.
 func differences(before, after []string) []string {
 	var all []string
-	for _, line := range before {
-		if !slices.Contains(after, line) {
-			all = append(all, "gone: "+line)
+	missing := func(what string, from, in []string) {
+		there := map[string]bool{}
+		for _, line := range in {
+			there[line] = true
+		}
+		for _, line := range from {
+			if !there[line] {
+				all = append(all, what+line)
+			}
 		}
 	}
-	for _, line := range after {
-		if !slices.Contains(before, line) {
-			all = append(all, "new: "+line)
-		}
-	}
+	missing("gone: ", before, after)
+	missing("new: ", after, before)
 	return all
 }
 
@@ -40,46 +44,58 @@ func has(lines []string, parts ...string) bool {
 	return true
 }
 
-// A user's server has after a run what it had before, however the run ends. Of a run that was
-// killed clean removes the rest.
+// count says how many lines have a part.
+func count(lines []string, part string) (n int) {
+	for _, line := range lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// A user's server has after a run what it had before, however the run ends. What a run that was killed left
+// is told by the next one, and removed by clean.
 func TestAUsersServerStaysAsItWas(t *testing.T) {
-	for _, name := range extent.Chosen([]string{"postgres", "etcd", "zookeeper"}) {
+	for _, name := range append([]string{"redis"}, extent.Chosen([]string{"postgres", "etcd", "zookeeper"})...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			user := usersServers[name](t)
 			before := user.all()
-			if has(before, user.held...) || has(before, user.alive) {
-				t.Fatalf("a lockbench is there already: %q", before)
-			}
+			since := func() []string { return differences(before, user.all()) }
 			same := func(after string) {
 				t.Helper()
 				var found []string
 				for end := time.Now().Add(drive.Bound); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-					if found = differences(before, user.all()); len(found) == 0 {
+					if found = since(); len(found) == 0 {
 						return
 					}
 				}
-				t.Errorf("after %s it is not what it was:\n%s", after, strings.Join(found, "\n"))
+				t.Fatalf("after %s it is not what it was:\n%s", after, strings.Join(found[:min(len(found), 20)], "\n"))
 			}
-			measure := func(flags ...string) *process {
-				return start(t, "lockbench", append(flags, "-u", user.url, "-s", user.strategies, "--work", "counter", "-c", "4", "--instances", "2", "-w", "0s", "--no-baselines")...)
+			flags := func(strategies string, flags ...string) []string {
+				return append(flags, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4", "--instances", "2",
+					"-w", "0s", "--no-baselines")
 			}
-			// amid is a run that has begun. The server keeps a killed one's sessions for the TTL.
-			amid := func() *process {
+			// amid is a run that has begun.
+			amid := func(strategies string) *process {
 				t.Helper()
-				p := measure("-d", "40s", "--ttl", "5s")
+				had := count(since(), user.held)
+				p := start(t, "lockbench", flags(strategies, "-d", "40s", "--ttl", user.ttl)...)
 				p.await("[1/")
-				poll.Until(t, "a client has had the lock", func() bool { return has(user.all(), user.held...) })
+				poll.Until(t, "a client has had the lock", func() bool { return count(since(), user.held) > had })
 				return p
 			}
 
-			whole := measure("-d", "300ms")
-			if code := whole.code(); code != "0" && code != "112" { // the machine may be too busy to measure on
-				t.Errorf("a run ended with %s:\n%s", code, &whole.said)
+			for _, more := range append([][]string{nil, {"--session", usersSession}}, user.faults...) {
+				whole := start(t, "lockbench", flags(strings.Join(user.strategies, ","), append(more, "-d", "300ms")...)...)
+				if code := whole.code(); code != "0" && code != "112" { // the machine may be too busy to measure on
+					t.Errorf("a run with %q ended with %s:\n%s", more, code, &whole.said)
+				}
+				same(fmt.Sprintf("a run with %q", more))
 			}
-			same("a run")
 
-			interrupted := amid()
+			interrupted := amid(user.strategies[0])
 			interrupted.signal(syscall.SIGINT)
 			if code := interrupted.code(); code != "105" {
 				t.Errorf("a run that was interrupted ended with %s:\n%s", code, &interrupted.said)
@@ -90,29 +106,45 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			if code != command.ExitOK || strings.Contains(said, "trouble") {
 				t.Errorf("doctor ended with %d:\n%s%s", code, said, wrong)
 			}
-			for _, line := range []string{"\nserver ", "\nrights ", "\nlimits ", "\ncounters ", "\nmachine ", "strategies could acquire and release"} {
+			for _, line := range user.doctor {
 				if !strings.Contains(said, line) || !strings.HasPrefix(said, "reachable ") {
 					t.Errorf("doctor says nothing of %q:\n%s", line, said)
 				}
 			}
 			same("doctor")
 
-			killed := amid()
-			// What a lockbench that lives uses is left alone.
-			if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK || strings.Contains(said, "of dead runs") {
-				t.Errorf("beside a run, clean ended with %d: %s%s", code, said, wrong)
+			for _, strategy := range user.strategies {
+				killed := amid(strategy)
+				// What a lockbench that lives uses is left alone.
+				lives := since()
+				code, said, wrong := run(t, "clean", "-u", user.url)
+				if code != command.ExitOK || strings.Contains(said, "of dead runs") {
+					t.Errorf("beside a run, clean ended with %d: %s%s", code, said, wrong)
+				}
+				if count(since(), user.held) < count(lives, user.held) {
+					t.Errorf("clean removed what a run uses: %q", lives)
+				}
+				killed.signal(os.Kill)
+				killed.code()
+				poll.Until(t, "the server knows that it is dead", func() bool { return !has(since(), user.alive) })
+				left := since()
+				if !has(left, "lockbench") {
+					t.Fatalf("nothing was left to be removed: %q", left)
+				}
+				if code, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...); !strings.Contains(said, "killed runs (") {
+					t.Errorf("the next run ended with %d and says nothing of what is left: %s%s", code, said, wrong)
+				}
+				if now := since(); count(now, user.held) != count(left, user.held) {
+					t.Errorf("the next run changed what is left:\n%s", strings.Join(differences(left, now), "\n"))
+				}
+				code, said, wrong = run(t, "clean", "-u", user.url)
+				if code != command.ExitOK || !strings.Contains(said, "of dead runs") {
+					t.Errorf("clean ended with %d: %s%s", code, said, wrong)
+				}
+				same("clean")
 			}
-			killed.signal(os.Kill)
-			killed.code()
-			poll.Until(t, "the server knows that it is dead", func() bool { return !has(user.all(), user.alive) })
-			if left := differences(before, user.all()); !has(left, "lockbench") {
-				t.Fatalf("nothing was left to be removed: %q", left)
-			}
-			if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK || !strings.Contains(said, "of dead runs") {
-				t.Errorf("clean ended with %d: %s%s", code, said, wrong)
-			}
-			same("clean")
-			if code, said, wrong := run(t, "clean", "-u", user.url); code != command.ExitOK || strings.Contains(said, "of dead runs") {
+			code, said, wrong = run(t, "clean", "-u", user.url)
+			if code != command.ExitOK || strings.Contains(said, "of dead runs") {
 				t.Errorf("a second time clean ended with %d: %s%s", code, said, wrong)
 			}
 
@@ -123,7 +155,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			}
 
 			litter := user.litter()
-			if found := differences(before, user.all()); len(found) != 1 || !strings.Contains(found[0], litter) {
+			if found := since(); len(found) != 1 || !strings.Contains(found[0], litter) {
 				t.Errorf("a leftover that was planted is not found: %q", found)
 			}
 		})

@@ -34,6 +34,10 @@ type Info struct {
 	// Assumes is what the claims need besides what others of their kind need, as text after
 	// "if"; "" means nothing.
 	Assumes string
+	// Keys are the names of all keys that it keeps for a lock, whole, as patterns in which {key}
+	// stands for the lock's key, which has a hash tag, and * for hexadecimal digits. Only keys
+	// with such names are ever removed. None means {key} alone.
+	Keys []string
 	// Persistent names the keys that it leaves on purpose, as patterns in which {key} stands
 	// for the lock's key. Every other key that stays is a leftover.
 	Persistent []string

@@ -32,6 +32,9 @@ var registry struct {
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
 	info.Package = cmp.Or(info.Package, reflect.TypeFor[O]().PkgPath())
+	if info.Keys == nil {
+		info.Keys = []string{"{key}"}
+	}
 	return Strategy{
 		Info:    info,
 		options: newOptionSet(defaults),

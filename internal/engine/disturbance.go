@@ -125,7 +125,8 @@ func (d *disturbance) bring(f *fault) error {
 		return d.bringToClient(f)
 	}
 	r := d.run
-	action, err := r.Faults.Prepare(d.ctx, f.spec, store.RunMarks{Mark: r.sign, Name: r.name, TTL: time.Duration(r.Workload.TTL)})
+	where := store.RunMarks{Mark: r.sign, Ours: r.mine, Name: r.name, TTL: time.Duration(r.Workload.TTL)}
+	action, err := r.Faults.Prepare(d.ctx, f.spec, where)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
@@ -130,8 +131,8 @@ func (r *run) settle(ctx context.Context, name string, pick func(results.Leftove
 	}
 }
 
-// cleanUp deletes every key of the run, declared or not. In a shared run only the last
-// generator deletes keys: clients of the others may still hold them.
+// cleanUp deletes every key of the run that has a name of the strategy's or the workload's. In a shared run only
+// the last generator deletes keys: clients of the others may still hold them.
 func (r *run) cleanUp(ctx context.Context) {
 	if !r.remote() || r.dead.Load() || !r.closing && !r.last(ctx) {
 		return
@@ -145,7 +146,7 @@ func (r *run) cleanUp(ctx context.Context) {
 	for _, target := range targets {
 		found, err := target.Leftovers(ctx, r.sign, "")
 		if err == nil && len(found.Keys) > 0 {
-			err = target.Remove(ctx, found.Keys)
+			err = target.Remove(ctx, slices.DeleteFunc(found.Keys, func(key string) bool { return !r.mine(key) }))
 		}
 		if err != nil {
 			r.errors.add(fmt.Errorf("clean up: %w", err))

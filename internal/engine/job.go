@@ -41,7 +41,7 @@ type Job struct {
 	Target   store.Target // may be nil for strategies that need no nodes
 	Counters store.Target // where counters are, with workloads.CounterApart; nil means Target
 
-	Session string // identifies the keys and connections of all runs of a session
+	Session string // identifies the keys and connections of all runs of a session, see store.NewRunID
 	Number  int    // of the run in the session
 	Round   int    // from 1
 	Order   int    // from 1, within the round
@@ -150,6 +150,7 @@ type run struct {
 	name string // CLIENT name of its connections
 	sign string // in every key and channel
 	keys []string
+	made store.KeyNames // of keys
 
 	instances   []*instance
 	sockets     sockets
@@ -192,6 +193,7 @@ func newRun(j Job) *run {
 		sleepers: pause.Sleepers{Exact: true, Plain: j.VirtualTime},
 		name:     fmt.Sprintf("%s%s:run%d", Prefix, j.Session, j.Number),
 		sign:     fmt.Sprintf("{%s:%d:", j.Session, j.Number),
+		made:     store.NamesOf(j.Strategy.Info()),
 	}
 	if j.Generator != "" {
 		r.name = r.crowd() + j.Generator
@@ -269,6 +271,12 @@ func (r *run) probes() strategies.ProbeCounts {
 		sum.Futile += c.Futile
 	}
 	return sum
+}
+
+// mine says whether a key is one of this run's.
+func (r *run) mine(key string) bool {
+	session, number, made := r.made.Run(key)
+	return made && session == r.Session && number == r.Number
 }
 
 // declared says whether a key belongs to the workload, or the strategy leaves it on

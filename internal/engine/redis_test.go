@@ -30,7 +30,7 @@ func job(t *testing.T, server *redistest.Server, strategy string, change func(*w
 	w.Clients, w.Instances = 20, 4
 	w.Warmup, w.Duration = workloads.Duration(100*time.Millisecond), workloads.Duration(500*time.Millisecond)
 	change(&w)
-	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "test"})
+	target, err := servers.Open(t.Context(), servers.Options{Address: server.URL(), RunID: "e5700000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func job(t *testing.T, server *redistest.Server, strategy string, change func(*w
 			t.Error(err)
 		}
 	})
-	return engine.Job{Strategy: v, Workload: w, Target: target, Session: "test", Number: 1, Round: 1, Order: 1}
+	return engine.Job{Strategy: v, Workload: w, Target: target, Session: "e5700000", Number: 1, Round: 1, Order: 1}
 }
 
 func TestLostUpdatesAreCountedInTheDataItself(t *testing.T) {

@@ -24,7 +24,7 @@ const (
 // effect. It removes its keys.
 func (j Job) Try(ctx context.Context) error {
 	if j.Generator != "" { // the other processes try too
-		j.Session, j.Generator = j.Session+"."+j.Generator, ""
+		j.Session, j.Generator = j.Generator, ""
 	}
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// sessionName is what keys and names of connections may contain.
+// sessionName is what reports may call a session.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
 // sharedSession returns the errors of a plan with a shared session.

@@ -34,7 +34,7 @@ type session struct {
 func open(ctx context.Context, plan Plan) (*session, error) {
 	s := &session{plan: plan, id: store.NewRunID(), start: plan.Start, strategies: slices.Clone(plan.Strategies), unsupported: map[string]string{}}
 	if plan.Session != "" {
-		s.id, s.generator = plan.Session, s.id
+		s.id, s.generator = store.SessionID(plan.Session), s.id
 	}
 	s.report = &results.Report{
 		Schema:   results.Schema,
@@ -59,7 +59,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		}
 	}
 	if s.generator != "" {
-		s.report.Shared = &results.Shared{Session: s.id, Generator: s.generator}
+		s.report.Shared = &results.Shared{Session: plan.Session, Generator: s.generator}
 		for _, p := range s.servers {
 			s.report.Shared.RedisRuns = append(s.report.Shared.RedisRuns, p.server.RunIDs()...)
 		}

@@ -102,6 +102,7 @@ func (s *session) openStores(ctx context.Context) error {
 		}
 		options := s.plan.Stores[name]
 		options.Logf = s.plan.Logf
+		options.Warn = func(warning string) { s.report.Warnings = append(s.report.Warnings, warning) }
 		server, err := kind.Open(ctx, s.id, options)
 		if err != nil {
 			return err

@@ -23,8 +23,9 @@ var ErrNoTarget = errors.New("there is nothing that it could hit")
 
 // RunMarks identifies what belongs to a run on the servers.
 type RunMarks struct {
-	Mark string // in every key and channel
-	Name string // of its connections
+	Mark string                // in every key and channel
+	Ours func(key string) bool // says whether a key is the run's
+	Name string                // of its connections
 	TTL  time.Duration
 }
 

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +33,8 @@ type Options struct {
 	// Logf reports slow steps before there is a server, such as the pull of an image; nil means no
 	// reports.
 	Logf func(format string, args ...any)
+	// Warn reports what a user should know although the run is as it should be; nil means no reports.
+	Warn func(warning string)
 }
 
 // Started says whether lockbench starts the servers itself.
@@ -124,11 +124,4 @@ type Limits struct {
 type Injector interface {
 	Faults
 	Close()
-}
-
-// NewRunID returns a run ID that is very likely unique.
-func NewRunID() string {
-	id := make([]byte, 4)
-	_, _ = rand.Read(id) // never fails, by its documentation
-	return hex.EncodeToString(id)
 }

@@ -4,84 +4,116 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Sweeper is a Store that can remove what dead runs left on a user's server. A run does that too
-// before it starts, but with a time limit.
+// Sweeper is a Store that can remove what dead runs left on a user's server. A run only says that it is there.
 type Sweeper interface {
 	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown. Its
 	// errors are those of Open.
 	Sweep(ctx context.Context, runID string, o Options) (Swept, error)
 }
 
-// Swept is what a sweep of a server removed.
+// Swept is what dead runs left on a server, and a sweep removes.
 type Swept struct {
-	Kind    string // of what was removed: keys or schemas
-	Removed int
+	Kind    string // of what was found: key or schema
+	Found   int
 	Runs    []string // IDs of the dead runs
-	Skipped []string // what was not examined, and why
+	Skipped []string // what was not examined, or not removed, and why
 }
 
-// SweepBudget limits the search for old keys on a user's server before a run. For millions of keys use
-// lockbench clean.
-const SweepBudget = time.Second
+// Add counts what a dead run left. A run may have left keys on several nodes.
+func (s *Swept) Add(found int, run string) {
+	s.Found += found
+	if !slices.Contains(s.Runs, run) {
+		s.Runs = append(s.Runs, run)
+	}
+}
 
-// runKey finds the run ID in a key. Strategies may add a prefix and a suffix.
-var runKey = regexp.MustCompile(`lockbench:\{([^:{}]+):`)
+// Tell warns of what dead runs left on a user's server at addr, which a run does not remove. Both functions may be nil.
+func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
+	if s.Found > 0 && warn != nil {
+		warn(fmt.Sprintf("killed runs (%s) left %s on %s: lockbench clean --redis URL removes what they left",
+			strings.Join(s.Runs, ", "), words.Count(s.Found, s.Kind), addr))
+	}
+	for _, skipped := range s.Skipped {
+		if logf != nil {
+			logf("not looked for what killed runs left: %s", skipped)
+		}
+	}
+}
 
-// Keys are the keys of lockbench on a server.
+// LookBudget limits the search for what dead runs left on a user's server before a run.
+const LookBudget = time.Second
+
+// Keys are the keys on a server.
 type Keys struct {
+	Store     string // the name under which the store is registered
+	Addr      string
 	Scan      func(ctx context.Context, visit func(key string)) error
 	Connected func(ctx context.Context) ([]string, error) // names of connections, lockbench:ID:
 	Remove    func(ctx context.Context, keys []string) error
 }
 
-// Sweep removes the keys of dead runs, those without any connection, and adds them to swept. budget
-// limits the search, and twice the budget the whole; 0 means no limit.
-func (k Keys) Sweep(ctx context.Context, budget time.Duration, swept *Swept) error {
-	look := ctx
-	if budget > 0 {
-		var cancel, done context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 2*budget)
-		defer cancel()
-		look, done = context.WithTimeout(ctx, budget)
-		defer done()
+// Look adds to left what dead runs left: those without any connection. It does not take longer than twice LookBudget.
+func (k Keys) Look(ctx context.Context, left *Swept) {
+	ctx, cancel := context.WithTimeout(ctx, 2*LookBudget)
+	defer cancel()
+	scanning, done := context.WithTimeout(ctx, LookBudget)
+	defer done()
+	k.each(ctx, scanning, left, func([]string) error { return nil })
+}
+
+// Sweep removes the keys of dead runs, and adds them to swept.
+func (k Keys) Sweep(ctx context.Context, swept *Swept) {
+	k.each(ctx, ctx, swept, func(keys []string) error { return k.Remove(ctx, keys) })
+}
+
+// each calls do with the keys of each dead run, and adds them to swept.
+func (k Keys) each(ctx, scanning context.Context, swept *Swept, do func(keys []string) error) {
+	swept.Kind = "key"
+	dead, err := k.ofDead(ctx, scanning)
+	for _, run := range slices.Sorted(maps.Keys(dead)) {
+		if err = do(dead[run]); err != nil {
+			err = fmt.Errorf("remove: %w", err)
+			break
+		}
+		swept.Add(len(dead[run]), run)
 	}
+	if err != nil {
+		swept.Skipped = append(swept.Skipped, fmt.Sprintf("keys on %s: %v", k.Addr, err))
+	}
+}
+
+// ofDead returns the keys of dead runs by run.
+func (k Keys) ofDead(ctx, scanning context.Context) (map[string][]string, error) {
 	byRun := map[string][]string{}
-	err := k.Scan(look, func(key string) {
-		if match := runKey.FindStringSubmatch(key); match != nil {
-			byRun[match[1]] = append(byRun[match[1]], key)
+	names := namesIn(k.Store)
+	err := k.Scan(scanning, func(key string) {
+		if run, _, ours := names.Run(key); ours {
+			byRun[run] = append(byRun[run], key)
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("scan: %w", err)
+		return nil, fmt.Errorf("scan: %w", err)
 	}
 	if len(byRun) == 0 {
-		return nil
+		return nil, nil
 	}
 	// This must follow the scan: a run that begins in between has no keys in the result.
-	names, err := k.Connected(ctx)
+	connected, err := k.Connected(ctx)
 	if err != nil {
-		return fmt.Errorf("find out which runs live: %w", err)
+		return nil, fmt.Errorf("find out which runs live: %w", err)
 	}
-	for _, name := range names {
+	for _, name := range connected {
 		if rest, ours := strings.CutPrefix(name, "lockbench:"); ours {
 			run, _, _ := strings.Cut(rest, ":")
 			delete(byRun, run)
 		}
 	}
-	for _, run := range slices.Sorted(maps.Keys(byRun)) {
-		if err := k.Remove(ctx, byRun[run]); err != nil {
-			return fmt.Errorf("remove: %w", err)
-		}
-		swept.Removed += len(byRun[run])
-		if !slices.Contains(swept.Runs, run) { // a run may have left keys on several nodes
-			swept.Runs = append(swept.Runs, run)
-		}
-	}
-	return nil
+	return byRun, nil
 }

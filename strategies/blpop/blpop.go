@@ -33,6 +33,7 @@ func Strategy() strategies.Strategy {
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
+		Keys:        []string{"{key}", "{key}:waiters", "{key}:signal"},
 		Capacity:    1,
 		Nodes:       1,
 		NoCluster:   noCluster,

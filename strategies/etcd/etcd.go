@@ -39,6 +39,7 @@ func Strategy() strategies.Strategy {
 		Capacity:  1,
 		Store:     "etcd",
 		Nodes:     1,
+		Keys:      []string{"{key}/*"},
 		Session:   true,
 		Library:   "go.etcd.io/etcd/client/v3",
 		Libraries: []strategies.Library{{Language: "Go", Package: "go.etcd.io/etcd/client/v3/concurrency", Call: "NewMutex"}},

@@ -31,6 +31,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Reentrant: true},
 		Capacity:    1,
 		Nodes:       1,
+		Keys:        []string{"{key}", "redisson_lock_queue:{key}", "redisson_lock_timeout:{key}"},
 		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getFairLock"}},
 		Connections: strategies.Connections{PerInstance: 1},
 		Limits: []strategies.Limit{

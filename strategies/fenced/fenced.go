@@ -34,6 +34,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getFencedLock"}},
+		Keys:        []string{"{key}", tokenPrefix + ":{key}"},
 		Persistent:  []string{tokenPrefix + ":{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},

@@ -52,6 +52,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
+		Keys:        []string{"{key}", "{key}:handoff"},
 		Connections: strategies.Connections{PerInstance: 2},
 		Limits:      Limits(),
 		Rights:      Rights(),

@@ -36,6 +36,7 @@ func Strategy() strategies.Strategy {
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
+		Keys:        []string{"{key}", "{key}:timeout"},
 		Libraries:   []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: "getSemaphore"}},
 		Persistent:  []string{"{key}"},
 		Connections: strategies.Connections{PerInstance: 1},

@@ -134,6 +134,11 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	if !s.started {
+		var left store.Swept
+		s.keys().Look(ctx, &left)
+		left.Tell(s.description.Address, o.Warn, o.Logf)
+	}
 	if asked > 0 && asked != len(s.members) {
 		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, len(s.members))
 	}

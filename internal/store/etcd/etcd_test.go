@@ -145,10 +145,19 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 	put("theirs")
 	other := opened(t, store.Options{Address: "etcd://" + theirs.Endpoints[0]})
 	put("lockbench:{" + other.runID + ":1:0}")
+	for _, near := range []string{
+		"lockbench:{team:1:0}", "shop:lockbench:{dead0000:1:0}:counter", "lockbench:{dead0000:1:0}/cart",
+		"lockbench:{12345678:1:0}/6",
+	} {
+		put(near)
+	}
 	before := content(t, outside)
 	put("lockbench:{dead0000:1:0}:counter")
 
-	server, err := Store{}.Open(t.Context(), "mine", store.Options{Address: "etcd://" + theirs.Endpoints[0]})
+	var warned []string
+	warn := func(warning string) { warned = append(warned, warning) }
+	at := store.Options{Address: "etcd://" + theirs.Endpoints[0], Warn: warn}
+	server, err := Store{}.Open(t.Context(), "ab000000", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +174,13 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+	told := len(warned) == 1 && strings.Contains(warned[0], "killed runs (dead0000) left 1 key on")
+	if !told || content(t, outside) == before {
+		t.Errorf("of what a killed one left it says %q", warned)
+	}
+	if swept, err := (Store{}).Sweep(t.Context(), "ab000000", at); err != nil || swept.Found != 1 {
+		t.Errorf("swept %+v, %v", swept, err)
 	}
 	if after := content(t, outside); after != before {
 		t.Errorf("before\n%s\nafter\n%s", before, after)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,7 +32,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 			return results.Leftovers{}, fmt.Errorf("list the leases: %w", err)
 		}
 		for _, l := range leases.Leases {
-			left.Keys = append(left.Keys, lease+strconv.FormatInt(int64(l.ID), 16))
+			left.Keys = append(left.Keys, fmt.Sprintf("the lease %x", int64(l.ID)))
 		}
 	}
 	if name == "" {
@@ -45,26 +43,24 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, err
 }
 
-// lease is the prefix of leases in the list of keys.
-const lease = "the lease "
-
-// Remove deletes keys and revokes leases.
+// Remove deletes keys. On an etcd that lockbench started it also revokes the leases that are left.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
-		var err error
-		if id, is := strings.CutPrefix(key, lease); is {
-			var number int64
-			if number, err = strconv.ParseInt(id, 16, 64); err == nil {
-				_, err = s.client.Revoke(ctx, clientv3.LeaseID(number))
-			}
-			if errors.Is(err, rpctypes.ErrLeaseNotFound) { // it has ended meanwhile
-				err = nil
-			}
-		} else {
-			_, err = s.client.Delete(ctx, key)
-		}
-		if err != nil {
+		if _, err := s.client.Delete(ctx, key); err != nil {
 			return fmt.Errorf("remove %s: %w", key, err)
+		}
+	}
+	if !s.started {
+		return nil
+	}
+	leases, err := s.client.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list the leases: %w", err)
+	}
+	for _, l := range leases.Leases {
+		_, err := s.client.Revoke(ctx, l.ID)
+		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // it has ended meanwhile
+			return fmt.Errorf("revoke the lease %x: %w", l.ID, err)
 		}
 	}
 	return nil
@@ -102,25 +98,22 @@ func (s *Server) scanRange(ctx context.Context, from, end string, look func(key 
 	}
 }
 
-// sweep removes the keys of runs without any connection. budget bounds the search; 0 means no bound.
-func (s *Server) sweep(ctx context.Context, budget time.Duration) error {
+// keys are those on etcd.
+func (s *Server) keys() store.Keys {
 	return store.Keys{
+		Store: Name, Addr: s.description.Address,
 		Scan:      s.scan,
 		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
 		Remove:    s.Remove,
-	}.Sweep(ctx, budget, &s.swept)
+	}
 }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
-func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
 	opened, err := k.Open(ctx, runID, o)
 	if err != nil {
-		return store.Swept{}, err
+		return swept, err
 	}
-	s := opened.(*Server)
-	if err := s.sweep(ctx, 0); err != nil {
-		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.description.Address, err))
-	}
-	s.swept.Kind = "keys"
-	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
+	opened.(*Server).keys().Sweep(ctx, &swept)
+	return swept, errors.Join(ctx.Err(), opened.Close(ctx))
 }

@@ -20,7 +20,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	if times.PingP50, times.PingP99, err = store.TimeCommand(s.Refused, func() error { return ask(ctx, client) }); err != nil {
 		return times, err
 	}
-	key := "lockbench:{" + s.runID + ":floor}"
+	key := "lockbench:{" + s.runID + ":0:0}:counter"
 	defer func() { _, _ = s.client.Delete(context.WithoutCancel(ctx), key) }()
 	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(s.Refused, func() error {
 		_, err := client.Put(ctx, key, "")

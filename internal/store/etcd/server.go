@@ -33,8 +33,7 @@ type Server struct {
 
 	client  *clientv3.Client // for all members, to observe
 	meter   store.Meter
-	swept   store.Swept // on a user's server, before the run
-	present *presence   // nil if lockbench started etcd
+	present *presence // nil if lockbench started etcd
 	http    *http.Client
 }
 
@@ -103,7 +102,6 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.present, err = announce(first, s.client, observerName(s.runID)); err != nil {
 		return s.because(ctx, err)
 	}
-	_ = s.sweep(ctx, store.SweepBudget) // the next run tries again
 	return ctx.Err()
 }
 

@@ -253,13 +253,13 @@ func TestHelperOpen(t *testing.T) {
 	if address == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	s, err := (Store{}).Open(t.Context(), "Victim", store.Options{Address: address})
+	s, err := (Store{}).Open(t.Context(), "deadbeef", store.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance, err := s.Connect(t.Context(), "lockbench:Victim:run1", 1, nil)
+	instance, err := s.Connect(t.Context(), "lockbench:deadbeef:run1", 1, nil)
 	if err == nil {
-		err = instance.Counter("lockbench:{Victim:1:0}:counter", workloads.FenceOff, 0).Write(t.Context(), 1)
+		err = instance.Counter("lockbench:{deadbeef:1:0}:counter", workloads.FenceOff, 0).Write(t.Context(), 1)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -276,9 +276,14 @@ func TestHelperOpen(t *testing.T) {
 func TestSweep(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.own.url())
-	if _, err := eye.Exec(t.Context(), "CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int)"); err != nil {
+	if _, err := eye.Exec(t.Context(), `CREATE SCHEMA lockbench_session_mine;
+		CREATE TABLE lockbench_session_mine.lockbench_counter (n int); CREATE SCHEMA lockbench_session_12345678;
+		CREATE SCHEMA "lockbench_session_DEADBEEF"; CREATE SCHEMA lockbench_session_deadbeef_old;
+		CREATE SCHEMA lockbench_session_beadfeed; CREATE TABLE lockbench_session_beadfeed.lockbench_counter (n int);
+		CREATE TABLE lockbench_session_beadfeed.lockbench_dear (n int)`); err != nil {
 		t.Fatal(err)
 	}
+	theirs := contents(t, eye)
 	has := func(schema string) bool { return slices.Contains(contents(t, eye), "schema "+schema) }
 	for name, address := range map[string]string{"process": "process", "address": users.own.url()} {
 		t.Run(name, func(t *testing.T) {
@@ -306,13 +311,17 @@ func TestSweep(t *testing.T) {
 			}
 			there := func() bool {
 				if dir == "" {
-					return has("lockbench_session_victim")
+					return has("lockbench_session_deadbeef")
 				}
 				_, err := os.Stat(filepath.Join(dir, dataDir))
 				return err == nil
 			}
-			next := func() { // whose first act is a sweep, of processes too
-				s, err := (Store{}).Open(t.Context(), "next", store.Options{Address: users.own.url()})
+			var warned []string
+			next := func() { // whose first act is a sweep of processes
+				warned = nil
+				s, err := (Store{}).Open(t.Context(), store.NewRunID(), store.Options{
+					Address: users.own.url(), Warn: func(warning string) { warned = append(warned, warning) },
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -320,18 +329,32 @@ func TestSweep(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if next(); !there() {
+			clean := func() {
+				next()
+				if dir == "" && len(warned) > 0 && !there() {
+					t.Error("a run removed it")
+				}
+				if _, err := (Store{}).Sweep(t.Context(), store.NewRunID(), store.Options{Address: users.own.url()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if clean(); !there() {
 				t.Error("it was swept while its lockbench lived")
 			}
 			_ = victim.Process.Kill()
 			_ = victim.Wait()
-			poll.Until(t, "it is swept", func() bool { next(); return !there() })
+			poll.Until(t, "it is swept", func() bool { clean(); return !there() })
+			if dir == "" && !strings.Contains(strings.Join(warned, "\n"), "killed runs (beadfeed, deadbeef) left 2 schemas on") {
+				t.Errorf("what the dead one left is not told: %q", warned)
+			}
 			if conn, err := net.Dial("tcp", at); dir != "" && err == nil {
 				_ = conn.Close()
 				t.Error("its server lives on")
 			}
-			if !has("lockbench_session_mine") {
-				t.Error("somebody else's schema was removed")
+			for _, line := range theirs {
+				if !slices.Contains(contents(t, eye), line) {
+					t.Errorf("somebody else's was removed: %s", line)
+				}
 			}
 		})
 	}

@@ -2,7 +2,7 @@
 //
 // On a user's server lockbench creates one schema, lockbench_session_RUN, and only if a table or a
 // sequence is needed: for the counter of --work counter, and for the locks that say so. The run
-// removes it at its end; after a killed lockbench the next run does.
+// removes it at its end; after a killed lockbench lockbench clean does.
 package postgres
 
 import (
@@ -106,7 +106,7 @@ func (l layout) Impossible(all []workloads.Fault) []error {
 	return wrong
 }
 
-// Open starts a server, or connects to the user's and removes what dead runs left there.
+// Open starts a server, or connects to the user's and tells what dead runs left there.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := (Store{}).Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)

@@ -12,16 +12,20 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-const (
-	// schemaPrefix is the prefix of lockbench's schemas. It is longer than lockbench_, because services
-	// that use strategies/postgres may have a schema with that prefix.
-	schemaPrefix = "lockbench_session_"
-	// relationPrefix is the prefix of everything that lockbench creates in them.
-	relationPrefix = "lockbench_"
-)
+// schemaPrefix is the prefix of lockbench's schemas. It is longer than lockbench_, because services
+// that use strategies/postgres may have a schema with that prefix.
+const schemaPrefix = "lockbench_session_"
 
 // schema returns the schema with the tables and sequences of the session.
-func (s *server) schema() string { return schemaPrefix + strings.ToLower(s.runID) }
+func (s *server) schema() string { return schemaPrefix + s.runID }
+
+// drop returns what removes a schema with all that lockbench makes in one. It fails, and removes nothing, if there is
+// anything else in it, or anything that depends on it.
+func drop(schema string) string {
+	in := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
+	return "DROP TABLE IF EXISTS " + in("lockbench_lock") + ", " + in(counterTable) +
+		"; DROP SEQUENCE IF EXISTS " + in("lockbench_fence") + "; DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize()
+}
 
 // closing is the suffix in the name of a connection that only checks whether to drop the schema.
 const closing = ":closing"
@@ -39,8 +43,9 @@ func (s *server) dropSchema(ctx context.Context) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		var there, others bool
 		err = conn.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL,
-			EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $2) AND right(application_name, length($3)) <> $3)`,
-			pgx.Identifier{s.schema()}.Sanitize(), strings.ToLower(prefix+s.runID+":"), closing).Scan(&there, &others)
+			EXISTS (SELECT FROM pg_stat_activity
+				WHERE starts_with(application_name, $2) AND right(application_name, length($3)) <> $3)`,
+			pgx.Identifier{s.schema()}.Sanitize(), prefix+s.runID+":", closing).Scan(&there, &others)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look for the schema %s: %w", s.schema(), err)
@@ -52,7 +57,7 @@ func (s *server) dropSchema(ctx context.Context) error {
 			return nil
 		}
 		// Another generator may drop it at the same time; then it no longer exists.
-		if _, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{s.schema()}.Sanitize()+" CASCADE"); err == nil {
+		if _, err = conn.Exec(ctx, drop(s.schema())); err == nil {
 			return nil
 		}
 		if time.Since(began) >= patience {
@@ -61,35 +66,42 @@ func (s *server) dropSchema(ctx context.Context) error {
 	}
 }
 
-// sweep removes the schemas of dead sessions: no connection has their name. It does not touch
+// dead adds to left the schemas of dead sessions: no connection has their name. It does not look at
 // schemas of other owners.
-func (s *server) sweep(ctx context.Context) error {
-	dead, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace n WHERE starts_with(nspname, $1) AND pg_has_role(nspowner, 'USAGE')
-		AND nspname <> $2 AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(lower(application_name), $3 || substr(nspname, length($1) + 1) || ':'))
-		AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND NOT starts_with(relname, $4))`, schemaPrefix, s.schema(), prefix, relationPrefix)
-	for _, schema := range dead {
-		if _, wrong := s.exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); wrong != nil {
-			err = errors.Join(err, fmt.Errorf("remove the schema %s: %w", schema, wrong))
-			continue
-		}
-		s.swept.Removed++
-		s.swept.Runs = append(s.swept.Runs, strings.TrimPrefix(schema, schemaPrefix))
+func (s *server) dead(ctx context.Context, left *store.Swept) (schemas []string) {
+	left.Kind = "schema"
+	schemas, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace
+		WHERE nspname ~ ('^' || $1 || $2 || '$') AND nspname <> $3 AND pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (
+			SELECT FROM pg_stat_activity WHERE starts_with(application_name, $4 || substr(nspname, length($1) + 1) || ':'))
+		ORDER BY 1`, schemaPrefix, store.IDPattern, s.schema(), prefix)
+	if err != nil {
+		left.Skipped = append(left.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
 	}
-	return err
+	return schemas
+}
+
+// look tells of the schemas of dead sessions.
+func (s *server) look(ctx context.Context, o store.Options) {
+	var left store.Swept
+	for _, schema := range s.dead(ctx, &left) {
+		left.Add(1, strings.TrimPrefix(schema, schemaPrefix))
+	}
+	left.Tell(shown(s.config), o.Warn, o.Logf)
 }
 
 // Sweep removes the schemas of dead runs, see store.Sweeper.
-func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
-	if err := (Store{}).Validate(o); err != nil {
-		return store.Swept{}, fmt.Errorf("%w: %w", store.ErrConfig, err)
-	}
-	s, err := open(ctx, runID, o)
+func (Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
+	opened, err := Store{}.Open(ctx, runID, o)
 	if err != nil {
-		return store.Swept{}, err
+		return swept, err
 	}
-	if err := s.sweep(ctx); err != nil {
-		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
+	s := opened.(*server)
+	for _, schema := range s.dead(ctx, &swept) {
+		if _, err := s.exec(ctx, drop(schema)); err != nil {
+			swept.Skipped = append(swept.Skipped, fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
+			continue
+		}
+		swept.Add(1, strings.TrimPrefix(schema, schemaPrefix))
 	}
-	s.swept.Kind = "schemas"
-	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
+	return swept, errors.Join(ctx.Err(), s.Close(ctx))
 }

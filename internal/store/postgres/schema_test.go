@@ -24,32 +24,6 @@ func TestAServicesSchemaStays(t *testing.T) {
 	}
 }
 
-// Sessions whose names differ in capitals alone share a schema: the first that ends leaves
-// it to the other.
-func TestTheSchemaOfTwoSpellings(t *testing.T) {
-	users := opened(t, "users", store.Options{})
-	lower := opened(t, "twins", store.Options{Address: users.own.url()})
-	of, err := lower.Connect(t.Context(), "lockbench:twins:run1", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer of.Close()
-	counter := of.Counter("number", workloads.FenceOff, 0)
-	if err := counter.Write(t.Context(), 7); err != nil {
-		t.Fatal(err)
-	}
-	upper, err := open(t.Context(), "Twins", store.Options{Address: users.own.url()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := upper.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if n, err := counter.Read(t.Context()); err != nil || n != 7 {
-		t.Errorf("the counter is %d, %v", n, err)
-	}
-}
-
 // Two generators of a session that close at the same time leave nothing: the connections of
 // the other, which have just been closed, may still be listed.
 func TestTwoGeneratorsCloseAtOnce(t *testing.T) {

@@ -45,8 +45,7 @@ type server struct {
 
 	about    results.Redis
 	restarts restarts
-	swept    store.Swept // on a user's server, before the run
-	runs     []string    // what RunIDs returns
+	runs     []string // what RunIDs returns
 
 	counter sync.Mutex  // locked while the counters' table is created
 	counted atomic.Bool // the table exists
@@ -76,7 +75,7 @@ func open(ctx context.Context, runID string, o store.Options) (*server, error) {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	if s.own == nil {
-		_ = s.sweep(ctx) // the next run tries again
+		s.look(ctx, o)
 	}
 	return s, s.pin.PinGenerator()
 }

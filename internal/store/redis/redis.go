@@ -37,7 +37,9 @@ func options(o store.Options) servers.Options {
 	}
 	return servers.Options{
 		Program: program,
-		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability, Logf: o.Logf}
+		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability,
+		Logf: o.Logf, Warn: o.Warn,
+	}
 }
 
 // Schemes returns the schemes of its addresses; host:port has none.

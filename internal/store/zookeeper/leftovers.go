@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -115,10 +114,10 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
 
-// sweep removes the keys of killed runs: no connection has their session's name. budget bounds the
-// search; 0 means no bound.
-func (s *Server) sweep(ctx context.Context, budget time.Duration) error {
+// keys are those on ZooKeeper.
+func (s *Server) keys() store.Keys {
 	return store.Keys{
+		Store: name, Addr: s.about.Address,
 		Scan: func(ctx context.Context, visit func(string)) error {
 			_, found, err := keys(ctx, s.watching, func(string) bool { return true })
 			for _, key := range found {
@@ -128,19 +127,15 @@ func (s *Server) sweep(ctx context.Context, budget time.Duration) error {
 		},
 		Connected: s.watching.names,
 		Remove:    s.Remove,
-	}.Sweep(ctx, budget, &s.swept)
+	}
 }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
-func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
 	opened, err := k.Open(ctx, runID, o)
 	if err != nil {
-		return store.Swept{}, err
+		return swept, err
 	}
-	s := opened.(*Server)
-	if err := s.sweep(ctx, 0); err != nil {
-		s.swept.Skipped = append(s.swept.Skipped, fmt.Sprintf("keys on %s: %v", s.about.Address, err))
-	}
-	s.swept.Kind = "keys"
-	return s.swept, errors.Join(ctx.Err(), s.Close(ctx))
+	opened.(*Server).keys().Sweep(ctx, &swept)
+	return swept, errors.Join(ctx.Err(), opened.Close(ctx))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/strategies"
+	lock "github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
 // A server takes a second to start: the tests share one as far as they can.
@@ -17,6 +19,7 @@ var shared = sync.OnceValues(func() (*Server, error) { return opened(context.Bac
 
 func TestMain(m *testing.M) {
 	drive.ManyAtATime()
+	strategies.RegisterStrategy(lock.Strategy()) // a sweep knows what its keys are called
 	code := m.Run()
 	if os.Getenv(victimEnv) == "" {
 		if s, err := shared(); err == nil {

@@ -41,7 +41,9 @@ func (s *Server) open(ctx context.Context, o store.Options) error {
 		return err
 	}
 	if len(s.own) == 0 {
-		_ = s.sweep(ctx, store.SweepBudget) // the next run tries again
+		var left store.Swept
+		s.keys().Look(ctx, &left)
+		left.Tell(s.about.Address, o.Warn, o.Logf)
 	}
 	return s.pin.PinGenerator()
 }

@@ -147,19 +147,21 @@ func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	var inner []strategies.Locker
-	v := strategies.Unlisted(variant(t).Info(), func(c gozk.Config) (leaky, error) {
+	info := variant(t).Info()
+	info.Keys = append(info.Keys, "{key}:forgotten")
+	v := strategies.Unlisted(info, func(c gozk.Config) (leaky, error) {
 		l, err := lock.Open(c, lock.Options{})
 		inner = append(inner, l)
 		return leaky{l}, err
 	})
 	w := drive.Workload(20)
 	w.Clients, w.Instances = 1, 1
-	run, err := engine.Job{Strategy: v, Workload: w, Target: s, Session: "leaky", Number: 1}.Run(t.Context())
+	run, err := engine.Job{Strategy: v, Workload: w, Target: s, Session: "deafbeef", Number: 1}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(run.Safety.Leftovers, "\n")
-	for _, want := range []string{"key lockbench:{leaky:1:0}:forgotten/_c_", "connection "} {
+	for _, want := range []string{"key lockbench:{deafbeef:1:0}:forgotten/_c_", "connection "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("left are %q, without %q", said, want)
 		}
@@ -169,7 +171,8 @@ func TestLeftovers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if nodes, _, err := keys(t.Context(), s.watching, func(key string) bool { return strings.Contains(key, "leaky") }); err != nil || len(nodes) > 0 {
+	nodes, _, err := keys(t.Context(), s.watching, func(key string) bool { return strings.Contains(key, "deafbeef") })
+	if err != nil || len(nodes) > 0 {
 		t.Errorf("after the clean-up there are %q, %v", nodes, err)
 	}
 }

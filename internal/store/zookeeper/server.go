@@ -26,7 +26,6 @@ type Server struct {
 	counters []*restartCounters // by server
 	meter    store.Meter
 	watching *link
-	swept    store.Swept // on a user's server, before the run
 	sockets
 }
 

@@ -29,16 +29,16 @@ func TestHelperOpen(t *testing.T) {
 	if address == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	s, err := opened(t.Context(), "victim", store.Options{Address: address})
+	s, err := opened(t.Context(), "deadbeef", store.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	session, err := s.watching.live(t.Context())
 	if err == nil {
-		_, err = session.Create(t.Context(), s.node.Path("lockbench:{victim:1:0}"), nil, zk.FlagPersistent)
+		_, err = session.Create(t.Context(), s.node.Path("lockbench:{deadbeef:1:0}"), nil, zk.FlagPersistent)
 	}
 	if err == nil {
-		_, err = session.Create(t.Context(), s.node.Path("lockbench:{victim:1:0}")+"/place", nil, zk.FlagEphemeral)
+		_, err = session.Create(t.Context(), s.node.Path("lockbench:{deadbeef:1:0}")+"/place", nil, zk.FlagEphemeral)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +103,8 @@ func TestSweepOfServers(t *testing.T) {
 	}
 }
 
-// The keys of a lockbench that was killed are removed from a user's server by the next one,
-// once the server knows that it is dead, and nobody else's.
+// The keys of a lockbench that was killed are told by the next one, once the server knows that it is dead, and
+// removed by a sweep, and nobody else's.
 func TestSweepOfKeys(t *testing.T) {
 	t.Parallel()
 	own := open(t, store.Options{})
@@ -114,7 +114,11 @@ func TestSweepOfKeys(t *testing.T) {
 	}
 	defer session.Close()
 	alive := open(t, users(own))
-	theirs := []string{"/lockbench:{" + alive.runID + ":1:0}", "/lockbench:{victim", "/mylockbench", "/lockbench:{}:"}
+	theirs := []string{
+		"/lockbench:{" + alive.runID + ":1:0}", "/lockbench:{deadbeef", "/lockbench:{team:1:0}",
+		"/shop:lockbench:{deadbeef:1:0}",
+		"/lockbench:{deadbeef:1:0}:items", "/mylockbench", "/lockbench:{}:",
+	}
 	for _, path := range theirs {
 		if _, err := session.Create(t.Context(), path, nil, zk.FlagPersistent); err != nil {
 			t.Fatal(err)
@@ -126,8 +130,11 @@ func TestSweepOfKeys(t *testing.T) {
 		_, err := session.Stat(t.Context(), path)
 		return err == nil
 	}
+	var warned []string
 	next := func() {
-		s, err := opened(t.Context(), store.NewRunID(), users(own))
+		with := users(own)
+		warned, with.Warn = nil, func(warning string) { warned = append(warned, warning) }
+		s, err := opened(t.Context(), store.NewRunID(), with)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,11 +143,21 @@ func TestSweepOfKeys(t *testing.T) {
 		}
 	}
 	next()
-	if !there("/lockbench:{victim:1:0}") {
+	if !there("/lockbench:{deadbeef:1:0}") {
 		t.Fatal("the key of a living lockbench was removed")
 	}
+	if len(warned) > 0 {
+		t.Errorf("of a living lockbench it says %q", warned)
+	}
 	kill()
-	poll.Until(t, "the keys of the dead are removed", func() bool { next(); return !there("/lockbench:{victim:1:0}") })
+	poll.Until(t, "the keys of the dead are told", func() bool { next(); return len(warned) > 0 })
+	if !strings.Contains(warned[0], "killed runs (deadbeef) left 1 key on") || !there("/lockbench:{deadbeef:1:0}") {
+		t.Errorf("told is %q", warned)
+	}
+	swept, err := (Store{}).Sweep(t.Context(), store.NewRunID(), users(own))
+	if err != nil || there("/lockbench:{deadbeef:1:0}") {
+		t.Errorf("it was not removed: %+v, %v", swept, err)
+	}
 	for _, path := range theirs {
 		if !there(path) {
 			t.Errorf("%s was removed with them", path)

@@ -29,6 +29,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
 		Capacity:    1,
 		Nodes:       1,
+		Keys:        []string{prefix + ":0:{key}", prefix + ":1:{key}", prefix + ":2:{key}"},
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
 		Library:     "github.com/redis/rueidis",

@@ -123,7 +123,7 @@ func (e experiment) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: e.topology, RunID: "test"})
+	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: e.topology, RunID: "e5700000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func (e experiment) run(t *testing.T) {
 	defer injector.Close()
 	seen.Faults = injector
 	run, err := engine.Job{
-		Strategy: variants[0], Workload: w, Target: server, Faults: seen, Observer: seen, Session: "test", Number: 1, Round: 1, Order: 1,
+		Strategy: variants[0], Workload: w, Target: server, Faults: seen, Observer: seen, Session: "e5700000", Number: 1, Round: 1, Order: 1,
 	}.Run(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func (i *Injector) prepareServer(ctx context.Context, fault workloads.Fault, whe
 	case workloads.KillSubscribers:
 		return i.killSubscribers(ctx, where.Name)
 	case workloads.NodeExpireEarly:
-		return i.expire(ctx, several(fault), where.Mark)
+		return i.expire(ctx, several(fault), where)
 	}
 	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
 }
@@ -173,15 +173,15 @@ func (i *Injector) killSubscribers(ctx context.Context, name string) (store.Acti
 	})}, err
 }
 
-// expire deletes the keys that contain mark and have a TTL, as a node does whose clock jumps
+// expire deletes the run's keys that have a TTL, as a node does whose clock jumps
 // ahead. Between two leases there are none: then it waits until all the nodes have some.
-func (i *Injector) expire(ctx context.Context, places []int, mark string) (store.Action, error) {
+func (i *Injector) expire(ctx context.Context, places []int, where store.RunMarks) (store.Action, error) {
 	for {
 		found := map[int][]string{}
 		for _, place := range places {
 			err := i.server.Ask(ctx, place, func(ctx context.Context, node redis.UniversalClient) error {
 				var err error
-				found[place], err = leases(ctx, node, mark)
+				found[place], err = leases(ctx, node, where)
 				return err
 			})
 			if err != nil {
@@ -202,11 +202,14 @@ func (i *Injector) expire(ctx context.Context, places []int, mark string) (store
 	}
 }
 
-// leases returns the keys that contain mark and have a TTL.
-func leases(ctx context.Context, node redis.UniversalClient, mark string) ([]string, error) {
+// leases returns the run's keys that have a TTL.
+func leases(ctx context.Context, node redis.UniversalClient, where store.RunMarks) ([]string, error) {
 	var found []string
-	keys := node.Scan(ctx, 0, "*"+servers.EscapeGlob(mark)+"*", 1000).Iterator()
+	keys := node.Scan(ctx, 0, "*"+servers.EscapeGlob(where.Mark)+"*", 1000).Iterator()
 	for keys.Next(ctx) {
+		if !where.Ours(keys.Val()) {
+			continue
+		}
 		left, err := node.PTTL(ctx, keys.Val()).Result()
 		if err != nil {
 			return nil, err

@@ -242,13 +242,13 @@ func emptyCluster(t *testing.T) string {
 func clusterSweep(t *testing.T, s *Server) {
 	ctx := t.Context()
 	for i := range 30 {
-		if err := s.cluster.Set(ctx, fmt.Sprintf("lockbench:{victim:%d}", i), "", 0).Err(); err != nil {
+		if err := s.cluster.Set(ctx, fmt.Sprintf("lockbench:{deadbeef:1:%d}", i), "", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	swept, err := Sweep(ctx, Options{Address: urls(s)[0], RunID: "clean"})
-	if err != nil || swept.Removed != 30 || !slices.Equal(swept.Runs, []string{"victim"}) {
-		t.Errorf("swept %d keys of %v, %v", swept.Removed, swept.Runs, err)
+	swept, err := Sweep(ctx, Options{Address: urls(s)[0], RunID: "c1ea0000"})
+	if err != nil || swept.Found != 30 || !slices.Equal(swept.Runs, []string{victimID}) {
+		t.Errorf("swept %d keys of %v, %v", swept.Found, swept.Runs, err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/launch/containers"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/spin"
 )
 
 // go-redis looks every second whether a dead server is back, and notices that
@@ -21,6 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	Quiet()
 	containers.Quiet()
+	strategies.RegisterStrategy(spin.Strategy()) // a sweep knows what its keys are called
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

@@ -34,6 +34,8 @@ type Options struct {
 	password string
 	// Logf reports what happens apart from the run; nil means no reports.
 	Logf func(format string, args ...any)
+	// Warn reports what a user should know although nothing is wrong; nil means no reports.
+	Warn func(warning string)
 }
 
 // Validate returns all errors that can be found without the servers, joined; each names its flag.

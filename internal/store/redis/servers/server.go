@@ -42,8 +42,8 @@ type Server struct {
 	meter store.Meter // over all nodes
 }
 
-// Open finds or starts the Redis that the options name, removes what a killed lockbench left,
-// connects, and waits until it is complete: replicas in sync, all slots of a cluster served.
+// Open finds or starts the Redis that the options name, connects, tells of the keys that killed runs left, and
+// waits until it is complete: replicas in sync, all slots of a cluster served.
 // The error wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
 	asked, err := ParseTopology(options.Topology)
@@ -60,7 +60,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	if s.nodes[0].own == nil {
-		options.logSwept(s.sweep(ctx, store.SweepBudget))
+		s.ofDead(ctx, store.Keys.Look).Tell(s.nodes[0].addr(), options.Warn, options.Logf)
 	}
 	s.describe()
 	s.redis.Durability = s.nodes[0].durability(ctx)

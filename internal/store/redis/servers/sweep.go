@@ -3,43 +3,40 @@ package servers
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Sweep removes the keys that a killed lockbench left on the server that the options name. It does
-// not touch keys of a live run, or if it cannot know which runs are alive.
+// Sweep removes the keys that killed runs left on the server that the options name. It does not
+// touch keys of a live run, or if it cannot know which runs are alive.
 func Sweep(ctx context.Context, options Options) (store.Swept, error) {
-	swept := store.Swept{Kind: "keys"}
+	var swept store.Swept
 	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
 	err := s.open(ctx, Options{Address: options.Address, CAFile: options.CAFile, RunID: options.RunID}, Topology{})
 	if err == nil {
-		swept = s.sweep(ctx, 0)
+		swept = s.ofDead(ctx, store.Keys.Sweep)
 	}
 	return swept, errors.Join(err, ctx.Err(), s.Close(ctx))
 }
 
-// sweep removes the keys of dead runs. budget bounds the search on each node; 0 means no bound.
-func (s *Server) sweep(ctx context.Context, budget time.Duration) store.Swept {
-	swept := store.Swept{Kind: "keys"}
+// ofDead looks for the keys of dead runs on every primary, or removes them.
+func (s *Server) ofDead(ctx context.Context, do func(store.Keys, context.Context, *store.Swept)) store.Swept {
+	var swept store.Swept
 	for _, n := range s.primaries() {
-		if err := n.keys().Sweep(ctx, budget, &swept); err != nil {
-			swept.Skipped = append(swept.Skipped, fmt.Sprintf("keys on %s: %v", n.addr(), err))
-		}
+		do(n.keys(), ctx, &swept)
 	}
 	return swept
 }
 
-// keys are those of lockbench on a node.
+// keys are those on a node.
 func (n *node) keys() store.Keys {
 	remove := unlink
 	if n.software.mode == "cluster" {
 		remove = unlinkEach
 	}
 	return store.Keys{
+		Store: store.Redis, Addr: n.addr(),
 		Scan: func(ctx context.Context, visit func(string)) error {
 			found, err := scan(ctx, n.observer, "*lockbench:{*")
 			for _, key := range found {
@@ -56,15 +53,5 @@ func (n *node) keys() store.Keys {
 			return names, err
 		},
 		Remove: func(ctx context.Context, keys []string) error { return remove(ctx, n.observer, keys) },
-	}
-}
-
-// logSwept reports what was removed, if anything.
-func (o Options) logSwept(swept store.Swept) {
-	if swept.Removed > 0 {
-		o.logf("removed what a killed lockbench left: %d keys", swept.Removed)
-	}
-	for _, skipped := range swept.Skipped {
-		o.logf("not swept: %s", skipped)
 	}
 }

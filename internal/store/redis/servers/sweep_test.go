@@ -23,6 +23,7 @@ import (
 const (
 	helperEnv   = "LOCKBENCH_TEST_OPEN"
 	topologyEnv = "LOCKBENCH_TEST_TOPOLOGY"
+	victimID    = "deadbeef" // of its run
 )
 
 func TestHelperOpen(t *testing.T) {
@@ -30,11 +31,11 @@ func TestHelperOpen(t *testing.T) {
 	if address == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	s, err := Open(t.Context(), Options{Address: address, Topology: os.Getenv(topologyEnv), RunID: "victim"})
+	s, err := Open(t.Context(), Options{Address: address, Topology: os.Getenv(topologyEnv), RunID: victimID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.nodes[0].observer.Set(t.Context(), "lockbench:{victim:0}:fence", 1, 0).Err(); err != nil {
+	if err := s.nodes[0].observer.Set(t.Context(), "lockbench:{"+victimID+":1:0}:counter:floor", 1, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), cmp.Or(strings.Join(s.Describe().Nodes, ","), s.Describe().Address))
@@ -166,11 +167,13 @@ func sweepTwice(ctx context.Context) launch.Swept {
 func TestSweepKeys(t *testing.T) {
 	p := process(t)
 	ctx := t.Context()
-	s := open(t, Options{Address: p.Addr(), RunID: "alive"})
+	s := open(t, Options{Address: p.Addr(), RunID: "a11fe000"})
 	client := s.nodes[0].observer
 	keys := []string{
-		"lockbench:{victim:1}", "queue:{lockbench:{victim:2}}:x", // of a dead run
-		"lockbench:{alive:0}", "lockbench:{alive", "mylockbench", "lockbench:{}:", // not of one
+		"lockbench:{deadbeef:1:0}", "lockbench:{deadbeef:12:34}:counter", // of a dead run
+		"lockbench:{a11fe000:1:0}", "lockbench:{a11fe000", "mylockbench", "lockbench:{}:", // not of one
+		"shop:lockbench:{deadbeef:1:0}", "lockbench:{deadbeef:1:0}:items", "lockbench:{team:1:0}", // not ours
+		"lockbench:{deadbeef:1}", "lockbench:{12345678:1:0}", "lockbench:{DEADBEEF:1:0}", "app:{deadbeef:1:0}",
 	}
 	for _, key := range keys {
 		if err := client.Set(ctx, key, "", 0).Err(); err != nil {
@@ -179,20 +182,20 @@ func TestSweepKeys(t *testing.T) {
 	}
 	v := startVictim(t, "redis://"+p.Addr())
 	// While the victim runs its keys are safe.
-	if swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"}); err != nil || swept.Removed != 0 {
+	if swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "c1ea0000"}); err != nil || swept.Found != 0 {
 		t.Fatalf("sweep beside a living run: %+v, %v", swept, err)
 	}
 	v.kill()
 	removed, runs := 0, []string(nil)
 	poll.Until(t, "Redis notices that the connection is gone", func() bool {
-		one, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "clean"})
+		one, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "c1ea0000"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		removed, runs = removed+one.Removed, append(runs, one.Runs...)
+		removed, runs = removed+one.Found, append(runs, one.Runs...)
 		return removed == 3
 	})
-	if !slices.Contains(runs, "victim") {
+	if !slices.Equal(runs, []string{victimID}) {
 		t.Errorf("swept %v", runs)
 	}
 	left, err := scan(ctx, client, "*")
@@ -201,19 +204,32 @@ func TestSweepKeys(t *testing.T) {
 	}
 }
 
-// The next run on the same server sweeps by itself.
-func TestOpenSweepsKeys(t *testing.T) {
+// A run says what a killed one has left on a user's server, and leaves it there.
+func TestOpenTellsOfKeys(t *testing.T) {
 	p := process(t)
 	v := startVictim(t, p.Addr())
-	v.kill()
-	poll.Until(t, "the leftovers are removed", func() bool {
-		s, err := Open(t.Context(), Options{Address: p.Addr(), RunID: "next"})
+	said := func() (warnings []string) {
+		warn := func(w string) { warnings = append(warnings, w) }
+		s, err := Open(t.Context(), Options{Address: p.Addr(), RunID: "ab000000", Warn: warn})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close(context.Background())
-		return s.nodes[0].observer.DBSize(t.Context()).Val() == 0
-	})
+		if n := s.nodes[0].observer.DBSize(t.Context()).Val(); n != 1 {
+			t.Fatalf("there are %d keys", n)
+		}
+		return warnings
+	}
+	if warnings := said(); len(warnings) > 0 {
+		t.Errorf("of a living run's keys it says %q", warnings)
+	}
+	v.kill()
+	var warnings []string
+	poll.Until(t, "the leftovers are told", func() bool { warnings = said(); return len(warnings) > 0 })
+	want := "killed runs (deadbeef) left 1 key on " + p.Addr() + ": lockbench clean --redis URL removes what they left"
+	if !slices.Equal(warnings, []string{want}) {
+		t.Errorf("it says %q, want %q", warnings, want)
+	}
 }
 
 func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
@@ -221,11 +237,11 @@ func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
 	address := "redis://little:any@" + p.Addr()
 	s := open(t, Options{Address: address})
 	client := s.nodes[0].observer
-	if err := client.Set(t.Context(), "lockbench:{victim:0}", "", 0).Err(); err != nil {
+	if err := client.Set(t.Context(), "lockbench:{deadbeef:1:0}", "", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	swept, err := Sweep(t.Context(), Options{Address: address, RunID: "clean"})
-	if err != nil || swept.Removed != 0 || len(swept.Skipped) == 0 {
+	swept, err := Sweep(t.Context(), Options{Address: address, RunID: "c1ea0000"})
+	if err != nil || swept.Found != 0 || len(swept.Skipped) == 0 {
 		t.Errorf("sweep: %+v, %v: it must say what it left alone", swept, err)
 	}
 	if n := client.DBSize(t.Context()).Val(); n != 1 {

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// IDPattern matches the ID of a session, for regular expressions: a letter and seven more hexadecimal digits.
+// Nobody else's names have that by chance: a plain number, a word or a date is not one.
+const IDPattern = "[a-f][0-9a-f]{7}"
+
+// NewRunID returns a run ID that is very likely unique.
+func NewRunID() string {
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails, by its documentation
+	return runID(random)
+}
+
+// SessionID returns the run ID of all generators that share a session of this name.
+func SessionID(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return runID(sum[:4])
+}
+
+// runID returns four bytes in the form of IDPattern.
+func runID(of []byte) string {
+	return string("abcdef"[of[0]%6]) + hex.EncodeToString(of)[1:]
+}
+
+// lockKey matches the key of a lock, lockbench:{SESSION:RUN:NUMBER}.
+var lockKey = regexp.MustCompile(`lockbench:\{(` + IDPattern + `):(0|[1-9][0-9]{0,8}):(0|[1-9][0-9]{0,8})\}`)
+
+// KeyNames are those of the keys that a run of certain strategies makes. Whatever has another name is not ours, and is
+// never removed.
+type KeyNames struct{ around *regexp.Regexp }
+
+// NamesOf returns the names of the strategies' keys, and of the workload's counters.
+func NamesOf(infos ...strategies.Info) KeyNames {
+	patterns := []string{regexp.QuoteMeta("{key}:counter"), regexp.QuoteMeta("{key}:counter:floor")}
+	for _, info := range infos {
+		for _, key := range info.Keys {
+			patterns = append(patterns, strings.ReplaceAll(regexp.QuoteMeta(key), `\*`, "[0-9a-f]+"))
+		}
+	}
+	return KeyNames{regexp.MustCompile("^(?:" + strings.Join(patterns, "|") + ")$")}
+}
+
+// namesIn returns the names of all registered strategies that lock in a store.
+func namesIn(store string) KeyNames {
+	var infos []strategies.Info
+	for _, s := range strategies.All() {
+		if cmp.Or(s.Info.Store, Redis) == store {
+			infos = append(infos, s.Info)
+		}
+	}
+	return NamesOf(infos...)
+}
+
+// Run returns the session and the number of the run that made a key; ours is false if its name is not one of ours.
+func (n KeyNames) Run(key string) (session string, number int, ours bool) {
+	at := lockKey.FindStringSubmatchIndex(key)
+	if at == nil || !n.around.MatchString(key[:at[0]]+"{key}"+key[at[1]:]) {
+		return "", 0, false
+	}
+	number, _ = strconv.Atoi(key[at[4]:at[5]]) // it is a number
+	return key[at[2]:at[3]], number, true
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// A key is ours only with a whole name of a strategy's and an ID that nobody else makes.
+func TestKeysOfOurs(t *testing.T) {
+	names := NamesOf(strategies.Info{Keys: []string{"{key}", "queue:{key}", "{key}/*"}})
+	for _, key := range []string{
+		"lockbench:{a1b2c3d4:0:0}", "queue:lockbench:{a1b2c3d4:12:345}", "lockbench:{a1b2c3d4:1:0}/694dfa",
+		"lockbench:{a1b2c3d4:1:0}:counter", "lockbench:{a1b2c3d4:1:0}:counter:floor",
+	} {
+		if session, _, ours := names.Run(key); !ours || session != "a1b2c3d4" {
+			t.Errorf("%q: %q, %v", key, session, ours)
+		}
+	}
+	if session, number, _ := names.Run("queue:lockbench:{fedcba98:12:345}"); session != "fedcba98" || number != 12 {
+		t.Errorf("session %q, run %d", session, number)
+	}
+	for _, key := range []string{
+		"", "{key}", "queue:{key}", "lockbench:{",
+		"lockbench:{cart:1:0}", "lockbench:{12345678:1:0}", "lockbench:{A1B2C3D4:1:0}",
+		"lockbench:{a1b2c3d:1:0}", "lockbench:{a1b2c3d45:1:0}", "lockbench:{a1b2c3d4:1}", "lockbench:{a1b2c3d4:1:0:0}",
+		"lockbench:{a1b2c3d4:01:0}", "lockbench:{a1b2c3d4:1:x}", "lockbench:{a1b2c3d4:1:-1}",
+		"lockbench:{a1b2c3d4:1:9999999999}",
+		"Lockbench:{a1b2c3d4:1:0}", "{a1b2c3d4:1:0}", "app:{a1b2c3d4:1:0}",
+		"lockbench:{{a1b2c3d4:1:0}}", "lockbench:a1b2c3d4:1:0",
+		"mylockbench:{a1b2c3d4:1:0}", "shop:lockbench:{a1b2c3d4:1:0}:items", "lockbench:{a1b2c3d4:1:0}:items",
+		"lockbench:{a1b2c3d4:1:0}\n",
+		"lockbench:{a1b2c3d4:1:0}lockbench:{a1b2c3d4:1:0}", "queue:queue:lockbench:{a1b2c3d4:1:0}",
+		"lockbench:{a1b2c3d4:1:0}/cart",
+		"lockbench:{a1b2c3d4:1:0}/", "lockbench:{a1b2c3d4:1:0}/6/9", "lockbench:{a1b2c3d4:1:0}:counter:items",
+	} {
+		if _, _, ours := names.Run(key); ours {
+			t.Errorf("%q is somebody else's", key)
+		}
+	}
+}
+
+func TestRunIDs(t *testing.T) {
+	form := regexp.MustCompile("^" + IDPattern + "$")
+	seen := map[string]bool{SessionID("cart"): true, SessionID("Cart"): true}
+	for range 1000 {
+		seen[NewRunID()] = true
+	}
+	if len(seen) < 1000 {
+		t.Errorf("of 1002 only %d differ", len(seen))
+	}
+	for id := range seen {
+		if !form.MatchString(id) {
+			t.Errorf("%q can be somebody else's", id)
+		}
+	}
+	if SessionID("cart") != SessionID("cart") {
+		t.Error("the generators of a session do not meet")
+	}
+}
