@@ -47,7 +47,15 @@ func serversIn(t *testing.T, dir string) (states []string, addr string) {
 func locked(t *testing.T, dir string) (sets string) {
 	t.Helper()
 	_, addr := serversIn(t, dir)
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	files, err := filepath.Glob(filepath.Join(dir, "lockbench-server-*", "password.conf"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the passwords of the servers: %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr, Password: strings.Fields(string(text))[1]})
 	defer client.Close()
 	stats, _ := client.Info(t.Context(), "commandstats").Result()
 	_, sets, _ = strings.Cut(stats, "cmdstat_set:")
