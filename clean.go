@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/runner"
-	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Clean removes what killed lockbenches have left: containers and server processes on
@@ -27,8 +26,7 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 		lines = append(lines, "removed directory "+directory)
 	}
 	if on.Found > 0 {
-		what := words.Count(on.Found, on.Kind)
-		lines = append(lines, fmt.Sprintf("removed %s of dead runs %s", what, strings.Join(on.Runs, ", ")))
+		lines = append(lines, fmt.Sprintf("removed %s of dead runs %s", on.Count(), strings.Join(on.Runs, ", ")))
 	}
 	for _, why := range append(swept.Skipped, on.Skipped...) {
 		lines = append(lines, "not looked at: "+why)

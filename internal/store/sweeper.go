@@ -34,11 +34,14 @@ func (s *Swept) Add(found int, run string) {
 	}
 }
 
+// Count says how much was found, such as 12 keys.
+func (s Swept) Count() string { return words.Count(s.Found, s.Kind) }
+
 // Tell warns of what dead runs left on a user's server at addr, which a run does not remove. Both functions may be nil.
 func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
 	if s.Found > 0 && warn != nil {
 		warn(fmt.Sprintf("killed runs (%s) left %s on %s: lockbench clean --redis URL removes what they left",
-			strings.Join(s.Runs, ", "), words.Count(s.Found, s.Kind), addr))
+			strings.Join(s.Runs, ", "), s.Count(), addr))
 	}
 	for _, skipped := range s.Skipped {
 		if logf != nil {
