@@ -38,17 +38,21 @@ type Run struct {
 
 const (
 	stillShare = 0.05                   // of the window
-	stillLeast = 300 * time.Millisecond // what a loaded machine does to a process that nobody stopped is shorter
+	stallLeast = 300 * time.Millisecond // so that a short window on a loaded machine is not remarked on
+	// stillLeast is longer than what a loaded machine alone does to a process: one waited for 498 ms.
+	stillLeast = time.Second
 )
 
-// StoodStill says whether something stood still for so long that it marks the figures of a
-// window, both in nanoseconds: for over 5 % of the window, and for over 300 ms.
-func StoodStill(still, window int64) bool {
-	return float64(still) > stillShare*float64(window) && still > int64(stillLeast)
-}
+// Stalled says whether a lock stood still for so long that it marks the figures: for over 5 % of the
+// window, and over 300 ms.
+func (r Run) Stalled() bool { return r.marks(r.Speed.Stall, stallLeast) }
 
-// Stalled says whether a lock stood still for so long that it marks the figures.
-func (r Run) Stalled() bool { return r.Speed.Stall != nil && StoodStill(*r.Speed.Stall, r.WindowNS) }
+// StoodStill says whether lockbench itself did so: for over 5 % of the window, and over a second.
+func (r Run) StoodStill() bool { return r.marks(r.Generator.StoodStill, stillLeast) }
+
+func (r Run) marks(still *int64, least time.Duration) bool {
+	return still != nil && float64(*still) > stillShare*float64(r.WindowNS) && *still > int64(least)
+}
 
 // Valid says whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }

@@ -26,7 +26,7 @@ func TestHelperStopped(t *testing.T) {
 	if os.Getenv(toBeStopped) == "" {
 		t.Skip("it is for another test")
 	}
-	w := workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(2 * time.Second) })
+	w := workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(3 * time.Second) })
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	phase := func(name string) { fmt.Println("phase", name) }
 	j := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1, Phase: phase}
@@ -77,7 +77,7 @@ func runElsewhere(t *testing.T, during func(*os.Process) error) results.Run {
 
 func TestAGeneratorThatWasStoppedIsInvalid(t *testing.T) {
 	t.Parallel()
-	const pause = time.Second
+	const pause = 2 * time.Second
 	run := runElsewhere(t, func(p *os.Process) error {
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			return err
@@ -87,10 +87,10 @@ func TestAGeneratorThatWasStoppedIsInvalid(t *testing.T) {
 	})
 	if still := run.Generator.StoodStill; still == nil {
 		t.Error("it noted nothing")
-	} else if time.Duration(*still) < pause/2 {
+	} else if time.Duration(*still) < pause*3/4 {
 		t.Errorf("stopped for %v, and it noted %v", pause, time.Duration(*still))
 	}
 	if !strings.Contains(fmt.Sprint(run.Invalid), "did not run for") {
-		t.Errorf("stopped for %v of 2 s: invalid %q", pause, run.Invalid)
+		t.Errorf("stopped for %v of 3 s: invalid %q", pause, run.Invalid)
 	}
 }

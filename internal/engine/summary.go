@@ -157,9 +157,9 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 		why = append(why, fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
 			seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
 	}
-	if still := result.Generator.StoodStill; still != nil && results.StoodStill(*still, result.WindowNS) {
+	if result.StoodStill() {
 		why = append(why, fmt.Sprintf("lockbench itself did not run for %v of %v: it was stopped, or its machine was",
-			time.Duration(*still).Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
+			time.Duration(*result.Generator.StoodStill).Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
 	}
 	if !result.TimeAccounting.Balanced {
 		why = append(why, fmt.Sprintf("its time accounts do not balance: a client's phases differ from the window by %.2f %%", result.TimeAccounting.WorstPercent))
