@@ -3,10 +3,12 @@ package trial
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -45,6 +47,47 @@ func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
 		}
 	}
 	return c
+}
+
+// StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
+// know it and it has what the node has. It returns the replica's client.
+func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Client {
+	t.Helper()
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0")
+	client := replica.Client(t)
+	host, port, _ := net.SplitHostPort(of)
+	var nodes []*redis.Client
+	for _, addr := range append(top.Addrs(), replica.Addr) {
+		node := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+		t.Cleanup(func() { _ = node.Close() })
+		nodes = append(nodes, node)
+	}
+	primary := redis.NewClient(&redis.Options{Addr: of})
+	defer func() { _ = primary.Close() }()
+	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
+	if err == nil {
+		err = client.ClusterMeet(t.Context(), host, port).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	know := func(what string, count int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(nodes, func(node *redis.Client) bool {
+				told := node.ClusterNodes(t.Context()).Val()
+				return strings.Count(told, what) != count || strings.Contains(told, "handshake")
+			})
+		}
+	}
+	poll.Until(t, "all nodes know each other", know("connected", len(nodes)))
+	if err := client.ClusterReplicate(t.Context(), id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "all know the replica", know("slave", 1))
+	poll.Until(t, "the replica follows", func() bool {
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	})
+	return client
 }
 
 // Move is a slot's move from one node to another.
