@@ -214,6 +214,7 @@ func rights(line func(label, text string), i strategies.Info) {
 		return
 	}
 	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
+	line("", "in a database other than 0 also +"+strategies.Selecting)
 	if i.NoCluster == "" {
 		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
 	}

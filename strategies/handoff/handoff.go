@@ -218,10 +218,15 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	}
 	for _, key := range keys {
 		if err := l.probe(ctx, key); err != nil {
-			return fmt.Errorf("prepare: %w", err)
+			return fmt.Errorf("prepare: %w", l.explained(ctx, err))
 		}
 	}
 	return nil
+}
+
+// explained is err, which says so if the server is too old.
+func (l *Locker) explained(ctx context.Context, err error) error {
+	return goredis.TooOld(ctx, l.redis.client, err, "7.0", "handoff needs Redis 7.0 (sharded channels)")
 }
 
 // Acquire waits until the lock is handed over, or ctx ends.
@@ -234,7 +239,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", key, err)
+		return nil, fmt.Errorf("acquire %q: %w", key, l.explained(ctx, err))
 	}
 	return held, nil
 }
@@ -249,7 +254,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.try(ctx, key, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("try to acquire %q: %w", key, err)
+		return nil, fmt.Errorf("try to acquire %q: %w", key, l.explained(ctx, err))
 	}
 	return held, nil
 }

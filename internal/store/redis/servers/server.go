@@ -104,7 +104,7 @@ func (s *Server) primaries() []*node {
 func (s *Server) describe() {
 	first := s.nodes[0]
 	s.redis.Address = first.addr()
-	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.name, first.software.version, first.software.mode
+	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.Name, first.software.Version, first.software.Mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
 	s.redis.PinnedCPUs = s.pin.ServerCPUs()
 	s.redis.Topology = s.topology.String()

@@ -36,7 +36,7 @@ func (s *Server) sweep(ctx context.Context, budget time.Duration) store.Swept {
 // keys are those of lockbench on a node.
 func (n *node) keys() store.Keys {
 	remove := unlink
-	if n.software.mode == "cluster" {
+	if n.software.Mode == "cluster" {
 		remove = unlinkEach
 	}
 	return store.Keys{
