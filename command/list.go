@@ -129,6 +129,9 @@ func story(w io.Writer, s strategies.Strategy) error {
 	}
 	line("holders", atATime(i.Capacity))
 	line("nodes", nodes(i))
+	if i.Since.Redis != "" {
+		line("needs", i.Since.String())
+	}
 	if i.MaxInstances > 0 {
 		line("instances", fmt.Sprintf("at most %d", i.MaxInstances))
 	}

@@ -30,6 +30,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
+		Since:       handoff.Since(),
 		Connections: strategies.Connections{PerInstance: 2},
 		Limits:      handoff.Limits(),
 		Rights:      handoff.Rights(),

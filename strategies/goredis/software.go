@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Software is what a server says it is. Others than Redis speak Redis's protocol too.
@@ -86,9 +88,13 @@ var titles = map[string]string{
 // String names the software and its version: Valkey 9.1.2.
 func (s Software) String() string { return cmp.Or(titles[s.Name], s.Name) + " " + s.Version }
 
-// before says whether it is compatible only with an older Redis than version; false if not known.
-func (s Software) before(version string) bool {
-	return s.Redis != "" && slices.Compare(numbers(s.Redis), numbers(version)) < 0
+// TooOld says that it is older than the Redis that a lock needs: "needs Redis 7.0 (sharded
+// channels), this is 6.2.14"; "" if it is not, or if its version is not known.
+func (s Software) TooOld(since strategies.Since) string {
+	if s.Redis == "" || slices.Compare(numbers(s.Redis), numbers(since.Redis)) >= 0 {
+		return ""
+	}
+	return "needs " + since.String() + ", this is " + strings.TrimPrefix(s.String(), "Redis ")
 }
 
 // numbers are those of a version.
@@ -109,15 +115,14 @@ func (u Unsupported) Error() string { return string(u) }
 func (Unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // TooOld returns err; or, if by err the server does not know what was asked for, and it is older
-// than the Redis that a lock needs, an Unsupported that says so. what is the reason:
-// "handoff needs Redis 7.0 (sharded channels)".
-func TooOld(ctx context.Context, client redis.UniversalClient, err error, version, what string) error {
+// than the Redis that the lock of that name needs, an Unsupported that says so.
+func TooOld(ctx context.Context, client redis.UniversalClient, err error, name string, since strategies.Since) error {
 	if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "syntax error") {
 		return err
 	}
 	found, unknown := AskSoftware(ctx, client)
-	if unknown != nil || !found.before(version) {
-		return err
+	if old := found.TooOld(since); unknown == nil && old != "" {
+		return Unsupported(name + " " + old)
 	}
-	return Unsupported(what + ", this is " + strings.TrimPrefix(found.String(), "Redis "))
+	return err
 }

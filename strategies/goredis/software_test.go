@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -87,7 +88,7 @@ func TestTooOld(t *testing.T) {
 			defer func() { _ = client.Close() }()
 			client.AddHook(old{test.version})
 		}
-		got := goredis.TooOld(t.Context(), client, test.err, test.needs, "a lock needs Redis "+test.needs+" (dances)")
+		got := goredis.TooOld(t.Context(), client, test.err, "a lock", strategies.Since{Redis: test.needs, For: "dances"})
 		if !strings.HasPrefix(got.Error(), test.want) || errors.Is(got, errors.ErrUnsupported) == (got == test.err) {
 			t.Errorf("%s: %v, want %s", name, got, test.want)
 		}

@@ -45,11 +45,15 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
+		Since:       Since(),
 		Connections: strategies.Connections{PerInstance: 2},
 		Limits:      Limits(),
 		Rights:      Rights(),
 	}, Defaults(), Open)
 }
+
+// Since returns the first Redis that has what the lock needs.
+func Since() strategies.Since { return strategies.Since{Redis: "7.0", For: "sharded channels"} }
 
 // Limits returns the lock's limits: one for each way in which Redis's clock can be set.
 func Limits() []strategies.Limit {
@@ -226,7 +230,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // explained is err, which says so if the server is too old.
 func (l *Locker) explained(ctx context.Context, err error) error {
-	return goredis.TooOld(ctx, l.redis.client, err, "7.0", "handoff needs Redis 7.0 (sharded channels)")
+	return goredis.TooOld(ctx, l.redis.client, err, "handoff", Since())
 }
 
 // Acquire waits until the lock is handed over, or ctx ends.

@@ -47,6 +47,7 @@ func Strategy() strategies.Strategy {
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
 		Capacity:    1,
 		Nodes:       1,
+		Since:       strategies.Since{Redis: "6.2", For: "SET PXAT"},
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
 		Library:     "github.com/redis/rueidis",

@@ -119,7 +119,12 @@ func (s *Server) describe() {
 func (s *Server) Describe() results.Redis { return s.redis }
 
 // Unfit says why a strategy cannot run there; "" if it can.
-func (s *Server) Unfit(info strategies.Info) string { return s.topology.Unfit(info) }
+func (s *Server) Unfit(info strategies.Info) string {
+	if old := s.nodes[0].software.TooOld(info.Since); old != "" {
+		return "it " + old
+	}
+	return s.topology.Unfit(info)
+}
 
 // Topology returns the kind and the number of nodes.
 func (s *Server) Topology() Topology { return s.topology }

@@ -11,7 +11,26 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
+
+// A strategy does not fit a server that is too old for it, whatever the topology.
+func TestTooOld(t *testing.T) {
+	needy := strategies.Info{Nodes: 1, Since: strategies.Since{Redis: "7.0", For: "sharded channels"}}
+	for version, want := range map[string]string{
+		"6.2.14": "it needs Redis 7.0 (sharded channels), this is 6.2.14", "7.0.0": "", "8.0.2": "", "10.1": "", "": "",
+	} {
+		s := &Server{topology: Topology{Kind: Single}, nodes: []*node{{}}}
+		s.nodes[0].software.Software = goredis.SoftwareOf(replies.ParseInfo("redis_version:"+version), nil)
+		if got := s.Unfit(needy); got != want {
+			t.Errorf("on %q it is unfit by %q, want %q", version, got, want)
+		}
+		if got := s.Unfit(strategies.Info{Nodes: 1}); got != "" {
+			t.Errorf("a strategy without needs does not fit %q: %s", version, got)
+		}
+	}
+}
 
 // The program to start is the one asked for, else Redis, else Valkey.
 func TestProgram(t *testing.T) {
