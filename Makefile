@@ -46,7 +46,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -95,6 +95,9 @@ peers: redis build ## docs/PEERS.md: our locks beside other libraries', in three
 
 conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
+
+compat: redis ## docs/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
+	LOCKBENCH_COMPAT=$(CURDIR)/docs/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all
 
 claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in half an hour
 	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md

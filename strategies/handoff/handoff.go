@@ -160,6 +160,11 @@ type Locker struct {
 }
 
 // New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+//
+// The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient,
+// NewFailoverClusterClient or NewUniversalClient, not a Ring. Most commands go on a connection of
+// the Locker's own, which has all the client's options, but reads from primaries only. The
+// client's Limiter is asked for them; its hooks do not see them. Close the Locker before the client.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }

@@ -50,10 +50,11 @@ func ClusterOf(t testing.TB, top *redistest.Topology) *Cluster {
 }
 
 // StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
-// know it and it has what the node has. It returns the replica's client.
-func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Client {
+// know it and it has what the node has. It returns what kills the node and waits until the replica
+// has taken its place.
+func StartReplica(t testing.TB, top *redistest.Topology, of string) (takeOver func()) {
 	t.Helper()
-	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0")
+	replica := redistest.Start(t, "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0")
 	client := replica.Client(t)
 	host, port, _ := net.SplitHostPort(of)
 	var nodes []*redis.Client
@@ -62,6 +63,14 @@ func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Clien
 		t.Cleanup(func() { _ = node.Close() })
 		nodes = append(nodes, node)
 	}
+	patient := func(timeout string) {
+		for _, node := range nodes {
+			if err := node.ConfigSet(t.Context(), "cluster-node-timeout", timeout).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	patient("60000") // on a busy machine a node may not answer in time
 	primary := redis.NewClient(&redis.Options{Addr: of})
 	defer func() { _ = primary.Close() }()
 	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
@@ -84,10 +93,15 @@ func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Clien
 		t.Fatal(err)
 	}
 	poll.Until(t, "all know the replica", know("slave", 1))
-	poll.Until(t, "the replica follows", func() bool {
-		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
-	})
-	return client
+	says := func(what string) func() bool {
+		return func() bool { return strings.Contains(client.Info(t.Context(), "replication").Val(), what) }
+	}
+	poll.Until(t, "the replica follows", says("master_link_status:up"))
+	return func() {
+		patient("1000")
+		top.Kill(slices.Index(top.Addrs(), of))
+		poll.Until(t, "the replica is the primary", says("role:master"))
+	}
 }
 
 // Move is a slot's move from one node to another.
