@@ -110,6 +110,7 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
 	$(MAKE) --no-print-directory build && bin/lockbench claims --counter -o table -o markdown=docs/COUNTERCASES.md # every figure of every claim beside its counter-case, in 40 minutes
+	LOCKBENCH_FAILOVERS=$(CURDIR)/bin/failovers.md $(GO) test -run '^TestFailovers$$' -v ./strategies/all # a table, in three minutes
 	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour

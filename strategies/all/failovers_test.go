@@ -26,7 +26,8 @@ func TestFailovers(t *testing.T) {
 	if file == "" {
 		t.Skip("it takes minutes")
 	}
-	table := "| where | lock | longest gap s | grant after promotion s | holds | overlaps | losses |\n|---|---|---|---|---|---|---|\n"
+	table := "| where | lock | longest gap s | grant after promotion s | holds | overlaps | losses |\n" +
+		"|---|---|---|---|---|---|---|\n"
 	for _, where := range []struct {
 		name  string
 		start func(*testing.T) (connect func() redis.UniversalClient, promote func())

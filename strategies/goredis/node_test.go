@@ -29,7 +29,8 @@ func TestDialKeepsOptions(t *testing.T) {
 	for name, options := range map[string]*redis.Options{
 		"defaults": {Addr: "127.0.0.1:1"},
 		"none": {
-			Addr: "127.0.0.1:1", MaxRetries: -1, MinRetryBackoff: -1, MaxRetryBackoff: -1, ReadTimeout: -1, WriteTimeout: -2, ConnMaxIdleTime: -1,
+			Addr: "127.0.0.1:1", MaxRetries: -1, MinRetryBackoff: -1, MaxRetryBackoff: -1,
+			ReadTimeout: -1, WriteTimeout: -2, ConnMaxIdleTime: -1,
 		},
 	} {
 		same(t, name, redis.NewClient(options), []string{"PushNotificationProcessor"})
@@ -180,7 +181,10 @@ func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one
 	log := new(logged)
 	redis.SetLogger(log)
 	processor := push.NewProcessor()
-	for _, mode := range []maintnotifications.Mode{"", maintnotifications.ModeAuto, maintnotifications.ModeEnabled, maintnotifications.ModeDisabled} {
+	modes := []maintnotifications.Mode{
+		"", maintnotifications.ModeAuto, maintnotifications.ModeEnabled, maintnotifications.ModeDisabled,
+	}
+	for _, mode := range modes {
 		for _, theirs := range []push.NotificationProcessor{nil, processor} {
 			options := &redis.Options{Addr: "127.0.0.1:1", PushNotificationProcessor: theirs, MaxActiveConns: 3}
 			if mode != "" { // else go-redis's default
@@ -196,7 +200,8 @@ func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one
 			if first.MaintNotificationsConfig.Mode != client.Options().MaintNotificationsConfig.Mode {
 				t.Errorf("%s became %s", mode, first.MaintNotificationsConfig.Mode)
 			}
-			if first.MaintNotificationsConfig == second.MaintNotificationsConfig || first.PushNotificationProcessor == second.PushNotificationProcessor {
+			if first.MaintNotificationsConfig == second.MaintNotificationsConfig ||
+				first.PushNotificationProcessor == second.PushNotificationProcessor {
 				t.Errorf("%s: two clients share their notifications", mode)
 			}
 		}

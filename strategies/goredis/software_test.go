@@ -22,16 +22,24 @@ func TestSoftware(t *testing.T) {
 		hello any
 		want  string // name and version, Redis's version, mode
 	}{
-		{"redis_version:7.0.15\r\nredis_mode:standalone\r\n", []any{"server", "redis", "version", "7.0.15", "proto", int64(2)}, "Redis 7.0.15, 7.0.15 standalone"},
+		{
+			"redis_version:7.0.15\r\nredis_mode:standalone\r\n", []any{"server", "redis", "version", "7.0.15"},
+			"Redis 7.0.15, 7.0.15 standalone",
+		},
 		{
 			"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\n",
-			map[any]any{"server": "valkey", "version": "9.1.2", "mode": "cluster", "modules": []any{}}, "Valkey 9.1.2, 7.2.4 cluster",
+			map[any]any{"server": "valkey", "version": "9.1.2", "proto": int64(3), "modules": []any{}},
+			"Valkey 9.1.2, 7.2.4 cluster",
 		},
 		{"redict_version:7.3.6\r\nredict_mode:cluster\r\nredis_version:7.2.4\r\n", nil, "Redict 7.3.6, 7.2.4 cluster"},
-		{"redis_version:6.3.4\r\nredis_mode:standalone\r\nexecutable:/usr/bin/keydb-server\r\n", []any{"server", "redis"}, "KeyDB 6.3.4, 6.3.4 standalone"},
-		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\nredis_mode:standalone\r\n", nil, "Dragonfly 1.27.1, 7.4.0 standalone"},
-		{"", []any{"server", "valkey", "version", "8.1.1", "mode", "cluster"}, "Valkey 8.1.1, 8.1.1 cluster"}, // INFO is refused
-		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "Redis 5.0.14, 5.0.14 cluster"},               // knows no HELLO
+		{
+			"redis_version:6.3.4\r\nredis_mode:standalone\r\nexecutable:/usr/bin/keydb-server\r\n",
+			[]any{"server", "redis"}, "KeyDB 6.3.4, 6.3.4 standalone",
+		},
+		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\n", nil, "Dragonfly 1.27.1, 7.4.0 "},
+		// INFO is refused, and then one that knows no HELLO.
+		{"", []any{"server", "valkey", "version", "8.1.1", "mode", "cluster"}, "Valkey 8.1.1, 8.1.1 cluster"},
+		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "Redis 5.0.14, 5.0.14 cluster"},
 	} {
 		s := goredis.SoftwareOf(replies.ParseInfo(test.info), test.hello)
 		if got := fmt.Sprintf("%v, %s %s", s, s.Redis, s.Mode); got != test.want {

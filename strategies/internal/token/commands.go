@@ -35,7 +35,7 @@ func FindNative(ctx context.Context, client redis.UniversalClient, name, token s
 		}
 		set, err := c.renew(ctx, client, name, token, 1)
 		if set || redis.HasErrorPrefix(err, "syntax error") {
-			return Scripts, goredis.Unsupported(fmt.Sprintf("the server has %s, and no SET … IFEQ", strings.ToUpper(string(c))))
+			return Scripts, goredis.Unsupported("the server has " + strings.ToUpper(string(c)) + ", and no SET … IFEQ")
 		}
 		if err != nil {
 			return Scripts, fmt.Errorf("try SET … IFEQ: %w", err)

@@ -105,8 +105,8 @@ func StartSentinel(t testing.TB, primary string, down time.Duration) string {
 	own := strconv.Itoa(free)
 	host, port, _ := net.SplitHostPort(primary)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock %d\n",
-		own, host, port, down.Milliseconds())
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\n"+
+		"sentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock %d\n", own, host, port, down.Milliseconds())
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
