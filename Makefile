@@ -46,7 +46,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance claims soak gate sessions browser redis
+.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -96,6 +96,9 @@ peers: redis build ## docs/PEERS.md: our locks beside other libraries', in three
 conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
+compat: redis ## docs/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
+	LOCKBENCH_COMPAT=$(CURDIR)/docs/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all
+
 claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in half an hour
 	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
 
@@ -107,6 +110,7 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
 	$(MAKE) --no-print-directory build && bin/lockbench claims --counter -o table -o markdown=docs/COUNTERCASES.md # every figure of every claim beside its counter-case, in 40 minutes
+	LOCKBENCH_FAILOVERS=$(CURDIR)/bin/failovers.md $(GO) test -run '^TestFailovers$$' -v ./strategies/all # a table, in three minutes
 	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour

@@ -129,6 +129,9 @@ func story(w io.Writer, s strategies.Strategy) error {
 	}
 	line("holders", atATime(i.Capacity))
 	line("nodes", nodes(i))
+	if i.Since.Redis != "" {
+		line("needs", i.Since.String())
+	}
 	if i.MaxInstances > 0 {
 		line("instances", fmt.Sprintf("at most %d", i.MaxInstances))
 	}
@@ -218,6 +221,7 @@ func rights(line func(label, text string), i strategies.Info) {
 		return
 	}
 	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
+	line("", "in a database other than 0 also +"+strategies.Selecting)
 	if i.NoCluster == "" {
 		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
 	}

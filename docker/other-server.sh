@@ -8,7 +8,7 @@
 # Needs apt-get, the keys of Debian's archive, and 13 MB from it. LOCKBENCH_REDIS_SERVER=PROGRAM
 # then has lockbench and its tests start that.
 set -euo pipefail
-[ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server SUITE DIR" >&2; exit 2; }
+[ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server|redict SUITE DIR" >&2; exit 2; }
 package=$1 suite=$2
 mkdir -p "$3" && dir=$(cd "$3" && pwd)
 program=$dir/bin/$package
@@ -45,10 +45,12 @@ for archive in "$apt"/archives/*.deb; do dpkg-deb -x "$archive" "$dir/root"; don
 
 loader=$(find "$dir/root" -name 'ld-linux*.so.*' | head -n 1)
 libraries=$(find "$dir/root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd :)
-binary=$(find "$dir/root" -path "*/bin/$package" | head -n 1 || true)
+binary=$(find "$dir/root" -path "*/bin/$package" -o -path "*/bin/$package-server" | sort -r | head -n 1 || true)
 [ -n "$loader" ] && [ -n "$binary" ] || { echo "$0: the packages hold no $package" >&2; exit 1; }
 mkdir -p "$dir/bin"
-printf '#!/bin/sh\nexec "%s" --argv0 "$0" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$(readlink -f "$binary")" >"$program"
+link=$dir/root/$package # a server asks its name what it is
+ln -sf "$(readlink -f "$binary")" "$link"
+printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$link" >"$program"
 chmod +x "$program"
 "$program" --version >&2
 rm -rf "$apt"

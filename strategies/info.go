@@ -22,6 +22,8 @@ type Info struct {
 	// means any number, and 1 that it excludes inside one process only.
 	MaxInstances int
 
+	// Since is the first Redis that has all it needs; the zero Since is any.
+	Since Since
 	// NoCluster is why it cannot run on a Redis Cluster; "" if it can.
 	NoCluster string
 
@@ -81,6 +83,15 @@ func (l Library) String() string { return l.Package + " " + l.Call + " (" + l.La
 
 // OnRedis says whether it locks in Redis: neither in another store nor in the process.
 func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
+
+// Since is a version of Redis, and what a lock needs that an older one does not have.
+type Since struct {
+	Redis string // 7.0
+	For   string // sharded channels
+}
+
+// String says what is needed: Redis 7.0 (sharded channels).
+func (s Since) String() string { return "Redis " + s.Redis + " (" + s.For + ")" }
 
 // Limit is a check of the conformance suite, locktest, that a strategy does not pass.
 type Limit struct {

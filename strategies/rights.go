@@ -30,6 +30,9 @@ func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Comma
 // right.
 func Connecting() []string { return []string{"client|setname", "ping"} }
 
+// Selecting is the command with which connections to a database other than 0 also begin.
+const Selecting = "select"
+
 // ConnectingCluster returns the commands that a cluster's client also needs, to learn where
 // keys are.
 func ConnectingCluster() []string { return []string{"cluster|slots", "command"} }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -16,7 +17,7 @@ import (
 // libraries, as go.mod has them, since a test is built without them.
 func conditions(t *testing.T) string {
 	t.Helper()
-	server, err := redistest.Start(t).Client(t).InfoMap(t.Context(), "server").Result()
+	server, err := goredis.AskSoftware(t.Context(), redistest.Start(t).Client(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func conditions(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	on := []string{"Redis " + server["Server"]["redis_version"], runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	on := []string{server.String(), runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	return strings.Join(append(on, strings.Split(strings.TrimSpace(string(libraries)), "\n")...), ", ")
 }
 

@@ -77,10 +77,10 @@ func (u user) attempt(t *testing.T) (refused string, err error) {
 	return u.refused(t.Context()), err
 }
 
-// rightsOf are all that a user needs for a strategy.
+// rightsOf are all that a user needs for a strategy, in a database other than 0.
 func rightsOf(v strategies.Variant) []string {
 	rules := v.Info().Rights.Rules("lockbench:")
-	for _, command := range strategies.Connecting() {
+	for _, command := range append(strategies.Connecting(), strategies.Selecting) {
 		if !slices.Contains(rules, "+"+command) {
 			rules = append(rules, "+"+command)
 		}
@@ -157,8 +157,11 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 	var options []*redis.UniversalOptions
 	for range v.Info().Nodes {
 		server := redistest.Start(t, "--acllog-max-len", "1000")
-		u.admin = append(u.admin, server.Client(t))
 		o := *server.Node(t).Options
+		o.DB = 3
+		admin := redis.NewClient(o.Simple())
+		t.Cleanup(func() { _ = admin.Close() })
+		u.admin = append(u.admin, admin)
 		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
 		options = append(options, &o)
 	}

@@ -233,7 +233,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	node := config.Nodes[0]
 	options := *node.Options
 	options.Username, options.Password = "lock", "secret"
-	config.Nodes = []goredis.Node{{Client: node.Dial(func(o *redis.UniversalOptions) { *o = options }), Options: &options}}
+	config.Nodes = []goredis.Node{{Client: redis.NewUniversalClient(&options)}}
 	t.Cleanup(func() { _ = config.Nodes[0].Client.Close() })
 	locker := open(t, config)
 	lease := acquire(t, locker)
@@ -254,9 +254,9 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 }
 
 func TestClustersAreRefused(t *testing.T) {
-	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{
-		Options: &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}},
-	}}}
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer func() { _ = cluster.Close() }()
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: cluster}}}
 	if _, err := blpop.Open(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a cluster was met with %v", err)
 	}

@@ -37,7 +37,8 @@ type connection struct {
 // dial opens a connection and learns its id.
 func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 	c := &connection{}
-	c.client = node.Dial(func(o *redis.UniversalOptions) {
+	var err error
+	c.client, err = node.Dial(func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 		o.MaxRetries = -1 // a BLPOP sent again may have popped already
@@ -58,6 +59,9 @@ func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 			return nil
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	if err := c.client.Ping(ctx).Err(); err != nil {

@@ -36,6 +36,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Keys:        []string{"{key}", "{key}:handoff"},
+		Since:       handoff.Since(),
 		Connections: strategies.Connections{PerInstance: 2},
 		Limits:      handoff.Limits(),
 		Rights:      handoff.Rights(),

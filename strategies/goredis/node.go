@@ -3,9 +3,10 @@
 package goredis
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,71 +20,93 @@ type Config = strategies.ConfigOf[Node]
 // Open makes one instance's Locker of a strategy that locks on Redis.
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
-// Node is one Redis: the client to use and the options it was made from, so
-// that a strategy can open its own pool, and a peer can dial with its own
-// library. The client belongs to the caller.
+// Node is one Redis, or a whole cluster. The client belongs to the caller.
 type Node struct {
-	Client  redis.UniversalClient
+	Client redis.UniversalClient
+	// Options made the client, for a peer that dials with its own library; nil for a service's client.
 	Options *redis.UniversalOptions
 }
 
-// Dial opens another client to the same node, with changed options. The caller
-// closes it.
-func (n Node) Dial(change func(*redis.UniversalOptions)) redis.UniversalClient {
-	options := *n.Options
-	change(&options)
-	return redis.NewUniversalClient(&options)
-}
-
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
-// NewClusterClient or NewUniversalClient. A lock's own connections are dialled as the
-// client's are, with the same timeouts.
+// NewClusterClient, NewFailoverClusterClient or NewUniversalClient.
 func NodeOf(client redis.UniversalClient) (Node, error) {
-	switch c := client.(type) {
+	switch client.(type) {
 	case nil:
 		return Node{}, errors.New("the Redis client is nil")
-	case *redis.Client:
-		options := universalOptions(c.Options())
-		options.Addrs = []string{c.Options().Addr}
-		return Node{Client: client, Options: options}, nil
-	case *redis.ClusterClient:
-		options := universalOptions(c.Options())
-		options.IsClusterMode = true
-		return Node{Client: client, Options: options}, nil
+	case *redis.Client, *redis.ClusterClient:
+		return Node{Client: client}, nil
 	}
 	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
 }
 
-// universalOptions copies the options of the same name and type.
-func universalOptions(from any) *redis.UniversalOptions {
-	options := new(redis.UniversalOptions)
-	source, target := reflect.ValueOf(from).Elem(), reflect.ValueOf(options).Elem()
-	for _, field := range reflect.VisibleFields(target.Type()) {
-		if f := source.FieldByName(field.Name); f.IsValid() && f.Type() == field.Type {
-			target.FieldByIndex(field.Index).Set(f)
-		}
+// Clustered says whether the client finds a key's server by its slot.
+func (n Node) Clustered() bool { _, is := n.Client.(*redis.ClusterClient); return is }
+
+// ReadTimeout is how long the client waits for an answer; 0 or less is without a limit.
+func (n Node) ReadTimeout() time.Duration {
+	switch c := n.Client.(type) {
+	case *redis.Client:
+		return c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		return c.Options().ReadTimeout
 	}
-	// go-redis writes defaults into a client's options. It writes "none", which is given as
-	// -1, as 0; another client would take that for the default.
-	none(&options.MaxRetries)
-	none(&options.MaxRedirects)
-	none(&options.MinRetryBackoff)
-	none(&options.MaxRetryBackoff)
-	for _, timeout := range []*time.Duration{&options.ReadTimeout, &options.WriteTimeout} {
-		if *timeout == -1 { // given as -2: no deadlines are set at all
-			*timeout = -2
-		}
-		none(timeout)
-	}
-	options.MaxConcurrentDials = 0 // as many as the pool has
-	// What a lock sends must not be answered out of a cache.
-	options.ClientSideCache, options.ClientSideCacheConfig = nil, nil
-	return options
+	return 0
 }
 
-// none undoes what go-redis does to an option that is given as -1.
-func none[T ~int | ~int64](option *T) {
-	if *option == 0 {
-		*option = -1
+// Dial opens another client to the same servers, with all options of the node's client that
+// change does not change; in a cluster it is called for each server. The caller closes the client.
+func (n Node) Dial(change func(*redis.Options)) (redis.UniversalClient, error) {
+	switch c := n.Client.(type) {
+	case *redis.Client:
+		o := *c.Options()
+		none(&o.MaxRetries)
+		none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
+		o.PushNotificationProcessor = nil                     // its handlers are those of one client
+		o.ClientSideCache, o.ClientSideCacheConfig = nil, nil // what a lock asks must not be answered out of a cache
+		change(&o)
+		return redis.NewClient(&o), nil
+	case *redis.ClusterClient:
+		return dialCluster(*c.Options(), change), nil
+	}
+	_, err := NodeOf(n.Client)
+	return nil, err
+}
+
+func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.ClusterClient {
+	none(&o.MaxRedirects)
+	none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
+	o.PushNotificationProcessor = nil // its handlers are those of one client
+	// A replica may not have heard yet who owns a lock.
+	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
+	// Without a pool for pipelines here, go-redis makes no full-duplex pipeline at any server.
+	o.PipelinePoolSize = max(0, o.PipelinePoolSize)
+	var cluster *redis.ClusterClient
+	open := o.NewClient
+	o.NewClient = func(server *redis.Options) *redis.Client {
+		change(server)
+		dial := server.Dialer
+		if dial == nil {
+			dial = redis.NewDialer(server)
+		}
+		server.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				cluster.ReloadState(ctx) // another may have the server's slots by now
+			}
+			return conn, err
+		}
+		return open(server)
+	}
+	cluster = redis.NewClusterClient(&o)
+	return cluster
+}
+
+// none undoes what go-redis does to options that are given as -1 for none, or timeouts as -2:
+// it adds 1, and another client would take 0 for the default.
+func none[T ~int | ~int64](options ...*T) {
+	for _, option := range options {
+		if _, timeout := any(option).(*time.Duration); *option == 0 || timeout && *option == -1 {
+			*option--
+		}
 	}
 }

@@ -1,63 +1,215 @@
 package goredis_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/redis/go-redis/v9/push"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A connection that a lock dials for itself has the options of the client it was given:
-// a second client made of them ends up with the same.
-func TestNodeOfKeepsOptions(t *testing.T) {
+// A client that a lock dials has every option of the client that the service gave, but for those
+// that a lock cannot share. The fields are those of go-redis's types, so one that a newer go-redis
+// adds is tested too.
+func TestDialKeepsOptions(t *testing.T) {
+	all := filled(t, reflect.TypeFor[redis.Options]()).(*redis.Options)
+	all.MinIdleConns, all.ClientSideCacheStrategy = 1, redis.CSCStrategySharedTracking // there are no others
+	client := redis.NewClient(all)
+	same(t, "all", client, []string{"PushNotificationProcessor", "ClientSideCache", "ClientSideCacheConfig"})
 	for name, options := range map[string]*redis.Options{
 		"defaults": {Addr: "127.0.0.1:1"},
-		"none of everything": {
+		"none": {
 			Addr: "127.0.0.1:1", MaxRetries: -1, MinRetryBackoff: -1, MaxRetryBackoff: -1,
-			ReadTimeout: -1, WriteTimeout: -2, DialTimeout: time.Second,
-		},
-		"all else": {
-			Addr: "/tmp/redis.sock", DB: 3, Username: "user", Password: "secret", ClientName: "name", Protocol: 2,
-			ReadTimeout: time.Second, WriteTimeout: 2 * time.Second, PoolSize: 7, MaxActiveConns: 9, ContextTimeoutEnabled: true,
+			ReadTimeout: -1, WriteTimeout: -2, ConnMaxIdleTime: -1,
 		},
 	} {
-		client := redis.NewClient(options)
-		defer func() { _ = client.Close() }()
-		node, err := goredis.NodeOf(client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dialled := node.Dial(func(*redis.UniversalOptions) {}).(*redis.Client)
-		defer func() { _ = dialled.Close() }()
-		differs(t, name, *client.Options(), *dialled.Options())
+		same(t, name, redis.NewClient(options), []string{"PushNotificationProcessor"})
 	}
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}, MaxRedirects: -1, MaxRetries: -1, ReadTimeout: -1, Password: "secret",
-	})
-	defer func() { _ = cluster.Close() }()
-	node, err := goredis.NodeOf(cluster)
+
+	ours := []string{"NewClient", "PushNotificationProcessor", "ReadOnly", "RouteByLatency", "RouteRandomly"}
+	everything := filled(t, reflect.TypeFor[redis.ClusterOptions]()).(*redis.ClusterOptions)
+	everything.NewClient, everything.MinIdleConns = redis.NewClient, 1
+	same(t, "all of a cluster", redis.NewClusterClient(everything), ours)
+	same(t, "none of a cluster", redis.NewClusterClient(&redis.ClusterOptions{
+		MaxRedirects: -1, MaxRetries: -1, MinRetryBackoff: -1, ReadTimeout: -1, WriteTimeout: -2,
+	}), []string{"NewClient"})
+	same(t, "defaults of a cluster", redis.NewClusterClient(&redis.ClusterOptions{}), []string{"NewClient"})
+}
+
+// interfaces are values of the options that are interfaces.
+var interfaces = map[string]any{
+	"StreamingCredentialsProvider": struct {
+		auth.StreamingCredentialsProvider
+	}{},
+	"Limiter":                   struct{ redis.Limiter }{},
+	"PushNotificationProcessor": push.NewProcessor(),
+	"ClientSideCache":           redis.NewLocalCache(redis.ClientSideCacheConfig{}),
+	"ShardPicker":               nil, // go-redis's own
+}
+
+// errNone is what functions of such options return.
+var errNone = errors.New("of no use")
+
+// filled returns options with a value for each field.
+func filled(t *testing.T, options reflect.Type) any {
+	t.Helper()
+	all := reflect.New(options)
+	for i, field := range reflect.VisibleFields(options) {
+		if !field.IsExported() {
+			continue
+		}
+		value := all.Elem().FieldByIndex(field.Index)
+		switch field.Type.Kind() {
+		case reflect.String:
+			value.SetString(field.Name)
+		case reflect.Bool:
+			value.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			value.SetInt(int64(i + 1000))
+		case reflect.Slice:
+			value.Set(reflect.Append(value, reflect.ValueOf(field.Name)))
+		case reflect.Pointer:
+			value.Set(reflect.New(field.Type.Elem()))
+		case reflect.Func:
+			value.Set(reflect.MakeFunc(field.Type, func([]reflect.Value) (results []reflect.Value) {
+				for result := range field.Type.Outs() {
+					results = append(results, reflect.Zero(result))
+				}
+				if last := len(results) - 1; field.Type.Out(last) == reflect.TypeFor[error]() {
+					results[last] = reflect.ValueOf(&errNone).Elem()
+				}
+				return results
+			}))
+		case reflect.Interface:
+			known, ok := interfaces[field.Name]
+			if !ok {
+				t.Errorf("no value is known for the option %s, a %s", field.Name, field.Type)
+			} else if known != nil {
+				value.Set(reflect.ValueOf(known))
+			}
+		default:
+			t.Errorf("no value is known for the option %s, a %s", field.Name, field.Type)
+		}
+	}
+	return all.Interface()
+}
+
+// same compares a client's options with those of one that was dialled, but for those named, which
+// must differ.
+func same(t *testing.T, name string, client redis.UniversalClient, ours []string) {
+	t.Helper()
+	defer func() { _ = client.Close() }()
+	dialled := dial(t, client)
+	a, b := optionsOf(client), optionsOf(dialled)
+	for _, field := range reflect.VisibleFields(a.Type()) {
+		if !field.IsExported() {
+			continue
+		}
+		x, y := a.FieldByIndex(field.Index), b.FieldByIndex(field.Index)
+		var equal bool
+		switch {
+		case field.Type.Kind() == reflect.Func:
+			equal = x.Pointer() == y.Pointer()
+		case field.Type.Kind() == reflect.Interface:
+			equal = x.Interface() == y.Interface()
+		default:
+			equal = reflect.DeepEqual(unsized(x), unsized(y))
+		}
+		if equal == slices.Contains(ours, field.Name) {
+			t.Errorf("%s: %s is %v, and %v at the second client", name, field.Name, x, y)
+		}
+	}
+}
+
+// unsized is the value, without what go-redis derives from the size of a pool.
+func unsized(value reflect.Value) any {
+	config, ok := value.Interface().(*maintnotifications.Config)
+	if !ok || config == nil {
+		return value.Interface()
+	}
+	own := *config
+	own.MaxWorkers = 0
+	return own
+}
+
+func optionsOf(client redis.UniversalClient) reflect.Value {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		return reflect.ValueOf(cluster.Options()).Elem()
+	}
+	return reflect.ValueOf(client.(*redis.Client).Options()).Elem()
+}
+
+func dial(t *testing.T, client redis.UniversalClient) redis.UniversalClient {
+	t.Helper()
+	node, err := goredis.NodeOf(client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialled := node.Dial(func(*redis.UniversalOptions) {}).(*redis.ClusterClient)
-	defer func() { _ = dialled.Close() }()
-	differs(t, "cluster", *cluster.Options(), *dialled.Options())
+	dialled, err := node.Dial(func(*redis.Options) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dialled.Close() })
+	return dialled
 }
 
-// differs compares all options that can be compared.
-func differs(t *testing.T, name string, one, other any) {
-	t.Helper()
-	a, b := reflect.ValueOf(one), reflect.ValueOf(other)
-	for _, field := range reflect.VisibleFields(a.Type()) {
-		if !field.IsExported() || field.Type.Kind() == reflect.Func || field.Type.Kind() == reflect.Pointer || field.Type.Kind() == reflect.Interface {
-			continue
+// logged keeps what go-redis logs.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) Printf(_ context.Context, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+// A second client has handlers of its own for a server's notifications, whatever the first does
+// with them: go-redis neither panics nor complains.
+func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one logger
+	log := new(logged)
+	redis.SetLogger(log)
+	processor := push.NewProcessor()
+	modes := []maintnotifications.Mode{
+		"", maintnotifications.ModeAuto, maintnotifications.ModeEnabled, maintnotifications.ModeDisabled,
+	}
+	for _, mode := range modes {
+		for _, theirs := range []push.NotificationProcessor{nil, processor} {
+			options := &redis.Options{Addr: "127.0.0.1:1", PushNotificationProcessor: theirs, MaxActiveConns: 3}
+			if mode != "" { // else go-redis's default
+				options.MaintNotificationsConfig = &maintnotifications.Config{Mode: mode, MaxWorkers: 50, HandoffQueueSize: 1000}
+			}
+			if theirs != nil && mode != maintnotifications.ModeDisabled {
+				continue // a processor of their own already has a client's handlers then
+			}
+			client := redis.NewClient(options)
+			defer func() { _ = client.Close() }()
+			first := dial(t, client).(*redis.Client).Options()
+			second := dial(t, client).(*redis.Client).Options()
+			if first.MaintNotificationsConfig.Mode != client.Options().MaintNotificationsConfig.Mode {
+				t.Errorf("%s became %s", mode, first.MaintNotificationsConfig.Mode)
+			}
+			if first.MaintNotificationsConfig == second.MaintNotificationsConfig ||
+				first.PushNotificationProcessor == second.PushNotificationProcessor {
+				t.Errorf("%s: two clients share their notifications", mode)
+			}
 		}
-		if x, y := a.FieldByIndex(field.Index).Interface(), b.FieldByIndex(field.Index).Interface(); !reflect.DeepEqual(x, y) {
-			t.Errorf("%s: %s is %v, and %v at the second client", name, field.Name, x, y)
-		}
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if len(log.lines) > 0 {
+		t.Errorf("go-redis says: %q", log.lines)
 	}
 }
 
@@ -65,9 +217,13 @@ func differs(t *testing.T, name string, one, other any) {
 func TestNodeOfRefuses(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
-	for _, client := range []redis.UniversalClient{nil, ring} {
-		if _, err := goredis.NodeOf(client); err == nil {
-			t.Errorf("%T was taken", client)
+	for _, client := range []redis.UniversalClient{nil, ring, struct{ redis.UniversalClient }{}} {
+		_, err := goredis.NodeOf(client)
+		if err == nil || client != nil && !strings.Contains(err.Error(), fmt.Sprintf("not a %T", client)) {
+			t.Errorf("%T was taken, or refused with: %v", client, err)
+		}
+		if _, other := (goredis.Node{Client: client}).Dial(func(*redis.Options) {}); fmt.Sprint(other) != fmt.Sprint(err) {
+			t.Errorf("Dial refuses %T with: %v", client, other)
 		}
 	}
 }

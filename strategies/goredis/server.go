@@ -15,7 +15,7 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 		return Node{}, fmt.Errorf("%s: %w", strategy, err)
 	}
 	node := c.Nodes[0]
-	if o := node.Options; o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
+	if node.Clustered() {
 		return Node{}, errors.New(strategy + ": " + noCluster)
 	}
 	return node, nil

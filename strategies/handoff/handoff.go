@@ -53,11 +53,15 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Keys:        []string{"{key}", "{key}:handoff"},
+		Since:       Since(),
 		Connections: strategies.Connections{PerInstance: 2},
 		Limits:      Limits(),
 		Rights:      Rights(),
 	}, Defaults(), Open)
 }
+
+// Since returns the first Redis that has what the lock needs.
+func Since() strategies.Since { return strategies.Since{Redis: "7.0", For: "sharded channels"} }
 
 // Limits returns the lock's limits: one for each way in which Redis's clock can be set.
 func Limits() []strategies.Limit {
@@ -163,10 +167,13 @@ type Locker struct {
 	keeper       keeper
 }
 
-// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet. Its commands
-// go on two connections of its own, with the client's options: the client's hooks, redisotel's too, do
-// not see them. For a cluster the client must be of NewClusterClient or NewUniversalClient. Close the Locker
-// before the client. README.md says more.
+// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+//
+// The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient,
+// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go on two connections of the
+// Locker's own, which have all the client's options, but read from primaries only. The client's
+// Limiter is asked for them; its hooks, redisotel's too, do not see them. Close the Locker before the
+// client. README.md says more.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
@@ -229,10 +236,15 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	}
 	for _, key := range keys {
 		if err := l.probe(ctx, key); err != nil {
-			return fmt.Errorf("prepare: %w", err)
+			return fmt.Errorf("prepare: %w", l.explained(ctx, err))
 		}
 	}
 	return nil
+}
+
+// explained is err, which says so if the server is too old.
+func (l *Locker) explained(ctx context.Context, err error) error {
+	return goredis.TooOld(ctx, l.redis.client, err, "handoff", Since())
 }
 
 // Acquire waits until the lock is handed over, or ctx ends.
@@ -245,7 +257,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", key, err)
+		return nil, fmt.Errorf("acquire %q: %w", key, l.explained(ctx, err))
 	}
 	return held, nil
 }
@@ -260,7 +272,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.try(ctx, key, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("try to acquire %q: %w", key, err)
+		return nil, fmt.Errorf("try to acquire %q: %w", key, l.explained(ctx, err))
 	}
 	return held, nil
 }

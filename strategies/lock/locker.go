@@ -39,6 +39,7 @@ type Backend interface {
 type Locker struct {
 	backend  Backend
 	settings settings
+	single   bool // a client takes its server for a single one
 
 	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
@@ -51,10 +52,11 @@ type Locker struct {
 func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*Locker, error) {
 	s, err := newSettings(options)
 	problems := []error{err}
-	config := goredis.Config{Prefix: s.prefix, TTL: s.ttl}
+	config, single := goredis.Config{Prefix: s.prefix, TTL: s.ttl}, false
 	for _, client := range clients {
 		node, err := goredis.NodeOf(client)
 		problems = append(problems, err)
+		single = single || !node.Clustered()
 		config.Nodes = append(config.Nodes, node)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -64,7 +66,7 @@ func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.C
 	if err != nil {
 		return nil, err
 	}
-	l := &Locker{backend: backend, settings: s}
+	l := &Locker{backend: backend, settings: s, single: single}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil
 }
@@ -102,6 +104,9 @@ func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options 
 		start = time.Now()
 	}
 	inner, err := l.ask(ctx, key, s, try)
+	if l.single && redis.HasErrorPrefix(err, "MOVED") {
+		err = fmt.Errorf("%w: this is a node of a cluster, which needs a client of redis.NewClusterClient", err)
+	}
 	s.hooks.waited(ctx, key, start, err)
 	if err != nil {
 		return err

@@ -256,7 +256,7 @@ func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 		l.kept = append(l.kept, sub)
 		return true
 	case l.keepsConnection:
-		forgotten := l.config.Nodes[0].Dial(func(*redis.UniversalOptions) {})
+		forgotten := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()

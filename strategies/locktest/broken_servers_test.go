@@ -50,12 +50,11 @@ func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
 	case l.pinsAddress:
-		l.client = node.Dial(func(o *redis.UniversalOptions) {
-			dial := o.Dialer
-			o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-				return l.pinned.dial(ctx, network, address, dial)
-			}
-		})
+		options := *node.Options
+		options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return l.pinned.dial(ctx, network, address, node.Options.Dialer)
+		}
+		l.client = redis.NewUniversalClient(&options)
 	case l.pinsSlots:
 		slots, err := node.Client.ClusterSlots(context.Background()).Result()
 		if err != nil {
@@ -99,7 +98,7 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 		l.client.Set(ctx, name+":record", 1, 0)
 	}
 	if l.dialsEach {
-		own := l.config.Nodes[0].Dial(func(*redis.UniversalOptions) {})
+		own := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		own.Ping(ctx)
 		l.pinned.clients = append(l.pinned.clients, own)
 	}

@@ -26,7 +26,9 @@ type outside struct {
 const outsideName = "locktest-outside"
 
 func (s *stage) look(node goredis.Node) {
-	client := node.Dial(func(o *redis.UniversalOptions) { o.ClientName, o.MaxRetries = outsideName, 3 })
+	options := *node.Options
+	options.ClientName, options.MaxRetries = outsideName, 3
+	client := redis.NewUniversalClient(&options)
 	o := &outside{UniversalClient: client, before: map[string]bool{}}
 	s.Cleanup(func() {
 		if !s.passed() {

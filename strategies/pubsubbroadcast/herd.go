@@ -30,12 +30,12 @@ type herd struct {
 	free map[bool][]*redisson.Subscriber // by whether they are for sharded channels
 }
 
-func newHerd(node goredis.Node, callers int) *herd {
-	client := node.Dial(func(o *redis.UniversalOptions) {
+func newHerd(node goredis.Node, callers int) (*herd, error) {
+	client, err := node.Dial(func(o *redis.Options) {
 		o.MinIdleConns = 0 // only subscriptions are opened
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	})
-	return &herd{client: client, callers: callers, free: map[bool][]*redisson.Subscriber{}}
+	return &herd{client: client, callers: callers, free: map[bool][]*redisson.Subscriber{}}, err
 }
 
 // Open opens the connections that waiters are expected to need for PUBLISH.

@@ -63,6 +63,10 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
-	herd, herald := newHerd(config.Nodes[0], config.Callers), redisson.NewHerald(config.Nodes[0].Client, options.Sharded)
+	herd, err := newHerd(config.Nodes[0], config.Callers)
+	if err != nil {
+		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
+	}
+	herald := redisson.NewHerald(config.Nodes[0].Client, options.Sharded)
 	return &Locker{redisson.NewLock(config, redisson.RLock{}, herd, herald, redisson.Ways{Renew: options.Watchdog})}, nil
 }

@@ -28,8 +28,8 @@ type node struct {
 
 func newNode(n goredis.Node, i int) *node {
 	name := fmt.Sprintf("node %d", i+1)
-	if n.Options != nil && len(n.Options.Addrs) > 0 {
-		name = n.Options.Addrs[0]
+	if client, ok := n.Client.(*redis.Client); ok {
+		name = client.Options().Addr
 	}
 	return &node{client: n.Client, name: name}
 }

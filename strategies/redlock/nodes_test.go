@@ -261,7 +261,9 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 	c := start(t, 3)
 	nodes := c.nodes()
 	for i, node := range nodes {
-		client := node.Dial(func(o *redis.UniversalOptions) { o.ContextTimeoutEnabled = false; o.ReadTimeout = readTimeout })
+		options := *node.Options
+		options.ContextTimeoutEnabled, options.ReadTimeout = false, readTimeout
+		client := redis.NewUniversalClient(&options)
 		t.Cleanup(func() { _ = client.Close() })
 		nodes[i].Client = client
 	}

@@ -89,7 +89,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("spin: %w", err)
 	}
-	if options.WaitReplicas > 0 && config.Nodes[0].Options.IsClusterMode {
+	if options.WaitReplicas > 0 && config.Nodes[0].Clustered() {
 		return nil, errors.New("spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
 	}
 	config, hangUp, err := pipeline.Over(config, options.Pipeline)

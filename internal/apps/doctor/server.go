@@ -49,7 +49,10 @@ func (e examination) software(context.Context) Symptom {
 	if name == about.Version {
 		name = "redis " + name
 	}
-	says := fmt.Sprintf("%s, RESP%d", name, about.Protocol)
+	says := name
+	if about.Protocol > 0 {
+		says += fmt.Sprintf(", RESP%d", about.Protocol)
+	}
 	s := symptom("server", Well, "%s", says)
 	switch threads := about.IOThreads; {
 	case threads == nil:

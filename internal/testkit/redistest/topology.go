@@ -73,6 +73,9 @@ func (top *Topology) Clients(t testing.TB) []*redis.Client {
 	return clients
 }
 
+// Password returns the password of all nodes.
+func (top *Topology) Password(t testing.TB) string { return top.Clients(t)[0].Options().Password }
+
 // Addrs returns the addresses of all nodes.
 func (top *Topology) Addrs() []string {
 	var addrs []string

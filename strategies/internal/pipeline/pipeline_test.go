@@ -32,28 +32,37 @@ func open(t *testing.T, node goredis.Node) *pipeline.Client {
 }
 
 // eager is a node whose clients would send everything again, as go-redis's do by default.
-func eager(node goredis.Node) goredis.Node {
+func eager(t *testing.T, node goredis.Node) goredis.Node {
+	return with(t, node, func(o *redis.UniversalOptions) {
+		o.MaxRetries, o.MaxRedirects = 3, 3
+		o.MinRetryBackoff, o.MaxRetryBackoff = -1, -1
+	})
+}
+
+// with is a node whose client has other options.
+func with(t *testing.T, node goredis.Node, change func(*redis.UniversalOptions)) goredis.Node {
 	options := *node.Options
-	options.MaxRetries, options.MaxRedirects = 3, 3
-	options.MinRetryBackoff, options.MaxRetryBackoff = -1, -1
-	return goredis.Node{Client: node.Client, Options: &options}
+	change(&options)
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return goredis.Node{Client: client, Options: &options}
 }
 
 // deaf is a wire that loses the answers while it is cut: Redis carries out what
 // arrives, and the connection ends instead of an answer.
 type deaf struct{ cut, lost atomic.Int64 }
 
-func (d *deaf) node(node goredis.Node) goredis.Node {
-	options := *node.Options
-	dial := options.Dialer
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		return &deafConn{conn, d}, err
-	}
-	return goredis.Node{Client: node.Client, Options: &options}
+func (d *deaf) node(t *testing.T, node goredis.Node) goredis.Node {
+	return with(t, node, func(o *redis.UniversalOptions) {
+		dial := o.Dialer
+		if dial == nil {
+			dial = new(net.Dialer).DialContext
+		}
+		o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			return &deafConn{conn, d}, err
+		}
+	})
 }
 
 type deafConn struct {
@@ -107,7 +116,7 @@ func TestAllCallersShareOneConnection(t *testing.T) {
 func TestNothingIsSentAgainAfterABrokenConnection(t *testing.T) {
 	server := redistest.Start(t)
 	var wire deaf
-	client := open(t, wire.node(eager(server.Node(t))))
+	client := open(t, wire.node(t, eager(t, server.Node(t))))
 	if err := client.SetNX(t.Context(), "before", 1, time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +138,7 @@ func TestNothingIsSentAgainAfterABrokenConnection(t *testing.T) {
 func TestNothingIsSentAgainAfterARefusal(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
-	client := open(t, eager(server.Node(t)))
+	client := open(t, eager(t, server.Node(t)))
 	if err := outside.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +274,7 @@ func TestCluster(t *testing.T) {
 	cluster := redistest.StartTopology(t, "cluster:3")
 	node := cluster.Nodes(t)[0]
 	var wire deaf
-	client := open(t, wire.node(eager(node)))
+	client := open(t, wire.node(t, eager(t, node)))
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {

@@ -200,10 +200,10 @@ func (c cluster) slotMoves(t *testing.T) {
 func (c cluster) redirected(t *testing.T, variant string) trial.Process {
 	t.Helper()
 	node := c.Nodes(t)[0]
-	client := node.Dial(func(o *redis.UniversalOptions) { o.MaxRedirects = 3 })
-	t.Cleanup(func() { _ = client.Close() })
 	options := *node.Options
 	options.MaxRedirects = 3
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour)
 }
 

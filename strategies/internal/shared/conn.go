@@ -44,19 +44,22 @@ func Open(node goredis.Node) (*Conn, error) {
 		return nil, err
 	}
 	timeout := 3 * time.Second // go-redis's default
-	if t := node.Options.ReadTimeout; t > 0 {
+	if t := node.ReadTimeout(); t > 0 {
 		timeout = t
 	}
 	return &Conn{node: node, timeout: timeout, client: client, together: together}, nil
 }
 
 func open(node goredis.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
-	client := node.Dial(func(o *redis.UniversalOptions) {
+	client, err := node.Dial(func(o *redis.Options) {
 		// Full duplex needs a pool of its own, with one connection: several would spread what
 		// belongs together.
 		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0
 		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // between dials
 	})
+	if err != nil {
+		return nil, nil, err
+	}
 	options := redis.DefaultAutoPipelineOptions()
 	options.FullDuplex = true
 	together, err := client.AsyncAutoPipelineWithOptions(options)

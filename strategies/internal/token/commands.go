@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
@@ -34,22 +35,15 @@ func FindNative(ctx context.Context, client redis.UniversalClient, name, token s
 		}
 		set, err := c.renew(ctx, client, name, token, 1)
 		if set || redis.HasErrorPrefix(err, "syntax error") {
-			return Scripts, unsupported(fmt.Sprintf("the server has %s, and no SET … IFEQ", strings.ToUpper(string(c))))
+			return Scripts, goredis.Unsupported("the server has " + strings.ToUpper(string(c)) + ", and no SET … IFEQ")
 		}
 		if err != nil {
 			return Scripts, fmt.Errorf("try SET … IFEQ: %w", err)
 		}
 		return c, nil
 	}
-	return Scripts, unsupported("the server has neither DELEX … IFEQ (Redis 8.4) nor DELIFEQ (Valkey 9)")
+	return Scripts, goredis.Unsupported("the server has neither DELEX … IFEQ (Redis 8.4) nor DELIFEQ (Valkey 9)")
 }
-
-// unsupported is an errors.ErrUnsupported in words of its own.
-type unsupported string
-
-func (u unsupported) Error() string { return string(u) }
-
-func (unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // free deletes the key if it holds the token, and says whether it did.
 func (c Commands) free(ctx context.Context, client redis.UniversalClient, name, token string) (bool, error) {

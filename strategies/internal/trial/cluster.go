@@ -55,18 +55,27 @@ func (c *Cluster) Options() redis.UniversalOptions {
 }
 
 // StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
-// know it and it has what the node has. It returns the replica's client.
-func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Client {
+// know it and it has what the node has. It returns the replica's client, and what kills the node and
+// waits until the replica has taken its place by itself.
+func StartReplica(t testing.TB, top *redistest.Topology, of string) (replica *redis.Client, takeOver func()) {
 	t.Helper()
 	nodes := top.Clients(t)
 	primary := nodes[slices.IndexFunc(nodes, func(node *redis.Client) bool { return node.Options().Addr == of })]
 	password := primary.Options().Password
-	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+	server := redistest.Start(t, "--cluster-enabled", "yes",
 		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password)
-	client := redis.NewClient(&redis.Options{Addr: replica.Addr, Password: password, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Password: password, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	nodes = append(nodes, client)
 	host, port, _ := net.SplitHostPort(of)
+	patient := func(timeout string) {
+		for _, node := range nodes {
+			if err := node.ConfigSet(t.Context(), "cluster-node-timeout", timeout).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	patient("60000") // on a busy machine a node may not answer in time
 	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
 	if err == nil {
 		err = client.ClusterMeet(t.Context(), host, port).Err()
@@ -87,10 +96,15 @@ func StartReplica(t testing.TB, top *redistest.Topology, of string) *redis.Clien
 		t.Fatal(err)
 	}
 	poll.Until(t, "all know the replica", know("slave", 1))
-	poll.Until(t, "the replica follows", func() bool {
-		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
-	})
-	return client
+	says := func(what string) func() bool {
+		return func() bool { return strings.Contains(client.Info(t.Context(), "replication").Val(), what) }
+	}
+	poll.Until(t, "the replica follows", says("master_link_status:up"))
+	return client, func() {
+		patient("1000")
+		top.Kill(slices.Index(top.Addrs(), of))
+		poll.Until(t, "the replica is the primary", says("role:master"))
+	}
 }
 
 // Move is a slot's move from one node to another.
@@ -136,7 +150,7 @@ func (c *Cluster) mortal(top *redistest.Topology, pattern string) (die func() (l
 	c.t.Helper()
 	slot := c.SlotOf(pattern)
 	of := slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)
-	replica := StartReplica(c.t, top, c.Nodes[of].Options().Addr)
+	replica, _ := StartReplica(c.t, top, c.Nodes[of].Options().Addr)
 	offset := func(node *redis.Client, field string) string {
 		return node.InfoMap(c.t.Context(), "replication").Val()["Replication"][field]
 	}

@@ -2,13 +2,20 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
@@ -85,4 +92,31 @@ func (p *Pair) FailOver(args ...any) {
 	}
 	poll.Until(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })
 	p.primary.Store(int32(1 - old))
+}
+
+// StartSentinel starts a Sentinel that watches a primary as "lock", and takes it for dead after so
+// long. It returns the Sentinel's address.
+func StartSentinel(t testing.TB, primary string, down time.Duration) string {
+	t.Helper()
+	free, err := launch.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strconv.Itoa(free)
+	host, port, _ := net.SplitHostPort(primary)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\n"+
+		"sentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock %d\n", own, host, port, down.Milliseconds())
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("redis-server", conf, "--sentinel")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return net.JoinHostPort("127.0.0.1", own)
 }

@@ -25,6 +25,9 @@ type line struct {
 }
 
 func newLine(o *redis.UniversalOptions) (*line, error) {
+	if o == nil {
+		return nil, errors.New("the node has no options to dial with")
+	}
 	if o.MasterName != "" {
 		return nil, errors.New("a client by way of Sentinel is not supported")
 	}

@@ -30,6 +30,7 @@ func Strategy() strategies.Strategy {
 		Capacity:    1,
 		Nodes:       1,
 		Keys:        []string{prefix + ":0:{key}", prefix + ":1:{key}", prefix + ":2:{key}"},
+		Since:       strategies.Since{Redis: "6.2", For: "SET PXAT"},
 		Connections: strategies.Connections{PerInstance: 1},
 		BlackBox:    true,
 		Library:     "github.com/redis/rueidis",

@@ -36,7 +36,10 @@ func TestConnectFillsThePool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := node.Dial(func(*redis.UniversalOptions) {})
+	own, err := node.Dial(func(*redis.Options) {})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer own.Close()
 	if err := own.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
-	if n.software.mode == "sentinel" {
+	if n.software.Mode == "sentinel" {
 		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig, n.addr())
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	started := time.Now()
 	var bus map[netip.AddrPort]int64
-	if s.nodes[0].software.mode == "cluster" {
+	if s.nodes[0].software.Mode == "cluster" {
 		bus = received()
 	}
 	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
@@ -80,7 +80,7 @@ func (s *Server) roleOf(n *node) string {
 func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
-	if n.software.mode == "cluster" {
+	if n.software.Mode == "cluster" {
 		asked = append(asked, pipe.ClusterInfo(ctx))
 	}
 	return sent(ctx, pipe, asked)

@@ -34,7 +34,7 @@ func (s *Server) recognise(ctx context.Context, runID string, asked Topology) er
 			return fmt.Errorf("%w: %s and %s are the same Redis", ErrConfig, other.addr(), n.addr())
 		}
 		seen[n.runID] = n
-		if n.software.mode == "cluster" {
+		if n.software.Mode == "cluster" {
 			clustered++
 		}
 	}

@@ -100,8 +100,11 @@ func promotion(t *testing.T, s *Server) {
 		t.Fatal(err)
 	}
 	client := nodes[0].Client
-	own := nodes[0].Dial(func(o *redis.UniversalOptions) { o.PoolSize = 1 })
 	defer client.Close()
+	own, err := nodes[0].Dial(func(o *redis.Options) { o.PoolSize = 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer own.Close()
 	for _, c := range []redis.UniversalClient{client, own} {
 		if err := c.Set(ctx, "k", "before", 0).Err(); err != nil {

@@ -108,7 +108,7 @@ func (s *Server) primaries() []*node {
 func (s *Server) describe() {
 	first := s.nodes[0]
 	s.redis.Address = first.addr()
-	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.name, first.software.version, first.software.mode
+	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.Name, first.software.Version, first.software.Mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
 	s.redis.PinnedCPUs = s.pin.ServerCPUs()
 	s.redis.Topology = s.topology.String()
@@ -134,7 +134,12 @@ func (s *Server) Address() string {
 func (s *Server) Describe() results.Redis { return s.redis }
 
 // Unfit says why a strategy cannot run there; "" if it can.
-func (s *Server) Unfit(info strategies.Info) string { return s.topology.Unfit(info) }
+func (s *Server) Unfit(info strategies.Info) string {
+	if old := s.nodes[0].software.TooOld(info.Since); old != "" {
+		return "it " + old
+	}
+	return s.topology.Unfit(info)
+}
 
 // Topology returns the kind and the number of nodes.
 func (s *Server) Topology() Topology { return s.topology }

@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,37 +11,23 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// What servers of the protocol say of themselves, abridged from theirs.
-func TestSoftware(t *testing.T) {
-	for _, test := range []struct {
-		info  string
-		hello map[string]string
-		want  string // name, version, mode, protocol
-	}{
-		{"redis_version:7.0.15\r\nredis_mode:standalone\r\n", map[string]string{"server": "redis", "version": "7.0.15", "proto": "3"}, "redis 7.0.15 standalone 3"},
-		{
-			"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\n",
-			map[string]string{"server": "valkey", "version": "9.1.2", "proto": "3", "mode": "cluster"}, "valkey 9.1.2 cluster 3",
-		},
-		{"redis_version:6.3.4\r\nredis_mode:standalone\r\nexecutable:/usr/bin/keydb-server\r\n", map[string]string{"server": "redis", "proto": "2"}, "keydb 6.3.4 standalone 2"},
-		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\nredis_mode:standalone\r\n", nil, "dragonfly 1.27.1 standalone 0"},
-		{"", map[string]string{"server": "valkey", "version": "8.1.1", "proto": "3", "mode": "cluster"}, "valkey 8.1.1 cluster 3"}, // INFO is refused
-		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "redis 5.0.14 cluster 0"},                                          // knows no HELLO
+// A strategy does not fit a server that is too old for it, whatever the topology.
+func TestTooOld(t *testing.T) {
+	needy := strategies.Info{Nodes: 1, Since: strategies.Since{Redis: "7.0", For: "sharded channels"}}
+	for version, want := range map[string]string{
+		"6.2.14": "it needs Redis 7.0 (sharded channels), this is 6.2.14", "7.0.0": "", "8.0.2": "", "10.1": "", "": "",
 	} {
-		s := softwareOf(replies.ParseInfo(test.info), test.hello)
-		if got := fmt.Sprint(s.name, " ", s.version, " ", s.mode, " ", s.protocol); got != test.want {
-			t.Errorf("%q with %v is taken for %s, want %s", test.info, test.hello, got, test.want)
+		s := &Server{topology: Topology{Kind: Single}, nodes: []*node{{}}}
+		s.nodes[0].software.Software = goredis.SoftwareOf(replies.ParseInfo("redis_version:"+version), nil)
+		if got := s.Unfit(needy); got != want {
+			t.Errorf("on %q it is unfit by %q, want %q", version, got, want)
 		}
-	}
-	want := map[string]string{"server": "valkey", "proto": "2"}
-	for _, reply := range []any{
-		map[any]any{"server": "valkey", "proto": int64(2), "modules": []any{}},
-		[]any{"server", "valkey", "proto", int64(2), "modules", []any{}},
-	} {
-		if got := greeting(reply); got["server"] != want["server"] || got["proto"] != want["proto"] || len(got) != 2 {
-			t.Errorf("%v is read as %v", reply, got)
+		if got := s.Unfit(strategies.Info{Nodes: 1}); got != "" {
+			t.Errorf("a strategy without needs does not fit %q: %s", version, got)
 		}
 	}
 }

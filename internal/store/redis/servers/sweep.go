@@ -32,7 +32,7 @@ func (s *Server) ofDead(ctx context.Context, do func(store.Keys, context.Context
 // keys are those on a node.
 func (n *node) keys() store.Keys {
 	remove := unlink
-	if n.software.mode == "cluster" {
+	if n.software.Mode == "cluster" {
 		remove = unlinkEach
 	}
 	return store.Keys{

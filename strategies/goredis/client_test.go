@@ -1,0 +1,178 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+// ours are the locks that dial clients of their own.
+var ours = map[string]func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error){
+	"handoff": handoff.New, "cohort": cohort.New,
+}
+
+// locker is one process of a service.
+func locker(t *testing.T, name string, client redis.UniversalClient) *lock.FencedLocker {
+	t.Helper()
+	t.Cleanup(func() { _ = client.Close() })
+	locker, err := ours[name](client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close() })
+	return locker
+}
+
+// The lock is where the service's client keeps its keys, however the client finds the server.
+func TestLockIsWhereTheClientIs(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("Sentinel needs redis-server here: ", err)
+	}
+	folder, err := os.MkdirTemp("", "lock") // the system limits the length of a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "redis")
+	relative, err := filepath.Rel(here, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := redistest.Start(t, "--unixsocket", path)
+	outside := server.Client(t)
+	sentinels := []string{trial.StartSentinel(t, server.Addr, time.Minute)}
+	slots := []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: server.Addr}}}}
+	for way, connect := range map[string]func() redis.UniversalClient{
+		"by address": func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: server.Addr}) },
+		"by relative path": func() redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Network: "unix", Addr: relative})
+		},
+		"by Sentinel": func() redis.UniversalClient {
+			return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "lock", SentinelAddrs: sentinels})
+		},
+		"by Sentinel, with replicas": func() redis.UniversalClient {
+			return redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "lock", SentinelAddrs: sentinels})
+		},
+		"by Sentinel, with the nearest": func() redis.UniversalClient {
+			return redis.NewUniversalClient(&redis.UniversalOptions{MasterName: "lock", Addrs: sentinels, RouteByLatency: true})
+		},
+		"by slots": func() redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil },
+			})
+		},
+	} {
+		for name := range ours {
+			t.Run(way+"/"+name, func(t *testing.T) {
+				a, b := locker(t, name, connect()), locker(t, name, connect())
+				for _, process := range []*lock.FencedLocker{a, b, a} {
+					lease, err := process.Acquire(t.Context(), "key")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n := outside.Exists(t.Context(), "lock:key").Val(); n != 1 {
+						t.Error("the lock's key is not at the client's server")
+					}
+					if err := lease.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// When a cluster's node dies, the lock comes back with its replica: not only when the client
+// looks at the cluster by itself, which it does once an hour here. A client that takes a node for
+// a single server is told what it needs.
+func TestClusterNodeDies(t *testing.T) {
+	top := redistest.StartTopology(t, "cluster:3")
+	connect := func() *redis.ClusterClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: top.Addrs(), Password: top.Password(t), ClusterStateReloadInterval: time.Hour,
+		})
+	}
+	client := connect()
+	primary, err := client.MasterForKey(t.Context(), "lock:key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := primary.Options().Addr
+	_, takeOver := trial.StartReplica(t, top, addr)
+	a, b := locker(t, "handoff", client), locker(t, "handoff", connect())
+	pass := func(ctx context.Context, process *lock.FencedLocker) error {
+		lease, err := process.Acquire(ctx, "key", lock.TTL(2*time.Second))
+		if err != nil {
+			return err
+		}
+		return lease.Release(ctx)
+	}
+	if err := errors.Join(pass(t.Context(), a), pass(t.Context(), b)); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range top.Addrs() {
+		if other == addr {
+			continue
+		}
+		plain := locker(t, "handoff", redis.NewClient(&redis.Options{Addr: other, Password: top.Password(t)}))
+		_, err := plain.TryAcquire(t.Context(), "key")
+		if err == nil || !strings.Contains(err.Error(), "redis.NewClusterClient") {
+			t.Errorf("a client of a node that has not the lock's slot got: %v", err)
+		}
+		break
+	}
+	takeOver()
+	promoted := time.Now()
+	for _, process := range []*lock.FencedLocker{a, b} {
+		poll.Until(t, "the lock is back", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			return pass(ctx, process) == nil
+		})
+	}
+	if took := time.Since(promoted); took > 30*time.Second { // two seconds on a machine with time
+		t.Errorf("the lock was back %v after the promotion", took)
+	}
+}
+
+// limiter counts what it lets pass.
+type limiter struct{ asked atomic.Int64 }
+
+func (l *limiter) Allow() error     { l.asked.Add(1); return nil }
+func (*limiter) ReportResult(error) {}
+
+// A service's limiter is asked for what a lock sends, too.
+func TestLimiter(t *testing.T) {
+	server := redistest.Start(t)
+	limit := new(limiter)
+	locker := locker(t, "handoff", redis.NewClient(&redis.Options{Addr: server.Addr, Limiter: limit}))
+	lease, err := locker.Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := limit.asked.Load(); n < 1 {
+		t.Error("it was not asked for the acquire")
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

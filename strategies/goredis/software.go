@@ -1,0 +1,127 @@
+package goredis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// Software is what a server says it is. Others than Redis speak Redis's protocol too.
+type Software struct {
+	Name    string // redis, valkey, redict, keydb, dragonfly; "" if not known
+	Version string // its own
+	Redis   string // the version of Redis with which it is compatible
+	Mode    string // standalone, cluster, sentinel
+}
+
+// SoftwareOf reads the fields of INFO server, and those of HELLO for what is missing there.
+func SoftwareOf(info, greeted map[string]string) Software {
+	s := Software{
+		Name:  cmp.Or(info["server_name"], greeted["server"]),
+		Redis: cmp.Or(info["redis_version"], greeted["version"]),
+		Mode:  strings.TrimSpace(cmp.Or(info["server_mode"], info["redis_mode"], info["redict_mode"], greeted["mode"])),
+	}
+	s.Version = s.Redis
+	for _, name := range []string{"valkey", "redict", "dragonfly"} {
+		if own := info[name+"_version"]; own != "" {
+			s.Name, s.Version = name, strings.TrimPrefix(own, "df-v")
+		}
+	}
+	switch {
+	case strings.HasPrefix(filepath.Base(info["executable"]), "keydb"):
+		s.Name = "keydb"
+	case s.Name == "" && s.Version != "":
+		s.Name = "redis"
+	}
+	return s
+}
+
+// Greeting returns the fields of a reply to HELLO, in either version of the protocol.
+func Greeting(reply any) map[string]string {
+	fields := map[string]string{}
+	add := func(name, value any) {
+		key, _ := name.(string)
+		switch v := value.(type) {
+		case string:
+			fields[key] = v
+		case int64:
+			fields[key] = strconv.FormatInt(v, 10)
+		}
+	}
+	switch reply := reply.(type) {
+	case map[any]any:
+		for name, value := range reply {
+			add(name, value)
+		}
+	case []any:
+		for i := 0; i+1 < len(reply); i += 2 {
+			add(reply[i], reply[i+1])
+		}
+	}
+	return fields
+}
+
+// AskSoftware asks a server what it is. HELLO answers where INFO is forbidden.
+func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, error) {
+	info, refused := client.InfoMap(ctx, "server").Result()
+	hello, err := client.Do(ctx, "HELLO").Result()
+	if err != nil && refused != nil {
+		return Software{}, errors.Join(refused, err)
+	}
+	return SoftwareOf(info["Server"], Greeting(hello)), nil
+}
+
+// titles are names as they are written in sentences.
+var titles = map[string]string{
+	"redis": "Redis", "valkey": "Valkey", "redict": "Redict", "keydb": "KeyDB", "dragonfly": "Dragonfly",
+}
+
+// String names the software and its version: Valkey 9.1.2.
+func (s Software) String() string { return cmp.Or(titles[s.Name], s.Name) + " " + s.Version }
+
+// TooOld says that it is older than the Redis that a lock needs: "needs Redis 7.0 (sharded
+// channels), this is 6.2.14"; "" if it is not, or if its version is not known.
+func (s Software) TooOld(since strategies.Since) string {
+	if s.Redis == "" || slices.Compare(numbers(s.Redis), numbers(since.Redis)) >= 0 {
+		return ""
+	}
+	return "needs " + since.String() + ", this is " + strings.TrimPrefix(s.String(), "Redis ")
+}
+
+// numbers are those of a version.
+func numbers(version string) (all []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part)
+		all = append(all, n)
+	}
+	return all
+}
+
+// Unsupported is an errors.ErrUnsupported in words of its own.
+type Unsupported string
+
+func (u Unsupported) Error() string { return string(u) }
+
+// Is says that it is an errors.ErrUnsupported.
+func (Unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// TooOld returns err; or, if by err the server does not know what was asked for, and it is older
+// than the Redis that the lock of that name needs, an Unsupported that says so.
+func TooOld(ctx context.Context, client redis.UniversalClient, err error, name string, since strategies.Since) error {
+	if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "syntax error") {
+		return err
+	}
+	found, unknown := AskSoftware(ctx, client)
+	if old := found.TooOld(since); unknown == nil && old != "" {
+		return Unsupported(name + " " + old)
+	}
+	return err
+}
