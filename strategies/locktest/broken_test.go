@@ -159,7 +159,7 @@ func (s subject) judge(t *testing.T) {
 // patience is short for those whose fault has to be waited for.
 func (s subject) patience() time.Duration {
 	if s.impatient {
-		return 4 * time.Second
+		return 8 * time.Second
 	}
 	return 0
 }
