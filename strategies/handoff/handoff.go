@@ -145,8 +145,8 @@ type Locker struct {
 	lines    map[lineKey]*line // of the locks that a caller of this process wants or has
 	places   map[string]*place // the places at Redis, by id
 	held     map[string]*lease // the leases that came to places, by id
-	debts    []*debt
-	paying   bool // a task pays debts
+	debts    map[string]*debt  // by id
+	paying   map[string]bool   // the locks of which a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -181,10 +181,12 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	}
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
+		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
+		debts: map[string]*debt{}, paying: map[string]bool{},
 	}
+	l.redis = &node{conn, config.Nodes[0].Client, cluster, l.ids, l.demoted}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil
