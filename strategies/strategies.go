@@ -9,6 +9,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -23,6 +24,17 @@ var (
 	// ErrClosed is returned by Acquire on a Locker that has been closed.
 	ErrClosed = errors.New("locker closed")
 )
+
+// WaitEnded is the error of an Acquire whose ctx ended while it waited for another to give the lock
+// up, not for an answer: ctx's error with its cause. It is nil if ctx has not ended. By the cause package lock
+// knows where its Wait ended.
+func WaitEnded(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
 
 // Locker is one application instance's handle on a strategy. It is safe for
 // concurrent use by all clients of that instance.

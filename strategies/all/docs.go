@@ -182,9 +182,11 @@ Redis's clock: where that is set back, or where a failover or a slot's move brin
 whose clock is behind, they may be smaller than before until the clock has caught up. A waiting process that stops without its connection ending
 costs one TTL, once.
 
-It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, and the
-Rights; all processes need the same Prefix and version. DESIGN.md has the protocol, and
-argues why it holds.
+It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, the Rights, and
+the same Prefix in all processes. What they share at Redis has format 1. Versions of this package
+with the same number may run side by side, such as during a rollout; one with another number needs
+another Prefix. DESIGN.md has the protocol, and argues why it holds. README.md says what a service
+has to know of its client.
 `
 	localDoc = `Package local is an in-process mutex for each key: what mutual exclusion costs
 when no Redis is asked.

@@ -52,7 +52,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet. What handoff.New
+// says of the client and of its hooks holds here.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -34,8 +35,9 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	select {
 	case <-w.over:
 	case <-ctx.Done():
+		err := l.waitEnded(ctx, ln)
 		if l.leave(ctx, ln, element) {
-			return nil, ctx.Err()
+			return nil, err
 		}
 	}
 	if w.err != nil {
@@ -71,7 +73,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	}
 	defer l.mu.Unlock()
 	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) { // it has run out, and nobody waits who would notice
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if !ln.idle() {
 		return nil, strategies.ErrHeld
@@ -165,11 +167,10 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 		doubtful, err = l.persist(ctx, func() error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
-			if mode = "again"; err != nil && lost(err) {
-				l.mu.Lock()
-				p.indeterminate = true
-				l.mu.Unlock()
-			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			mode, ln.failure = "again", err
+			p.indeterminate = p.indeterminate || lost(err)
 			return err
 		})
 	}
@@ -269,6 +270,20 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 	l.mu.Unlock()
 	await(ctx, paid)
 	return true
+}
+
+// waitEnded is the error of a wait that ctx has ended: in a queue, or while Redis does not serve the line.
+func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queued := func(p *place) bool { return p.queued }
+	switch {
+	case ln.failure != nil:
+		return indeterminate.Because(ctx, ln.failure)
+	case ln.held != nil || time.Now().Before(ln.crowded) || slices.ContainsFunc(ln.places, queued):
+		return strategies.WaitEnded(ctx)
+	}
+	return ctx.Err()
 }
 
 // grace is how long a caller whose ctx has ended waits for its clean-up at Redis.

@@ -22,8 +22,8 @@ if redis.call('EXISTS', queue) == 1 then
     end
     told = grant(now())
     owner = redis.call('GET', lock)
-  elseif string.sub(owner, -1) ~= '+' then
-    redis.call('APPEND', lock, '+')
+  else
+    mark(owner)
   end
   redis.call('PEXPIRE', queue, 600000)
 end

@@ -2,6 +2,8 @@ package handoff_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,4 +104,34 @@ func (c *crowd) next(who string) *handoff.Lease {
 		c.t.Fatalf("%s was served, or got: %v, when it was %s's turn", s.who, s.err, who)
 	}
 	return s.lease
+}
+
+// A client of one node of a cluster cannot have the lock: it is told so, at the latest where it releases.
+func TestClientOfOneNode(t *testing.T) {
+	t.Parallel()
+	top := redistest.StartTopology(t, "cluster:3")
+	options := &redis.UniversalOptions{Addrs: top.Nodes(t)[0].Options.Addrs[:1]}
+	client := redis.NewUniversalClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	l, err := handoff.Open(goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "trial:", TTL: time.Minute}, handoff.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	acquired, elsewhere := 0, 0
+	for n := range 50 { // in slots of all nodes
+		lease, err := l.Acquire(t.Context(), fmt.Sprint(n))
+		if err == nil {
+			acquired++
+			err = lease.Release(t.Context())
+		} else {
+			elsewhere++
+		}
+		if err == nil || !strings.Contains(err.Error(), "make it with redis.NewClusterClient") {
+			t.Errorf("%d: it returned %v", n, err)
+		}
+	}
+	if acquired == 0 || elsewhere == 0 {
+		t.Errorf("%d were acquired, and %d are on other nodes", acquired, elsewhere)
+	}
 }

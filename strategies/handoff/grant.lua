@@ -26,6 +26,14 @@ local function tell(id, token)
   return string.match(id, '^%w+:%w+') .. ' ' .. token .. ' ' .. proof .. ' ' .. lock
 end
 
+-- mark says on the lock that somebody may wait. The value of another library is not changed, which
+-- compares it when it releases.
+local function mark(owner)
+  if string.find(owner, '^%w+:%w+') and string.sub(owner, 27, 27) == ':' and string.sub(owner, -1) ~= '+' then
+    redis.call('APPEND', lock, '+')
+  end
+end
+
 -- grant gives the lock, with a token above the one given, to the first in the queue who
 -- can be told. LPOP comes first: a server that refuses writes refuses it, and nobody has
 -- been told; after it Redis refuses this script no write. A message is not replicated, else

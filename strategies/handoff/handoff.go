@@ -16,9 +16,11 @@
 // whose clock is behind, they may be smaller than before until the clock has caught up. A waiting process that stops without its connection ending
 // costs one TTL, once.
 //
-// It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, and the
-// Rights; all processes need the same Prefix and version. DESIGN.md has the protocol, and
-// argues why it holds.
+// It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, the Rights, and
+// the same Prefix in all processes. What they share at Redis has format 1. Versions of this package
+// with the same number may run side by side, such as during a rollout; one with another number needs
+// another Prefix. DESIGN.md has the protocol, and argues why it holds. README.md says what a service
+// has to know of its client.
 package handoff
 
 import (
@@ -155,7 +157,10 @@ type Locker struct {
 	keeper       keeper
 }
 
-// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet. Its commands
+// go on two connections of its own, with the client's options: the client's hooks, redisotel's too, do
+// not see them. For a cluster the client must be of NewClusterClient or NewUniversalClient. Close the Locker
+// before the client. README.md says more.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }

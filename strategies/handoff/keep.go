@@ -102,12 +102,10 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 func (ln *line) attend(now time.Time) {
 	if g := ln.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
-			if ln.waiters.Len() > 0 {
-				ln.lookAt(until)
-			}
+			ln.lookAtEnd(g)
 			return
 		}
-		ln.lose(g)
+		ln.runOut(g)
 	}
 	if ln.idle() {
 		ln.forget()
@@ -142,7 +140,7 @@ func (ln *line) lookNow() {
 	}
 	switch {
 	case err == nil:
-		ln.failing = time.Time{}
+		ln.failing, ln.failure = time.Time{}, nil
 	case l.ctx.Err() == nil:
 		ln.failed(began, err)
 	}
@@ -153,7 +151,7 @@ func (ln *line) lookNow() {
 // failed records that Redis has not served the line since then, and plans another look soon. After
 // patience those who wait are told.
 func (ln *line) failed(since time.Time, err error) {
-	if ln.waiters.Len() == 0 {
+	if ln.failure = err; ln.waiters.Len() == 0 {
 		return
 	}
 	if ln.failing.IsZero() {

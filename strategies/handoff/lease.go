@@ -16,6 +16,7 @@ type lease struct {
 	token int64     // from Redis's clock, in µs
 	since time.Time // Redis cannot have given it earlier
 	until validity.Until
+	kept  time.Time // by this process's clock Redis may keep it for longer than until, up to here
 
 	holder        *Lease // whose turn it is; nil when it is given up or lost
 	passed        int    // turns so far
@@ -75,7 +76,7 @@ func (t *Lease) expire() {
 	case left > 0:
 		t.timer.Reset(left)
 	default:
-		t.line.lose(t.lease)
+		t.line.runOut(t.lease)
 	}
 }
 
@@ -222,32 +223,36 @@ func (l *Locker) see(ln *line, g *lease) {
 	}
 }
 
-// Extend makes the lease valid for ttl from now on. An error other than ErrNotHeld leaves its
-// end as it was.
+// Extend makes the lease valid for ttl from now on, also where that is less than is left of it. An
+// error other than ErrNotHeld leaves its end as it was.
 func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ln, g := t.line, t.lease
 	l := ln.locker
-	l.mu.Lock()
-	over := t.over
-	l.mu.Unlock()
-	if over {
-		return strategies.ErrNotHeld
+	if err := validTTL(ttl); err != nil {
+		return fmt.Errorf("extend %q: %w", ln.key, err)
 	}
 	since := time.Now()
+	l.mu.Lock()
+	if t.over {
+		l.mu.Unlock()
+		return strategies.ErrNotHeld
+	}
+	if until := end(since, ttl); until.After(g.kept) {
+		g.kept = until
+	}
+	l.mu.Unlock()
 	clock, err := l.extend(ctx, ln, g.id, ttl)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
+		ln.lookAtEnd(g)
 		return fmt.Errorf("extend %q: %w", ln.key, indeterminate.Because(ctx, err))
 	case clock == 0:
 		ln.lose(g)
 		ln.forget()
 		return strategies.ErrNotHeld
 	case t.over:
-		if g.lost { // it ran out meanwhile, and Redis keeps it for nobody
-			l.owe(ln.names, g.id, g.indeterminate)
-		}
 		return strategies.ErrNotHeld
 	}
 	g.until.Set(end(since, ttl))
@@ -255,9 +260,7 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if t.timer != nil {
 		t.timer.Reset(time.Until(t.ValidUntil()))
 	}
-	if ln.waiters.Len() > 0 {
-		ln.lookAt(g.until.Get())
-	}
+	ln.lookAtEnd(g)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package handoff_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -93,16 +95,70 @@ func TestExtend(t *testing.T) {
 		if _, err := locker(other).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 			t.Errorf("while it is extended another's try returned %v", err)
 		}
-		// What is extended for less is given up earlier by the process, not by Redis.
-		if err := lease.Extend(t.Context(), ttl); err != nil {
-			return err.Error()
-		}
-		<-lost
-		if time.Now().Before(lease.ValidUntil()) {
-			t.Error("it was told before it was over")
-		}
 		return ""
 	})
+}
+
+// A lease that ends earlier than Redis keeps it, because it was shortened or because an extension was
+// not answered, is given up at Redis when it has run out. The next waits no longer than that.
+func TestAShortenedLease(t *testing.T) {
+	t.Parallel()
+	const short = 200 * time.Millisecond
+	for name, test := range map[string]struct {
+		ttl   time.Duration
+		watch bool // the holder watches Lost
+		end   func(*testing.T, *wire, *handoff.Lease)
+	}{
+		"shortened":              {time.Hour, false, func(t *testing.T, _ *wire, l *handoff.Lease) { extend(t, l, short) }},
+		"shortened, and watched": {time.Hour, true, func(t *testing.T, _ *wire, l *handoff.Lease) { extend(t, l, short) }},
+		"shortened, and then less so": {time.Hour, false, func(t *testing.T, _ *wire, l *handoff.Lease) {
+			extend(t, l, time.Minute)
+			extend(t, l, 2*time.Minute)
+			extend(t, l, short)
+		}},
+		"extended without an answer": {2 * time.Second, false, func(t *testing.T, w *wire, l *handoff.Lease) {
+			w.stall()
+			defer w.flow()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := l.Extend(ctx, time.Hour); err == nil {
+				t.Error("an extension without an answer succeeded")
+			}
+		}},
+	} {
+		for _, variant := range []string{"handoff", "cohort"} {
+			t.Run(name+"/"+variant, func(t *testing.T) {
+				t.Parallel()
+				server, w := redistest.Start(t), new(wire)
+				p, other := w.start(t, server, variant, test.ttl), trial.Start(t, server, variant, time.Hour)
+				lease := acquire(t, p)
+				q := newQueue(t, server)
+				q.come("other", other)
+				if test.watch {
+					lease.Lost()
+				}
+				test.end(t, w, lease)
+				next := q.next("other")
+				if time.Now().Before(lease.ValidUntil()) {
+					t.Error("another had it while it was valid")
+				}
+				if next.FencingToken() <= lease.FencingToken() {
+					t.Errorf("token %d came after %d", next.FencingToken(), lease.FencingToken())
+				}
+				poll.Until(t, "its holder is told", func() bool { return isLost(lease) })
+				notHeld(t, lease)
+				trial.Release(t, next)
+				q.nothingLeft(p, other)
+			})
+		}
+	}
+}
+
+func extend(t *testing.T, lease *handoff.Lease, ttl time.Duration) {
+	t.Helper()
+	if err := lease.Extend(t.Context(), ttl); err != nil {
+		t.Error(err)
+	}
 }
 
 // Redis has lost the lease while it goes round: that is noticed at the first pass after 25

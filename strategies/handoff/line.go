@@ -24,6 +24,7 @@ type line struct {
 	subscriber *subscriber // tells the process of its turns; nil means none
 	due        time.Time   // when the keeper looks after it; zero means never
 	failing    time.Time   // since when Redis does not serve; zero if it does
+	failure    error       // why it does not serve, or the subscription has ended; nil if both are good
 	seen       string      // the owner that was seen last
 	crowded    time.Time   // until when it is likely that another process has the lock
 	ahead      int64       // how many places were queued when Redis last said so
@@ -193,7 +194,7 @@ func (ln *line) drop(p *place) bool {
 
 // granted gives a lease that has come to the first waiter, or back to Redis if nobody waits.
 func (ln *line) granted(g *lease) {
-	ln.failing = time.Time{}
+	ln.failing, ln.failure = time.Time{}, nil
 	ln.crowded = time.Now().Add(ln.locker.attention)
 	front := ln.waiters.Front()
 	if front == nil {
@@ -210,10 +211,9 @@ func (ln *line) granted(g *lease) {
 // begin makes a lease the line's own: its turns are for the waiters that have come so far.
 func (ln *line) begin(g *lease) {
 	g.last, g.began, g.seen = ln.came, time.Now(), g.since
+	g.kept = g.until.Get()
 	ln.held = g
-	if ln.waiters.Len() > 0 {
-		ln.lookAt(g.until.Get())
-	}
+	ln.lookAtEnd(g)
 }
 
 // give gives the next turn to a waiter.
@@ -271,6 +271,13 @@ func (ln *line) lose(g *lease) {
 	}
 }
 
+// runOut ends a lease that has run out by this process's clock. Redis keeps it for longer after it
+// was shortened, or after an extension without an answer, so it is owed.
+func (ln *line) runOut(g *lease) {
+	ln.lose(g)
+	ln.locker.owe(ln.names, g.id, g.indeterminate)
+}
+
 // giveUp records that this process no longer has a lease.
 func (ln *line) giveUp(g *lease) {
 	g.holder = nil
@@ -301,10 +308,21 @@ func (ln *line) lookAt(due time.Time) {
 	}
 }
 
+// lookAtEnd has the keeper notice the end of a lease where somebody waits for it: here, or perhaps in
+// another process, to which Redis gives the lock only later.
+func (ln *line) lookAtEnd(g *lease) {
+	if until := g.until.Get(); ln.held == g && (ln.waiters.Len() > 0 || until.Before(g.kept)) {
+		ln.lookAt(until)
+	}
+}
+
 // known records how long the owner still has the lock, as Redis said. The keeper asks Redis again
 // after that time: perhaps no other process does.
 func (ln *line) known(ttl time.Duration) {
-	if ttl < 0 { // no TTL, or no lock
+	switch ttl {
+	case -time.Millisecond: // no TTL: it is another program's
+		ttl = longest
+	case -2 * time.Millisecond: // no lock
 		ttl = 0
 	}
 	ln.due = time.Time{}

@@ -24,7 +24,7 @@ if not owner then
   if type(told) == 'string' then
     return told
   end
-elseif string.sub(owner, -1) ~= '+' then
-  redis.call('APPEND', lock, '+')
+else
+  mark(owner)
 end
 return {redis.call('PTTL', lock), place}

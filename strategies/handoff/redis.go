@@ -27,10 +27,10 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 
 var errOutage = fmt.Errorf("Redis has not answered for %v", patience) //nolint:staticcheck // a name
 
-// because returns why ctx has ended in place of ctx's own error.
+// because returns errOutage in place of the error of a ctx that has ended with it.
 func because(ctx context.Context, err error) error {
-	if err != nil && err == ctx.Err() { //nolint:errorlint // its very own
-		return context.Cause(ctx)
+	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // their very own
+		return errOutage
 	}
 	return err
 }
@@ -57,7 +57,7 @@ func (n *node) run(ctx context.Context, s script, on *names, process string, arg
 		if words[0] == "evalsha" && says(err, "NOSCRIPT") {
 			words[0], words[1] = "eval", s.source
 		} else if !n.again(ctx, err, &r) {
-			return reply, err
+			return reply, n.explain(on, err)
 		}
 	}
 }
@@ -71,6 +71,8 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
 		n.conn.Redial()
 		n.demoted()
+	case n.cluster == nil && says(err, "MOVED", "ASK"): // no other try goes elsewhere
+		return false
 	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
 		return false
 	}
@@ -99,9 +101,22 @@ func (n *node) take(ctx context.Context, on *names, process, id string, ttl int6
 			}
 		}
 		if !n.again(ctx, err, &r) {
-			return "", 0, err
+			return "", 0, n.explain(on, err)
 		}
 	}
+}
+
+// explain adds to an error of Redis's what the service can do about it.
+func (n *node) explain(on *names, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case says(err, "WRONGTYPE"):
+		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
+	case n.cluster == nil && says(err, "MOVED", "ASK", "CROSSSLOT"):
+		return fmt.Errorf("the client has one node of a cluster, make it with redis.NewClusterClient: %w", err)
+	}
+	return err
 }
 
 // follow queues an entry behind others, if there are any. It returns the length of the queue,

@@ -146,13 +146,19 @@ var errDemoted = errors.New("listen: the server is no primary any more")
 
 // listen has the process be told of a line's turns.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
-	again := false
+	var failed error // the try before
 	for r := (retry{}); ; {
-		err := l.listenOnce(ctx, ln, again)
+		err := l.listenOnce(ctx, ln, failed != nil)
+		if err != nil && ctx.Err() != nil && failed != nil {
+			err = fmt.Errorf("%w: %w", err, failed)
+		}
 		if err == nil || errors.Is(err, strategies.ErrClosed) || says(err, "NOPERM") || !r.wait(ctx) {
 			return err
 		}
-		again = true
+		failed = err
+		l.mu.Lock()
+		ln.failure = err
+		l.mu.Unlock()
 	}
 }
 
@@ -199,7 +205,7 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	case <-s.gone:
 		return s.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return because(ctx, ctx.Err())
 	}
 }
 
@@ -272,6 +278,7 @@ func (s *subscriber) end(err error) {
 		if ln.subscriber == s {
 			ln.subscriber = nil
 			if len(ln.places) > 0 {
+				ln.failure = err
 				ln.look(0)
 			}
 		}

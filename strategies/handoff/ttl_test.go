@@ -81,6 +81,18 @@ func TestTTLTooShort(t *testing.T) {
 			t.Errorf("%v: %v and %v, want errors", ttl, err, tried)
 		}
 	}
+	lease := acquire(t, p)
+	before := lease.ValidUntil()
+	for _, ttl := range []time.Duration{-time.Second, 0, 9 * time.Millisecond} {
+		if err := lease.Extend(t.Context(), ttl); err == nil || !strings.Contains(err.Error(), "TTL must be at least 10ms") {
+			t.Errorf("an extension by %v: %v, want an error", ttl, err)
+		}
+	}
+	if lease.ValidUntil() != before || isLost(lease) {
+		t.Error("an extension that was refused ended the lease")
+	}
+	trial.Release(t, lease)
+	poll.Until(t, "nothing is looked after", func() bool { return handoff.Lines(locker(p)) == 0 })
 	if n := server.Client(t).DBSize(t.Context()).Val(); n != 0 || handoff.Lines(locker(p)) != 0 {
 		t.Errorf("%d keys and %d lines are left", n, handoff.Lines(locker(p)))
 	}

@@ -24,6 +24,9 @@ type wire struct {
 	stalls chan struct{} // what Redis sends waits until it is closed; nil if nothing waits
 	cut    *cut          // the next
 	loss   *cut          // the next of what Redis sends
+	// instead has other words, as long, for words that are sent, and replaced counts them.
+	instead  map[string]string
+	replaced map[string]int
 }
 
 // cut is a connection that breaks: at the write that has those words in it, before Redis
@@ -104,6 +107,10 @@ func (c *conn) Write(b []byte) (int, error) {
 	w := c.wire
 	w.mu.Lock()
 	w.log = append(w.log, b...)
+	for word, other := range w.instead {
+		w.replaced[word] += bytes.Count(b, []byte(word))
+		b = bytes.ReplaceAll(b, []byte(word), []byte(other))
+	}
 	broken := w.cut
 	if broken != nil && bytes.Contains(b, broken.at) {
 		w.cut = nil

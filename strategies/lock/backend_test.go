@@ -54,7 +54,7 @@ func (b *backend) AcquireFor(ctx context.Context, key string, ttl time.Duration)
 		case <-free:
 		case <-time.After(rest):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, strategies.WaitEnded(ctx)
 		}
 	}
 }

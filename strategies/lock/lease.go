@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -73,6 +74,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {
 		return errors.ErrUnsupported
+	}
+	if err := validTTL(ttl); err != nil {
+		return fmt.Errorf("extend %q: %w", l.key, err)
 	}
 	err := e.Extend(ctx, ttl)
 	if errors.Is(err, ErrNotHeld) {

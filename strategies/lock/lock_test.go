@@ -90,6 +90,11 @@ func TestOptionFaults(t *testing.T) {
 	if _, err := locker.Acquire(t.Context(), "key", lock.TTL(0)); err == nil || len(b.asked) > 0 {
 		t.Errorf("a TTL of 0: %v, and %d asked", err, len(b.asked))
 	}
+	held := acquire(t, locker)
+	if err := held.Extend(t.Context(), -time.Second); err == nil || b.extended.Load() > 0 || lost(held) {
+		t.Errorf("an extension by -1s: %v, and %d asked; lost: %v", err, b.extended.Load(), lost(held))
+	}
+	_ = locker.Close()
 }
 
 // The work's context ends when the lease does, says why, and not before.

@@ -16,7 +16,7 @@ import (
 // The errors that all locks return, wrapped in what was being done.
 var (
 	// ErrHeld is returned by TryAcquire when another has the lock, and by Acquire when Wait
-	// is over.
+	// ends while another has it.
 	ErrHeld = strategies.ErrHeld
 	// ErrNotHeld is returned by Release and Extend when the lease had been lost before. It is
 	// the cause of WithLock's context when the lease is lost.
@@ -28,7 +28,7 @@ var (
 )
 
 // Backend is a lock, as Open needs it. Its leases may be extended while they are
-// released.
+// released. A wait for another holder that ctx ends returns strategies.WaitEnded.
 type Backend interface {
 	strategies.Locker
 	strategies.Termed
@@ -69,8 +69,10 @@ func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.C
 	return l, nil
 }
 
-// Acquire waits until the lock on the key is the caller's, until Wait is over (ErrHeld),
-// or until ctx ends (its error). After an error nothing is held.
+// Acquire waits until the lock on the key is the caller's, until Wait is over, or until ctx ends
+// (its error). At the end of Wait the error is ErrHeld if the caller then waited for another to
+// give the lock up. Where it waited for an answer of Redis's, it is what kept the answer from coming, as
+// far as that is known. After an error nothing is held.
 func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, false); err != nil {
@@ -117,13 +119,16 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 	if !s.waits {
 		return l.backend.AcquireFor(ctx, key, s.ttl)
 	}
-	limited, cancel := context.WithTimeout(ctx, s.wait)
+	limited, cancel := context.WithTimeoutCause(ctx, s.wait, ErrHeld) // found again in strategies.WaitEnded
 	defer cancel()
 	inner, err := l.backend.AcquireFor(limited, key, s.ttl)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("waited %v: %w (%v)", s.wait, ErrHeld, err) //nolint:errorlint // its deadline is not the caller's
+	switch {
+	case err == nil || !errors.Is(context.Cause(limited), ErrHeld):
+		return inner, err
+	case errors.Is(err, ErrHeld):
+		err = ErrHeld // its deadline is not the caller's
 	}
-	return inner, err
+	return nil, fmt.Errorf("waited %v: %w", s.wait, err)
 }
 
 // Close ends connections and goroutines that the Locker has opened, watchdogs too, and

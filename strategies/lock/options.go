@@ -42,8 +42,8 @@ const DefaultTTL = 30 * time.Second
 // the lock of a dead holder. The default is DefaultTTL.
 func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
 
-// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld.
-// Without it, Acquire waits until its context ends. Wait(0) tries once.
+// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld, but
+// not if it is Redis that it waits for. Without it, Acquire waits until its context ends. Wait(0) tries once.
 func Wait(most time.Duration) CallOption {
 	return callOption(func(s *settings) { s.wait, s.waits = most, true })
 }
@@ -81,12 +81,17 @@ func (s settings) with(options []CallOption) (settings, error) {
 
 // problem is every error in the settings.
 func (s settings) problem() error {
-	var problems []error
-	if s.ttl <= 0 {
-		problems = append(problems, fmt.Errorf("TTL must be positive, not %v", s.ttl))
-	}
+	problems := []error{validTTL(s.ttl)}
 	if s.waits && s.wait < 0 {
 		problems = append(problems, fmt.Errorf("Wait must not be negative, as %v is", s.wait)) //nolint:staticcheck // a name
 	}
 	return errors.Join(problems...)
+}
+
+// validTTL rejects a TTL that no lock can have; some need more.
+func validTTL(ttl time.Duration) error {
+	if ttl <= 0 {
+		return fmt.Errorf("TTL must be positive, not %v", ttl)
+	}
+	return nil
 }

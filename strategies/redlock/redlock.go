@@ -148,9 +148,10 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 	var kept []*claim // failed and not given back
 	defer func() { l.giveAllBack(ctx, kept) }()
+	var last tally // of a round that ctx did not end
 	for lonely, woken := 0, false; ; woken = true {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("ask for %q: %w", name, err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("ask for %q: %w", name, l.waitEnded(ctx, last))
 		}
 		c := l.round(ctx, name, ttl)
 		if woken {
@@ -169,8 +170,23 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 		} else if lonely++; lonely >= l.options.GiveUp && ctx.Err() == nil {
 			return nil, fmt.Errorf("ask for %q in %d rounds: %w", name, lonely, l.noQuorum(c.tally))
 		}
+		if last = (tally{}); ctx.Err() == nil {
+			last = c.tally
+		}
 		l.sleepers.Sleep(ctx.Done(), l.delay())
 	}
+}
+
+// waitEnded is the error of an Acquire whose ctx has ended after a round: it waited for another to give
+// the lock up, or for nodes that do not answer.
+func (l *Locker) waitEnded(ctx context.Context, last tally) error {
+	switch {
+	case last.no > 0:
+		return strategies.WaitEnded(ctx)
+	case last.failed > 0:
+		return fmt.Errorf("%w: %w", ctx.Err(), l.noQuorum(last))
+	}
+	return ctx.Err()
 }
 
 // TryAcquire plays one round. It returns ErrNoQuorum if too few nodes answered in time.

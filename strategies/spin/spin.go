@@ -208,8 +208,8 @@ func (l *Locker) wait(ctx context.Context, a acquisition) error {
 		d := sleep()
 		if d > 0 {
 			l.sleepers.Sleep(ctx.Done(), d)
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("poll %q: %w", a.lease.Name, err)
+			if ctx.Err() != nil {
+				return fmt.Errorf("poll %q: %w", a.lease.Name, strategies.WaitEnded(ctx))
 			}
 		}
 		got, err := l.tryAgain(ctx, a)

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // RSpinLock is the hash of an RLock, without a channel: a release is told to nobody.
@@ -49,7 +50,7 @@ type poller struct {
 // Park sleeps as the backoff says, however long the holder has left.
 func (p poller) Park(ctx context.Context, _ time.Duration) error {
 	p.line.sleepers.Sleep(ctx.Done(), p.next())
-	return ctx.Err()
+	return strategies.WaitEnded(ctx)
 }
 
 // Leave has nothing to pass on.

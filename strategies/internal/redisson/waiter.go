@@ -84,7 +84,7 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	case <-s.ctx.Done():
 		return strategies.ErrClosed
 	case <-ctx.Done():
-		return ctx.Err()
+		return strategies.WaitEnded(ctx)
 	case <-w.timer.C:
 	}
 	s.mu.Lock()

@@ -1,0 +1,150 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// recorded starts a process that runs the scripts that were recorded for the format, in place of this
+// tree's.
+func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Process, *wire) {
+	t.Helper()
+	w := &wire{instead: map[string]string{}, replaced: map[string]int{}}
+	for name, parts := range map[string][]string{
+		"queue": {"grant", "queue"}, "release": {"free", "grant", "release"}, "leave": {"grant", "leave"},
+		"check": {"grant", "check"}, "extend": {"extend"},
+	} {
+		source := ""
+		for _, part := range parts {
+			text, err := os.ReadFile(filepath.Join("testdata", "format1", part+".lua"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			source += string(text)
+		}
+		hash, err := server.Client(t).ScriptLoad(t.Context(), source).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.instead[handoff.Scripts[name]] = hash
+	}
+	return w.start(t, server, variant, time.Hour), w
+}
+
+// Processes that run the scripts of the format's first version take turns with those that run this
+// tree's: a service may be rolled out while it runs. Where this fails the format needs another number,
+// with scripts of its own recorded (DESIGN.md, "Versions").
+func TestFirstVersionOfTheFormat(t *testing.T) {
+	t.Parallel()
+	for variant, attention := range map[string]time.Duration{
+		"handoff:linger=0s": time.Hour, // who does not understand a message waits for ever
+		"cohort:batch=2":    5 * time.Millisecond,
+	} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			old, w := recorded(t, server, variant)
+			old2, w2 := recorded(t, server, variant)
+			m := mixed{t: t, old: map[*handoff.Locker]bool{locker(old): true, locker(old2): true}}
+			processes := []trial.Process{old, trial.Start(t, server, variant, time.Hour), old2, trial.Start(t, server, variant, time.Hour)}
+			for _, p := range processes {
+				handoff.Attend(locker(p), attention)
+			}
+			first := acquire(t, processes[1])
+			var all sync.WaitGroup
+			defer all.Wait()
+			for _, p := range processes {
+				for range 3 {
+					all.Go(func() { m.work(p) })
+				}
+			}
+			for _, p := range processes {
+				poll.Until(t, "somebody waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n > 0 })
+			}
+			trial.Release(t, first)
+			all.Wait()
+			if m.changes == 0 {
+				t.Error("the lock never went from one version to the other")
+			}
+			for _, w := range []*wire{w, w2} {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for name, hash := range handoff.Scripts {
+					if w.replaced[hash] == 0 {
+						t.Errorf("the recorded script %s was never run", name)
+					}
+				}
+			}
+			newQueue(t, server).nothingLeft(processes...)
+		})
+	}
+}
+
+// mixed is the work of processes of two versions on one lock.
+type mixed struct {
+	t   *testing.T
+	old map[*handoff.Locker]bool // those that run the recorded scripts
+
+	mu      sync.Mutex // not what excludes them: see inside
+	inside  int
+	last    int64 // token
+	lastOld bool
+	changes int // of the version that has the lock
+}
+
+// work has the lock some times. In between it gives up waits.
+func (m *mixed) work(p trial.Process) {
+	const turns = 20
+	for turn := range turns {
+		limits := []time.Duration{patience}
+		if turn%5 == 4 {
+			limits = []time.Duration{time.Millisecond, patience}
+		}
+		for _, limit := range limits {
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			lease, err := locker(p).Acquire(ctx, "key")
+			cancel()
+			switch {
+			case err == nil:
+				m.hold(p, lease.(*handoff.Lease), turn)
+			case limit == patience || !errors.Is(err, context.DeadlineExceeded):
+				m.t.Errorf("turn %d: %v", turn, err)
+				return
+			}
+		}
+	}
+}
+
+func (m *mixed) hold(p trial.Process, lease *handoff.Lease, turn int) {
+	m.mu.Lock()
+	if m.inside++; m.inside > 1 {
+		m.t.Errorf("%d have the lock", m.inside)
+	}
+	if token := lease.FencingToken(); token <= m.last {
+		m.t.Errorf("token %d came after %d", token, m.last)
+	}
+	if m.last = lease.FencingToken(); m.lastOld != m.old[locker(p)] {
+		m.lastOld, m.changes = m.old[locker(p)], m.changes+1
+	}
+	m.mu.Unlock()
+	var err error
+	if turn%2 == 0 {
+		err = lease.Extend(context.Background(), time.Minute)
+	}
+	m.mu.Lock()
+	m.inside--
+	m.mu.Unlock()
+	if err := errors.Join(err, lease.Release(context.Background())); err != nil {
+		m.t.Errorf("a lease ended with %v", err)
+	}
+}

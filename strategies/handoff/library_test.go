@@ -1,0 +1,109 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	ours "github.com/lockbench/lockbench/strategies/lock"
+	spinning "github.com/lockbench/lockbench/strategies/spin"
+)
+
+// others are locks of other libraries that keep a string at the key. Each takes it and returns how it
+// releases it.
+var others = map[string]func(context.Context, *redis.Client) (release func() error, err error){
+	"redsync": func(ctx context.Context, client *redis.Client) (func() error, error) {
+		mutex := redsync.New(goredis.NewPool(client)).NewMutex(lock, redsync.WithExpiry(time.Hour))
+		return func() error {
+			if ok, err := mutex.UnlockContext(ctx); !ok {
+				return fmt.Errorf("it was not unlocked: %w", err)
+			}
+			return nil
+		}, mutex.LockContext(ctx)
+	},
+	"redislock": func(ctx context.Context, client *redis.Client) (func() error, error) {
+		held, err := redislock.Obtain(ctx, client, lock, time.Hour, nil)
+		return func() error { return held.Release(ctx) }, err
+	},
+	"spin": func(ctx context.Context, client *redis.Client) (func() error, error) {
+		locker, err := spinning.New(client, ours.Prefix("trial:"), ours.TTL(time.Hour))
+		if err != nil {
+			return nil, err
+		}
+		held, err := locker.Acquire(ctx, "key")
+		return func() error { return errors.Join(held.Release(ctx), locker.Close()) }, err
+	},
+	"a string without a TTL": func(ctx context.Context, client *redis.Client) (func() error, error) {
+		return func() error { return client.Del(ctx, lock).Err() }, client.Set(ctx, lock, "mine", 0).Err()
+	},
+}
+
+// Another library has the lock: who waits does not change its value, which it compares when it
+// releases, and gets the lock afterwards.
+func TestAnotherLibrarysLock(t *testing.T) {
+	t.Parallel()
+	for name, take := range others {
+		for _, variant := range []string{"handoff", "handoff:linger=0s", "cohort"} {
+			t.Run(name+"/"+variant, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				a, b := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
+				release, err := take(t.Context(), server.Client(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				q := newQueue(t, server)
+				value := q.server.Get(t.Context(), lock).Val()
+				if _, err := locker(a).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+					t.Errorf("a try returned %v", err)
+				}
+				q.join("a1", a)
+				q.join("b1", b)
+				q.server.ConfigResetStat(t.Context())
+				poll.Until(t, "somebody looks whether it is free", func() bool {
+					return strings.Contains(q.server.Info(t.Context(), "commandstats").Val(), "cmdstat_lpos:")
+				})
+				if now := q.server.Get(t.Context(), lock).Val(); now != value {
+					t.Errorf("the lock was %q and is %q", value, now)
+				}
+				if err := release(); err != nil {
+					t.Errorf("its release: %v", err)
+				}
+				trial.Release(t, q.turns(q.next("a1"), "b1"))
+				q.nothingLeft(a, b)
+			})
+		}
+	}
+}
+
+// A key of another type is not touched, and whoever asks is told at once whose it is.
+func TestKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "cohort"} {
+		server := redistest.Start(t)
+		p, client := trial.Start(t, server, variant, time.Hour), server.Client(t)
+		client.HSet(t.Context(), lock, "owner", 1)
+		_, tried := locker(p).TryAcquire(t.Context(), "key")
+		_, asked := locker(p).Acquire(t.Context(), "key")
+		for _, err := range []error{tried, asked} {
+			if err == nil || errors.Is(err, strategies.ErrHeld) || !strings.Contains(err.Error(), `"trial:key", or its queue, is another program's key`) {
+				t.Errorf("%s: it returned %v", variant, err)
+			}
+		}
+		if fields := client.HGetAll(t.Context(), lock).Val(); len(fields) != 1 || client.DBSize(t.Context()).Val() != 1 {
+			t.Errorf("%s: the key has %v, and there are %d", variant, fields, client.DBSize(t.Context()).Val())
+		}
+	}
+}

@@ -1,0 +1,30 @@
+-- Looks after a queue: a free lock is granted, a held one is marked, and the queue is kept.
+-- ARGV: …, the id of the owner that was seen last; '' for none, and "id ttl" of who asks
+-- returns the owner, its TTL in ms, Redis's time in µs, the place of who asks in the queue
+-- (-1 when it has none), and what grant returned; 0 if the lock was not free
+local owner, told = redis.call('GET', lock), 0
+if redis.call('EXISTS', queue) == 1 then
+  if not owner then
+    local seen = string.sub(ARGV[3], 1, 26)
+    if seen ~= '' and seen ~= caller then -- its lease ran out: it is not there, and not for its other places
+      local first, others = redis.call('LRANGE', queue, 0, 499), {} -- a longer look would take too long
+      for i = #first, 1, -1 do
+        if string.sub(first[i], 1, 26) ~= seen then
+          others[#others + 1] = first[i]
+        end
+      end
+      if #others < #first then
+        redis.call('LPOP', queue, #first)
+        if #others > 0 then
+          redis.call('LPUSH', queue, unpack(others))
+        end
+      end
+    end
+    told = grant(now())
+    owner = redis.call('GET', lock)
+  else
+    mark(owner)
+  end
+  redis.call('PEXPIRE', queue, 600000)
+end
+return {owner or '', redis.call('PTTL', lock), number(now()), redis.call('LPOS', queue, ARGV[4]) or -1, told}

@@ -1,0 +1,30 @@
+-- Takes the lock if it is free and nobody waits, else queues.
+-- ARGV: …, id, TTL in ms, mode
+-- mode: try (do not queue), wait, again (it may be queued already), front (before all others)
+-- returns what tell returns if the lock is the caller's, else its TTL in ms and the caller's place
+local id, ttl, mode = ARGV[3], ARGV[4], ARGV[5]
+local entry = id .. ' ' .. ttl
+local owner = redis.call('GET', lock)
+if owner == id or owner == id .. '+' then
+  return tell(id, now())
+end
+if not owner then
+  if mode == 'try' or redis.call('EXISTS', queue) == 0 then
+    redis.call('SET', lock, id, 'PX', ttl)
+    return tell(id, now())
+  end
+elseif mode == 'try' then
+  return {redis.call('PTTL', lock), 0}
+end
+local place = mode == 'again' and redis.call('LPOS', queue, entry)
+place = place and place + 1 or redis.call(mode == 'front' and 'LPUSH' or 'RPUSH', queue, entry)
+redis.call('PEXPIRE', queue, 600000)
+if not owner then
+  local told = grant(now())
+  if type(told) == 'string' then
+    return told
+  end
+else
+  mark(owner)
+end
+return {redis.call('PTTL', lock), place}

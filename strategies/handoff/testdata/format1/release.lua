@@ -1,0 +1,12 @@
+-- Gives the lock up, to the next if somebody waits. It begins with free.lua.
+-- ARGV: …, id, its token (0 where others may have had the lock since it was told), the entry to queue first; '' for none
+-- returns 0 when the lock is not the caller's, else what grant returns
+local id = ARGV[3]
+if owner ~= id and owner ~= id .. '+' then
+  return 0
+end
+if ARGV[5] ~= '' then
+  redis.call('RPUSH', queue, ARGV[5])
+end
+local token = tonumber(ARGV[4])
+return grant(token > 0 and token or now())
