@@ -31,7 +31,8 @@ looks for itself when its BLPOP times out.
 It guarantees exclusion while a lease is valid, frees a dead holder's lock after
 the TTL, and lets nobody but the owner release or extend. Lock, signal and
 waiters are three keys of one hash slot; of the last two nothing is left when
-nobody waits, and what a dead waiter leaves expires.
+nobody waits, and what a dead waiter leaves expires. A lock's name that ends as theirs,
+in :signal or :waiters, is refused.
 
 What breaks it: a holder that works on past ValidUntil; a failover to a replica
 that had not seen the SET. A waiter that dies with the signal in hand costs the

@@ -85,8 +85,8 @@ func Rights() strategies.Rights {
 // them, and one more. With Linger 0 each waiter has its own place in Redis's queue, and all
 // are served in the order in which Redis took the requests.
 //
-// Two things break this order. A process that cannot be told of its turn comes back to the
-// head of the queue. After the death of a holder, the first process that asks gets the lock.
+// Three things break this order. A caller takes over the place of one of its process that has given
+// up. A process that cannot be told of its turn comes back to the head of the queue. After the death of a holder, the first process that asks gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
