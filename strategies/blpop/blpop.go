@@ -144,6 +144,9 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Annou
 		return nil, false, 0, strategies.ErrClosed
 	}
 	keys := token.AnnouncedKeys(l.config.Key(key), "signal")
+	if err := goredis.CheckKey(keys[0], ":waiters", ":signal"); err != nil {
+		return nil, false, 0, fmt.Errorf("acquire: %w", err)
+	}
 	if l.options.OneKey {
 		keys[2] = keys[0]
 	}

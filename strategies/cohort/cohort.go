@@ -3,10 +3,7 @@
 // other processes, in the order in which they came.
 //
 // It is package handoff's lock, with whose Lockers of the same Prefix it shares it, and all
-// that is said there holds here. But there is no bound in time on how long the lock may
-// stay in a process: to those who waited there when it came, as many as the option batch
-// says, and while half the TTL is left. Who waits is overtaken once at most by each client of
-// the other processes, unless one of those bounds is met first.
+// that is said there holds here. cohort.md says how its bound differs.
 package cohort
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -19,6 +20,17 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 		return Node{}, errors.New(strategy + ": " + noCluster)
 	}
 	return node, nil
+}
+
+// CheckKey refuses a lock's name that another lock may use for what it keeps beside itself: a name
+// that ends in one of those suffixes.
+func CheckKey(name string, suffixes ...string) error {
+	for _, suffix := range suffixes {
+		if lock, internal := strings.CutSuffix(name, suffix); internal {
+			return fmt.Errorf("a lock must not be named %q: names that end in %q are what the lock %q keeps beside itself", name, suffix, lock)
+		}
+	}
+	return nil
 }
 
 // Load loads scripts, so that they can be called by their hashes.

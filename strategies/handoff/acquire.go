@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
@@ -26,25 +27,43 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 			return held, err
 		}
 	}
-	place, p := ln.join(w), ln.short()
-	l.mu.Unlock()
-	if p != nil {
-		if err := l.queue(ctx, p, "wait"); err != nil && l.leave(ctx, ln, place) {
-			return nil, indeterminate.Because(ctx, err)
-		}
+	element := ln.join(w)
+	if p := ln.short(); p != nil {
+		l.begin(func() { l.bring(ln, element, p) })
 	}
+	l.mu.Unlock()
 	select {
 	case <-w.over:
 	case <-ctx.Done():
 		err := l.waitEnded(ctx, ln)
-		if l.leave(ctx, ln, place) {
+		if l.leave(ctx, ln, element) {
 			return nil, err
 		}
 	}
 	if w.err != nil {
-		return nil, w.err
+		return nil, indeterminate.Because(ctx, w.err)
 	}
 	return &w.turn, nil
+}
+
+// bring queues the place that a waiter brings to its line. It does not end with the waiter's ctx:
+// what was asked for is answered, and who comes next can use the place.
+func (l *Locker) bring(ln *line, element *list.Element, p *place) {
+	err := l.queue(l.ctx, p, "wait")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := element.Value.(*waiter)
+	select {
+	case <-w.over:
+	default:
+		if err != nil {
+			ln.waiters.Remove(element) // it may have gone
+			w.err = err
+			close(w.over)
+		}
+	}
+	ln.tidy()
+	ln.forget()
 }
 
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
@@ -70,7 +89,7 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*lin
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := validTTL(ttl); err != nil {
+	if err := errors.Join(validTTL(ttl), goredis.CheckKey(l.config.Key(key), queueSuffix)); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -85,11 +104,15 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*lin
 // while it talks to Redis.
 func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	ln.asking = true
+	began := time.Now()
 	l.mu.Unlock()
 	g, err := l.take(ctx, ln)
 	l.mu.Lock()
 	ln.asking = false
 	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, strategies.ErrHeld) {
+			ln.failed(began, err)
+		}
 		if l.closed {
 			err = strategies.ErrClosed
 		}
@@ -104,12 +127,14 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 // take asks Redis for a free lock. If the answer is lost it asks again under the same id: the
 // owner in the answer shows whether the id got the lock.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
-	g := &lease{id: l.ids.next(), since: time.Now()}
+	g := &lease{id: l.ids.next(ln.lock), since: time.Now()}
 	g.until.Set(end(g.since, ln.ttl))
+	within, done := patient(ctx)
+	defer done()
 	var owner string
-	doubtful, err := l.persist(ctx, func() (err error) {
+	doubtful, err := l.persist(within, func() (err error) {
 		l.config.Probe.Attempt()
-		owner, g.token, err = l.redis.take(ctx, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl))
+		owner, g.token, err = l.redis.take(within, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl))
 		return err
 	})
 	g.indeterminate = doubtful
@@ -133,34 +158,33 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 // queue puts a place into Redis's queue if the lock is not free. An error means that the
 // place is not queued and that no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
+	began := time.Now()
+	ctx, done := patient(ctx)
+	defer done()
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {
 		doubtful, err = l.persist(ctx, func() error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
-			if mode = "again"; err != nil && lost(err) {
-				l.mu.Lock()
-				p.indeterminate = true
-				l.mu.Unlock()
-			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			mode, ln.failure = "again", err
+			p.indeterminate = p.indeterminate || lost(err)
 			return err
 		})
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.coming = false
 	if err == nil {
 		return nil
 	}
-	l.mu.Lock()
 	if !ln.drop(p) { // the place was granted all the same
-		l.mu.Unlock()
 		return nil
 	}
-	paid := l.owe(ln.names, p.entry(), doubtful) // an error may come after a write
-	if ln.waiters.Len() > 0 {
-		ln.failed(err)
-	}
-	l.mu.Unlock()
-	await(ctx, paid)
+	l.owe(ln.names, p.entry(), doubtful) // an error may come after a write
+	ln.failed(began, err)
 	return err
 }
 
@@ -168,6 +192,13 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	ln := p.line
 	l.mu.Lock()
+	if l.places[p.id] == nil { // it was given up meanwhile
+		l.mu.Unlock()
+		return nil
+	}
+	if !p.indeterminate { // else its turn may have been told already
+		p.ear = ln.ear()
+	}
 	follow := mode == "wait" && ln.ahead > 1 && time.Since(ln.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
@@ -195,7 +226,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if told, ok := reply.(string); ok {
-		l.told(told, p.since, true)
+		l.told(told, p.since, nil)
 		if l.places[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
 			ln.known(longest)
@@ -233,9 +264,7 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 		paid = released
 	default:
 		ln.waiters.Remove(element)
-		if p := ln.spare(); p != nil {
-			paid = l.owe(ln.names, p.entry(), !p.queued || p.indeterminate)
-		}
+		paid = ln.tidy()
 		ln.forget()
 	}
 	l.mu.Unlock()

@@ -135,3 +135,45 @@ func TestClientOfOneNode(t *testing.T) {
 		t.Errorf("%d were acquired, and %d are on other nodes", acquired, elsewhere)
 	}
 }
+
+// A lock whose channel the user may not listen to is refused, at once; it disturbs no other on the
+// same node.
+func TestARefusedChannel(t *testing.T) {
+	t.Parallel()
+	top := redistest.StartTopology(t, "cluster:3")
+	admin := top.Nodes(t)[0].Client.(*redis.ClusterClient)
+	err := admin.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		return node.Do(ctx, "ACL", "SETUSER", "default", "resetchannels", "&*good*").Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() trial.Process {
+		config := goredis.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
+		l, err := handoff.Open(config, handoff.Defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return trial.Process{Locker: l, Config: config}
+	}
+	h, p := open(), open()
+	c := &crowd{t: t, served: make(chan served, 100)}
+	const good, bad = "{tag}good", "{tag}bad"
+	lease, other := h.Acquire(t, good), h.Acquire(t, bad)
+	c.wait(good, "a1", p)
+	listener := handoff.Listener(locker(p))
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if _, err := p.Locker.Acquire(ctx, bad); !redis.HasErrorPrefix(err, "NOPERM") {
+			t.Errorf("a wait without the right to listen returned %v", err)
+		}
+		cancel()
+	}
+	if handoff.Listener(locker(p)) != listener {
+		t.Error("the process had to listen again for the other lock")
+	}
+	trial.Release(t, lease)
+	trial.Release(t, c.next("a1"))
+	trial.Release(t, other)
+}

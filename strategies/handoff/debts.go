@@ -1,15 +1,22 @@
 package handoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // debt is what this process may have at Redis, and does not want.
 type debt struct {
 	names
+	id            string
 	entry         string // an entry of the queue, or an id alone that was not queued
 	indeterminate bool   // a lost command may come late: the debt is paid again, for a while
 	since         time.Time
@@ -19,7 +26,10 @@ type debt struct {
 }
 
 const (
-	mostDebts = 1024
+	// mostAnswered is how many debts are kept that Redis has answered. Callers bound the others.
+	mostAnswered = 1024
+	// mostAtOnce is how many a script is asked to pay, so that it does not take too long.
+	mostAtOnce = 100
 	// latest is how long commands of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
@@ -27,50 +37,69 @@ const (
 // owe has the keeper give up what an id has at Redis: the lock, and its place if entry is
 // one. The channel is closed when Redis has answered.
 func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
-	d := &debt{
-		names: n, entry: entry, indeterminate: doubtful,
-		since: time.Now(), due: time.Now(), paid: make(chan struct{}),
+	id, _, _ := strings.Cut(entry, " ")
+	d := l.debts[id]
+	if d == nil {
+		d = &debt{names: n, id: id, entry: entry, since: time.Now()}
+	}
+	d.indeterminate = d.indeterminate || doubtful
+	if d.paid == nil || d.answered { // or its turn has come since
+		d.paid, d.answered = make(chan struct{}), false
 	}
 	if l.hungUp {
 		close(d.paid)
 		return d.paid
 	}
-	if l.debts = append(l.debts, d); len(l.debts) > mostDebts {
-		l.debts = l.debts[1:]
-	}
+	d.due = time.Now()
+	l.debts[id] = d
 	l.keep(d.due)
 	return d.paid
 }
 
-// payDebts pays the debts that are due, and returns when the next one is due.
+// payDebts pays the debts that are due, those of a lock together, and returns when the next one is
+// due.
 func (l *Locker) payDebts(now time.Time) (next time.Time) {
-	if l.paying {
-		return now.Add(20 * time.Millisecond)
-	}
-	var due []*debt
-	l.debts = slices.DeleteFunc(l.debts, func(d *debt) bool { return now.Sub(d.since) > latest || d.answered && !d.indeterminate })
+	l.forgive(now)
+	due := map[string][]*debt{} // by lock
 	for _, d := range l.debts {
-		if !d.due.After(now) {
-			due = append(due, d)
-			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what a late command takes stays for at most as long as the command was late
-			if !d.answered {
-				d.due = now.Add(100 * time.Millisecond)
-			}
-		}
-		if next.IsZero() || d.due.Before(next) {
+		switch {
+		case l.paying[d.lock]: // the keeper runs again after that
+		case !d.due.After(now) && len(due[d.lock]) < mostAtOnce:
+			due[d.lock] = append(due[d.lock], d)
+		case next.IsZero() || d.due.Before(next):
 			next = d.due
 		}
 	}
-	if len(due) > 0 {
-		l.paying = true
+	for lock, debts := range due {
+		l.paying[lock] = true
 		l.begin(func() {
-			_ = l.pay(l.ctx, due) // what is not answered is due again
+			_ = l.pay(l.ctx, debts) // what is not answered is due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.paying = false
+			delete(l.paying, lock)
+			l.keep(time.Now())
 		})
 	}
 	return next
+}
+
+// forgive forgets debts that are too old, and the oldest of those that Redis has answered if there
+// are too many.
+func (l *Locker) forgive(now time.Time) {
+	maps.DeleteFunc(l.debts, func(_ string, d *debt) bool { return now.Sub(d.since) > latest })
+	if len(l.debts) <= mostAnswered {
+		return
+	}
+	var answered []*debt
+	for _, d := range l.debts {
+		if d.answered {
+			answered = append(answered, d)
+		}
+	}
+	slices.SortFunc(answered, func(a, b *debt) int { return cmp.Compare(b.since.UnixNano(), a.since.UnixNano()) })
+	for _, d := range answered[min(len(answered), mostAnswered):] {
+		delete(l.debts, d.id)
+	}
 }
 
 // payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
@@ -80,7 +109,8 @@ func (l *Locker) payOff() {
 	var err error // after an error the rest ends by its TTL
 	for over := false; !over; {
 		l.mu.Lock()
-		due := slices.DeleteFunc(slices.Clone(l.debts), func(d *debt) bool { return d.answered })
+		due := slices.Collect(maps.Values(l.debts))
+		due = slices.DeleteFunc(due, func(d *debt) bool { return d.answered })
 		over = len(due) == 0 || err != nil
 		l.hungUp = over
 		l.mu.Unlock()
@@ -90,60 +120,72 @@ func (l *Locker) payOff() {
 	}
 }
 
-// payBy is pay with a deadline.
+// payBy pays debts of several locks before a deadline, all at the same time: one lock that cannot be
+// asked about, such as on a shard that is down, does not keep the others waiting.
 func (l *Locker) payBy(deadline time.Time, due []*debt) error {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	return l.pay(ctx, due)
+	byLock := map[string][]*debt{}
+	for _, d := range due {
+		byLock[d.lock] = append(byLock[d.lock], d)
+	}
+	var all sync.WaitGroup
+	problems := make(chan error, len(byLock))
+	for _, same := range byLock {
+		all.Go(func() {
+			for some := range slices.Chunk(same, mostAtOnce) {
+				if err := l.pay(ctx, some); err != nil {
+					problems <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(problems)
+	return <-problems
 }
 
-// pay asks Redis to forget ids, one lock after the other, for no longer than patience. One lock
-// that cannot be asked about, such as on a shard that is down, does not keep the others waiting; pay
-// returns its error.
+// pay asks Redis to forget ids of one lock, for no longer than patience.
 func (l *Locker) pay(ctx context.Context, due []*debt) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := patient(ctx)
 	defer cancel()
-	var problem error
-	for limit := patience; len(due) > 0 && ctx.Err() == nil; {
-		first := due[0]
-		var args []any
-		var same, rest []*debt
-		for _, d := range due {
-			if d.lock != first.lock {
-				rest = append(rest, d)
-				continue
-			}
-			same = append(same, d)
-			args = append(args, d.entry)
-		}
-		if due = rest; len(rest) > 0 {
-			limit = min(limit, patience/2)
-		}
-		sent := time.Now()
-		within, done := context.WithTimeout(ctx, limit)
-		reply, err := l.redis.run(within, leaveScript, &first.names, l.ids.process, args...)
-		done()
-		l.mu.Lock()
-		if err != nil {
-			for _, d := range same {
-				d.due = time.Now().Add(patience / 4) // others first
-			}
-			l.mu.Unlock()
-			if problem == nil {
-				problem, limit = err, patience/10
-			}
-			continue
-		}
-		if told, ok := reply.(string); ok {
-			l.told(told, sent, true)
-		}
-		for _, d := range same {
-			if !d.answered {
-				d.answered = true
-				close(d.paid)
-			}
-		}
-		l.mu.Unlock()
+	var args []any
+	for _, d := range due {
+		args = append(args, d.entry)
 	}
-	return errors.Join(problem, ctx.Err())
+	on, sent := &due[0].names, time.Now()
+	reply, err := l.redis.run(ctx, leaveScript, on, l.ids.process, args...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if told, ok := reply.(string); ok && err == nil {
+		defer l.told(told, sent, nil)
+	}
+	for _, d := range due {
+		switch {
+		case err != nil && !hopeless(err):
+			d.due = now.Add(patience / 4)
+			continue
+		case d.due.After(sent): // its turn has come meanwhile
+			continue
+		case err == nil && d.indeterminate:
+			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what a late command takes stays for at most as long as the command was late
+		default:
+			delete(l.debts, d.id)
+		}
+		if !d.answered {
+			d.answered = true
+			close(d.paid)
+		}
+	}
+	return err
+}
+
+// hopeless says that Redis will refuse a script again for the same reason: the lock is no string,
+// its queue no list, or there are no scripts. All other errors pass.
+func hopeless(err error) bool {
+	refused, ok := errors.AsType[redis.Error](err)
+	return ok && (strings.HasPrefix(refused.Error(), "WRONGTYPE") ||
+		strings.HasPrefix(refused.Error(), "ERR ") && !says(err, "max number of clients"))
 }

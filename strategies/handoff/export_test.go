@@ -133,5 +133,11 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer ln.forget()
-	return l.owe(ln.names, entry(l.ids.next(), l.config.TTL), false)
+	return l.owe(ln.names, entry(l.ids.next(ln.lock), l.config.TTL), false)
 }
+
+// ID is one that the process makes for a key's lock and does not remember.
+func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }
+
+// Hopeless says whether a debt is given up for an error.
+func Hopeless(err error) bool { return hopeless(err) }

@@ -112,8 +112,7 @@ func TestUnknownTurnIsPassedOn(t *testing.T) {
 	q := newQueue(t, server)
 	lease := acquire(t, h)
 	q.join("waiter", p)
-	known := q.server.LIndex(t.Context(), list, 0).Val()
-	q.server.LPush(t.Context(), list, known[:26]+":zzz 3600000")
+	q.server.LPush(t.Context(), list, handoff.ID(locker(p), "key")+" 3600000")
 	trial.Release(t, q.turns(lease, "waiter"))
 	q.nothingLeft(h, p)
 }

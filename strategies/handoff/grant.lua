@@ -3,7 +3,8 @@
 -- ARGV: what the channel of a process begins with, the caller's process, …
 --
 -- The lock is a string, the owner's id; a + behind it says that somebody may wait. The
--- queue is a list of "id ttl". An id begins with its process, 26 characters.
+-- queue is a list of "id ttl". An id is "process:number:secret"; a process's name has 26
+-- characters.
 local lock, queue, base, caller = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
 -- now is Redis's clock in µs.
@@ -14,6 +15,15 @@ end
 
 local function number(n)
   return string.format('%.0f', n)
+end
+
+-- tell returns what an owner is told: "process:number token proof lock". Only who knows the
+-- id's secret can make the proof, and the proof does not show it: whoever listens, or only
+-- publishes, can neither make nor change a message.
+local function tell(id, token)
+  token = number(token)
+  local proof = string.sub(redis.sha1hex(id .. ' ' .. token .. ' ' .. lock), 1, 16)
+  return string.match(id, '^%w+:%w+') .. ' ' .. token .. ' ' .. proof .. ' ' .. lock
 end
 
 -- mark says on the lock that somebody may wait. The value of another library is not changed, which
@@ -29,7 +39,7 @@ end
 -- been told; after it Redis refuses this script no write. A message is not replicated, else
 -- it would be heard at a replica by those whom nobody counts here. A token that was
 -- offered is not offered again.
--- returns "id token lock" if the next is of the caller's process, 1 when the lock is free, 2 when
+-- returns what tell returns if the next is of the caller's process, 1 when the lock is free, 2 when
 -- another process has it, 3 when it is free and some wait still, who look for themselves
 local function grant(token)
   for _ = 1, 64 do
@@ -38,12 +48,12 @@ local function grant(token)
       redis.call('DEL', lock)
       return 1
     end
-    local id, ttl = string.match(entry, '^(%S+) (%d+)$')
+    local id, ttl = string.match(entry, '^(%w+:%w+%S*) (%d+)$')
     if id then
       token = token + 1
       redis.call('SET', lock, id .. '+', 'PX', ttl)
       local process = string.sub(id, 1, 26)
-      local told = id .. ' ' .. number(token) .. ' ' .. lock
+      local told = tell(id, token)
       if process == caller then
         return told
       end

@@ -4,23 +4,11 @@
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// It guarantees exclusion while a lease is valid, that a dead holder's lock goes to the next
-// after the TTL, fencing tokens that grow, and a bound on overtaking (see Options). An acquire is
-// one round trip where nobody waits, and a release another. Whoever waits, waits for a
-// message: nobody polls.
+// What processes share at Redis has format 1. Versions of this package with the same number may run
+// side by side, such as during a rollout; one with another number needs another Prefix.
 //
-// What breaks it: a holder that works on past ValidUntil; Redis's loss of its data, or a
-// failover to a replica that had not seen the grant, which may hand the lock out twice; a
-// clock of Redis that is set forward, which ends leases early by as much. Tokens follow
-// Redis's clock: where that is set back, or where a failover or a slot's move brings the lock to a host
-// whose clock is behind, they may be smaller than before until the clock has caught up. A waiting process that stops without its connection ending
-// costs one TTL, once.
-//
-// It needs Redis 7.0 or newer, a TTL of 10 ms or more, two connections a process, the Rights, and
-// the same Prefix in all processes. What they share at Redis has format 1. Versions of this package
-// with the same number may run side by side, such as during a rollout; one with another number needs
-// another Prefix. DESIGN.md has the protocol, and argues why it holds. README.md says what a service
-// has to know of its client.
+// handoff.md says what the lock guarantees and what breaks it, README.md what a service has to know
+// of its client, and DESIGN.md has the protocol, and argues why it holds.
 package handoff
 
 import (
@@ -95,8 +83,8 @@ func Rights() strategies.Rights {
 // them, and one more. With Linger 0 each waiter has its own place in Redis's queue, and all
 // are served in the order in which Redis took the requests.
 //
-// Two things break this order. A process that cannot be told of its turn comes back to the
-// head of the queue. After the death of a holder, the first process that asks gets the lock.
+// Three things break this order. A caller takes over the place of one of its process that has given
+// up. A process that cannot be told of its turn comes back to the head of the queue. After the death of a holder, the first process that asks gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
@@ -157,8 +145,8 @@ type Locker struct {
 	lines    map[lineKey]*line // of the locks that a caller of this process wants or has
 	places   map[string]*place // the places at Redis, by id
 	held     map[string]*lease // the leases that came to places, by id
-	debts    []*debt
-	paying   bool // a task pays debts
+	debts    map[string]*debt  // by id
+	paying   map[string]bool   // the locks of which a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -199,10 +187,12 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	}
 	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:", redis: &node{conn, config.Nodes[0].Client, cluster},
+		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
+		debts: map[string]*debt{}, paying: map[string]bool{},
 	}
+	l.redis = &node{conn, config.Nodes[0].Client, cluster, l.ids, l.demoted}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil

@@ -112,6 +112,8 @@ func (ln *line) attend(now time.Time) {
 		return
 	}
 	if ln.waiters.Len() == 0 {
+		ln.abandon()
+		ln.forget()
 		return
 	}
 	ln.looking = true
@@ -121,34 +123,47 @@ func (ln *line) attend(now time.Time) {
 // lookNow asks Redis for the state of the line's places, and queues those that are missing.
 func (ln *line) lookNow() {
 	l := ln.locker
-	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	began, limit := time.Now(), patience
+	l.mu.Lock()
+	if !ln.failing.IsZero() { // patience bounds all looks together
+		limit = max(patience-time.Since(ln.failing), patience/4)
+	}
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(l.ctx, limit, errOutage)
 	defer cancel()
-	err := ln.recover(ctx)
+	err := because(ctx, ln.recover(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.looking = false
 	if !ln.due.IsZero() {
 		l.keep(ln.due)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		ln.failing, ln.failure = time.Time{}, nil
-		ln.forget()
-		return
+	case l.ctx.Err() == nil:
+		ln.failed(began, err)
 	}
-	if ln.failed(err); time.Since(ln.failing) > patience && l.ctx.Err() == nil {
-		ln.failing = time.Time{}
-		ln.fail(err)
-	}
+	ln.tidy()
 	ln.forget()
 }
 
-// failed records that Redis does not serve the line, and why, and plans another look soon.
-func (ln *line) failed(err error) {
-	ln.failure = err
-	if ln.failing.IsZero() {
-		ln.failing = time.Now()
+// failed records that Redis has not served the line since then, and plans another look soon. After
+// patience those who wait are told.
+func (ln *line) failed(since time.Time, err error) {
+	if ln.failure = err; ln.waiters.Len() == 0 {
+		return
 	}
-	ln.look(min(max(20*time.Millisecond, time.Since(ln.failing)/2), time.Second))
+	if ln.failing.IsZero() {
+		ln.failing = since
+	}
+	left := patience - time.Since(ln.failing)
+	if left <= 0 {
+		ln.failing = time.Time{}
+		ln.fail(err)
+		return
+	}
+	ln.look(max(20*time.Millisecond, min((patience-left)/2, left)))
 }
 
 func (ln *line) recover(ctx context.Context) error {
@@ -167,9 +182,8 @@ func (ln *line) recover(ctx context.Context) error {
 			l.owe(ln.names, p.entry(), true)
 		}
 		if there = there && len(ln.places) < ln.wanted(); there {
-			p = &place{id: l.ids.next(), line: ln, since: time.Now()}
+			p = ln.newPlace()
 			ln.places = slices.Insert(ln.places, 0, p)
-			l.places[p.id] = p
 		}
 		l.mu.Unlock()
 		if there {
@@ -178,6 +192,11 @@ func (ln *line) recover(ctx context.Context) error {
 			}
 		}
 	}
+	l.mu.Lock()
+	for len(ln.places) > ln.wanted() && !ln.places[len(ln.places)-1].coming { // nobody has come to use them
+		ln.giveBack(ln.places[len(ln.places)-1])
+	}
+	l.mu.Unlock()
 	for {
 		l.mu.Lock()
 		p := ln.short()
@@ -237,7 +256,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	defer l.mu.Unlock()
 	ln.seen = owner
 	if told, ok := values[4].(string); ok {
-		l.told(told, sent, true)
+		l.told(told, sent, nil)
 	} else if mine := l.places[owner]; mine != nil { // its message is lost, or on its way
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond), true)

@@ -120,7 +120,9 @@ func (t *Lease) Release(ctx context.Context) error {
 		t.end()
 		ln.giveUp(g)
 		if l.linger > 0 && !l.closed {
-			p = ln.short() // it queues in the same script
+			if p = ln.short(); p != nil { // it queues in the same script
+				p.ear = ln.ear()
+			}
 		}
 	}
 	l.mu.Unlock()
@@ -144,6 +146,8 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if g.indeterminate { // a late command may take the lock again with this id
 		token = 0
 	}
+	ctx, done := patient(ctx)
+	defer done()
 	doubtful, err := l.persist(ctx, func() (err error) {
 		sent = time.Now()
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
@@ -160,7 +164,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	delete(l.held, g.id) // only now: a late message must find the id
 	t.indeterminate = t.indeterminate || doubtful
 	if p != nil {
-		p.queued, p.unsure = entry != "", entry == ""
+		p.coming, p.queued, p.unsure = false, entry != "", entry == ""
 	}
 	if t.refused = err != nil; err != nil {
 		if doubtful {
@@ -174,7 +178,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	ln.crowded = time.Time{}
 	switch {
 	case granted:
-		l.told(told, sent, true)
+		l.told(told, sent, nil)
 	case n == 0 && p != nil && !p.unsure: // the place is not queued
 		ln.drop(p)
 	case n == 2:
@@ -203,7 +207,7 @@ const mostUnseen = 25 * time.Millisecond
 
 // see asks Redis whether the process still has a lease.
 func (l *Locker) see(ln *line, g *lease) {
-	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	ctx, cancel := patient(l.ctx)
 	defer cancel()
 	sent := time.Now()
 	owner, err := l.redis.owner(ctx, ln.lock)
@@ -263,6 +267,8 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
 // lock.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
+	ctx, done := patient(ctx)
+	defer done()
 	_, err = l.persist(ctx, func() error {
 		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
 		clock, _ = reply.(int64)

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
 // Whoever gives up is passed over, wherever it waits; the process keeps its place for the
@@ -358,22 +363,186 @@ func TestCloseWhileListeningIsGivenUp(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// One lock of which Redis can take nothing back does not keep others waiting.
+// What Redis refuses for good is given up: it is not asked again and again, and other locks do not
+// wait for it.
 func TestADebtThatCannotBePaid(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
-	l := locker(p)
-	bad := handoff.Owe(l, "bad", func(queue string) { server.Client(t).Set(t.Context(), queue, "no list", 0) })
-	select {
-	case <-handoff.Owe(l, "good", nil):
-	case <-time.After(time.Minute):
-		t.Fatal("the other was not paid either")
+	l, client := locker(p), server.Client(t)
+	calls := locktest.Calls(t, client, func() {
+		for _, owed := range []<-chan struct{}{
+			handoff.Owe(l, "bad", func(queue string) { client.Set(t.Context(), queue, "no list", 0) }),
+			handoff.Owe(l, "good", nil),
+		} {
+			select {
+			case <-owed:
+			case <-time.After(patience):
+				t.Fatal("it is still owed")
+			}
+		}
+		poll.Until(t, "nothing is owed", func() bool { return handoff.Quiet(l) })
+	})
+	if n := calls["evalsha"] + calls["eval"]; n > 4 {
+		t.Errorf("two debts had %d scripts run", n)
 	}
-	select {
-	case <-bad:
-		t.Error("it was paid: this shows nothing")
-	default:
+}
+
+// What Redis refuses for a while is asked for again until it is done.
+func TestADebtThatIsRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, "handoff", time.Hour, 1, 1)
+	ctx := t.Context()
+	refused := func() (n int) {
+		for line := range strings.Lines(p.server.Info(ctx, "errorstats").Val()) {
+			_, _ = fmt.Sscanf(line, "errorstat_NOREPLICAS:count=%d", &n)
+		}
+		return n
 	}
-	server.Client(t).FlushAll(t.Context()) // so that Close need not wait for it
+	p.server.ConfigSet(ctx, "min-replicas-to-write", "1")
+	p.leave("a1")
+	poll.Until(t, "it was refused again and again", func() bool { return refused() >= 3 })
+	if n := p.length(); n != 2 {
+		t.Errorf("%d are queued at a server that takes no writes", n)
+	}
+	p.server.ConfigSet(ctx, "min-replicas-to-write", "0")
+	poll.Until(t, "only the other is queued", func() bool { return p.length() == 1 })
+	p.done(p.turns(p.first, "b1"))
+}
+
+// Only a refusal that does not pass has a debt be given up.
+func TestOnlyWhatIsHopelessIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, passes := range []error{
+		context.DeadlineExceeded, io.EOF, refusal("LOADING Redis is loading"), refusal("READONLY You can't write"),
+		refusal("CLUSTERDOWN Hash slot not served"), refusal("MASTERDOWN Link with MASTER is down"), refusal("TRYAGAIN Multiple keys"),
+		refusal("NOREPLICAS Not enough"), refusal("MISCONF Errors writing"), refusal("OOM command not allowed"), refusal("BUSY Redis is busy"),
+		refusal("NOPERM this user"), refusal("MOVED 1 127.0.0.1:1"), refusal("ERR max number of clients reached"),
+	} {
+		if handoff.Hopeless(passes) {
+			t.Errorf("%v: given up", passes)
+		}
+	}
+	for _, stays := range []error{refusal("WRONGTYPE Operation against a key"), refusal("ERR unknown command 'evalsha'")} {
+		if !handoff.Hopeless(fmt.Errorf("run: %w", stays)) {
+			t.Errorf("%v: asked for again", stays)
+		}
+	}
+}
+
+// refusal is an error that Redis answers.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (refusal) RedisError() {}
+
+// Callers who give up while Redis stands still leave no lock taken: each lock that may have been
+// taken for one of them is given up, however many there are.
+func TestAStallStrandsNoLock(t *testing.T) {
+	t.Parallel()
+	const callers = 3000
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff", time.Hour)
+	q := newQueue(t, server)
+	trial.Release(t, acquire(t, p)) // it is connected
+	server.Pause()
+	var all sync.WaitGroup
+	for n := range callers {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := p.Locker.Acquire(ctx, fmt.Sprint("key-", n)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("an acquire of a server that stands still returned %v", err)
+			}
+		})
+	}
+	all.Wait()
+	server.Resume()
+	q.nothingLeft(p)
+}
+
+// Callers who give up and come again cost Redis nothing, whatever the number of those who wait:
+// they keep their process's places.
+func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
+	const waiters = 500
+	server := redistest.Start(t)
+	h, p := attentive(t, server, "handoff:linger=0s"), attentive(t, server, "handoff:linger=0s")
+	q := newQueue(t, server)
+	lease := acquire(t, h)
+	for n := range waiters {
+		q.come(fmt.Sprint("caller ", n), p)
+	}
+	q.waiting(p, waiters)
+	calls := locktest.Calls(t, q.server, func() {
+		for n := range waiters - 1 {
+			q.leave(fmt.Sprint("caller ", n))
+			q.join(fmt.Sprint("caller ", n+waiters), p)
+		}
+	})
+	delete(calls, "llen")
+	if len(calls) > 0 {
+		t.Errorf("%d who gave up and came again cost %v", waiters-1, calls)
+	}
+	for n := range waiters - 10 { // nobody comes in their place
+		q.leave(fmt.Sprint("caller ", n+waiters-1))
+	}
+	for range 10 { // those who are left have their turns
+		trial.Release(t, lease)
+		s := q.any()
+		if s.err != nil {
+			t.Fatal(s.err)
+		}
+		lease = s.lease
+	}
+	trial.Release(t, lease)
+	q.nothingLeft(h, p)
+}
+
+// To leave a long queue costs Redis no more than a short one: nobody searches it.
+func TestLeavingALongQueue(t *testing.T) {
+	t.Parallel()
+	const waiters, others = 200, 5000
+	server := redistest.Start(t)
+	h, p := trial.Start(t, server, "handoff:linger=0s", time.Hour), trial.Start(t, server, "handoff:linger=0s", time.Hour)
+	q := newQueue(t, server)
+	ctx := t.Context()
+	lease := acquire(t, h)
+	fill := func() {
+		_, err := q.server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for n := range others {
+				pipe.RPush(ctx, list, entry("X", n, time.Hour))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.server.Append(ctx, lock, "+")
+	fill()
+	for n := range waiters {
+		q.come(fmt.Sprint("caller ", n), p)
+	}
+	q.waiting(p, waiters)
+	fill()
+	calls := locktest.Calls(t, q.server, func() {
+		for n := range waiters {
+			q.cancel[fmt.Sprint("caller ", n)]()
+		}
+		for range waiters {
+			if s := q.any(); s.err == nil {
+				t.Errorf("%s was served", s.who)
+			}
+		}
+		poll.Until(t, "Redis has been told", func() bool { return handoff.Quiet(locker(p)) })
+	})
+	if calls["lrem"] > 0 {
+		t.Errorf("the whole queue was searched %d times", calls["lrem"])
+	}
+	q.server.LTrim(ctx, list, others, others+waiters-1) // they are next, and their process answers for them
+	q.join("last", p)
+	trial.Release(t, q.turns(lease, "last"))
+	q.nothingLeft(h, p)
 }

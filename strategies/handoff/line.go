@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"container/list"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -52,8 +53,12 @@ type place struct {
 	since  time.Time // a moment before it was asked for
 	queued bool      // Redis has said that it is
 	unsure bool      // it may be queued, but Redis has not said so
+	coming bool      // a command that queues it is under way
 	// indeterminate says that a command which queues it may come late.
 	indeterminate bool
+	// ear is what the process listened with when it was queued. Nobody can have heard of its turn
+	// earlier than that. What others say of it may be late, so Redis must confirm it.
+	ear *subscriber
 }
 
 // entry returns the place's entry in Redis's queue.
@@ -100,6 +105,9 @@ func (ln *line) join(w *waiter) *list.Element {
 	if ln.held != nil {
 		ln.lookAt(ln.held.until.Get()) // its holder may hang
 	}
+	if ln.waiters.Len() == 0 {
+		ln.failing = time.Time{} // that was told to those before
+	}
 	after := ln.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
 		after = after.Prev()
@@ -127,23 +135,49 @@ func (ln *line) short() *place {
 	if len(ln.places) >= ln.wanted() {
 		return nil
 	}
-	return ln.add(&place{id: ln.locker.ids.next(), line: ln, since: time.Now()})
+	p := ln.newPlace()
+	ln.places = append(ln.places, p)
+	return p
 }
 
-func (ln *line) add(p *place) *place {
-	ln.places = append(ln.places, p)
+func (ln *line) newPlace() *place {
+	p := &place{id: ln.locker.ids.next(ln.lock), line: ln, since: time.Now(), coming: true}
 	ln.locker.places[p.id] = p
 	return p
 }
 
-// spare takes out the last place if the line has too many, and returns it, to be given up.
-func (ln *line) spare() *place {
-	if len(ln.places) <= ln.wanted() {
-		return nil
+// longQueue is how many places are queued where those of callers that have gone are kept for a
+// moment: others may come, and places in the middle of a long queue cannot be taken out.
+const longQueue = 64
+
+// tidy gives up the places if nobody waits. Otherwise they are for whoever comes next: callers
+// that give up cost Redis nothing, and a process has no more places than it had callers at once.
+func (ln *line) tidy() (paid <-chan struct{}) {
+	switch {
+	case ln.waiters.Len() > 0:
+	case ln.ahead > longQueue && len(ln.places) > 0:
+		ln.look(ln.locker.attention / 4)
+	default:
+		paid = ln.abandon()
 	}
-	p := ln.places[len(ln.places)-1]
+	return paid
+}
+
+// abandon gives up the places, but for those that are not queued yet.
+func (ln *line) abandon() (paid <-chan struct{}) {
+	for _, p := range slices.Clone(ln.places) {
+		if !p.coming {
+			paid = ln.giveBack(p)
+		}
+	}
+	return paid
+}
+
+// giveBack gives up a place.
+func (ln *line) giveBack(p *place) (paid <-chan struct{}) {
 	ln.drop(p)
-	return p
+	// What cannot be taken out of a long queue is given up when its turn comes.
+	return ln.locker.owe(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)
 }
 
 // drop removes a place, and says whether it was there.
@@ -165,6 +199,7 @@ func (ln *line) granted(g *lease) {
 	front := ln.waiters.Front()
 	if front == nil {
 		delete(ln.locker.held, g.id)
+		ln.abandon()
 		ln.locker.owe(ln.names, g.id, g.indeterminate)
 		ln.forget()
 		return
@@ -219,9 +254,7 @@ func (ln *line) fail(err error) {
 		close(w.over)
 	}
 	for len(ln.places) > 0 {
-		p := ln.places[0]
-		ln.drop(p)
-		ln.locker.owe(ln.names, p.entry(), !p.queued || p.indeterminate)
+		ln.giveBack(ln.places[0])
 	}
 }
 
@@ -261,6 +294,7 @@ func (ln *line) settle() {
 	if ln.waiters.Len() > 0 && len(ln.places) < ln.wanted() {
 		ln.look(0)
 	}
+	ln.tidy()
 	ln.forget()
 }
 

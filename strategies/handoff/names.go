@@ -1,9 +1,13 @@
 package handoff
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // it keeps nothing secret
+	"crypto/sha1" //nolint:gosec // for tags, and what Redis's scripts can make
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,6 +18,9 @@ type names struct {
 	lock, queue string
 	base        string // the beginning of a process's channel name
 }
+
+// queueSuffix ends the name of a queue, and of no lock: see goredis.CheckKey.
+const queueSuffix = ":handoff"
 
 // lockOf returns the name of a key's lock. In a cluster it has a hash tag that the queue and
 // the channel can share.
@@ -28,9 +35,9 @@ func lockOf(name string, cluster bool) string {
 // namesOf returns the names of a lock. In a cluster all three are in one slot; elsewhere a
 // process has one channel for all locks, which begins with base.
 func namesOf(lock, base string, cluster bool) names {
-	queue := lock + ":handoff"
+	queue := lock + queueSuffix
 	if _, tagged := tagOf(lock); cluster && !tagged {
-		queue = "{" + lock + "}:handoff"
+		queue = "{" + lock + "}" + queueSuffix
 	}
 	if cluster {
 		return names{lock, queue, queue + ":"}
@@ -49,15 +56,47 @@ func tagOf(name string) (tag string, tagged bool) {
 	return name, false
 }
 
-// ids are unique in the world: a process's random name and a number.
+// ids are unique in the world: a process's random name, a number, and a secret, which only the
+// process can make for that number and that lock. No channel shows it.
 type ids struct {
 	process string
+	key     [sha256.Size]byte
 	last    atomic.Int64
 }
 
 // processLength is the length of a process's name, which grant.lua cuts off an id.
 const processLength = 26
 
-func newIDs() *ids { return &ids{process: rand.Text()[:processLength]} }
+func newIDs() *ids {
+	i := &ids{process: rand.Text()[:processLength]}
+	_, _ = rand.Read(i.key[:]) // it never fails
+	return i
+}
 
-func (i *ids) next() string { return i.process + ":" + strconv.FormatInt(i.last.Add(1), 36) }
+func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Add(1), 36), lock) }
+
+func (i *ids) of(number, lock string) string {
+	mac := hmac.New(sha256.New, i.key[:])
+	mac.Write([]byte(number + " " + lock))
+	return i.process + ":" + number + ":" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// mostTime is the largest time in µs of which a token can be made.
+const mostTime = math.MaxInt64 / MostTurns
+
+// parse reads what grant.lua tells an owner: its id, the token in µs, and the lock. It is not ok
+// unless Redis has made it of an id that this process has made for that lock.
+func (i *ids) parse(told string) (id string, token int64, lock string, ok bool) {
+	name, rest, _ := strings.Cut(told, " ")
+	clock, rest, _ := strings.Cut(rest, " ")
+	proof, lock, _ := strings.Cut(rest, " ")
+	number, ours := strings.CutPrefix(name, i.process+":")
+	token, err := strconv.ParseInt(clock, 10, 64)
+	if !ours || err != nil || token <= 0 || token > mostTime {
+		return "", 0, "", false
+	}
+	id = i.of(number, lock)
+	sum := sha1.Sum([]byte(id + " " + clock + " " + lock)) //nolint:gosec // Redis's scripts have no other
+	ok = hmac.Equal([]byte(hex.EncodeToString(sum[:8])), []byte(proof))
+	return id, token, lock, ok
+}

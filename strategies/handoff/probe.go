@@ -30,7 +30,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	probe.base = ln.base
 	const short = 10 * time.Second // as long as this may take
 	on, ttl := &probe, milliseconds(short)
-	first, second, third := l.ids.next(), l.ids.next(), l.ids.next()
+	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)
 	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl); err != nil {
 		return err
 	}

@@ -40,11 +40,13 @@ type served struct {
 	err   error
 }
 
-func newQueue(t *testing.T, server *redistest.Server) *queue {
+func newQueue(t *testing.T, server *redistest.Server) *queue { return newQueueOn(t, server.Client(t)) }
+
+func newQueueOn(t *testing.T, server *redis.Client) *queue {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	return &queue{
-		t: t, server: server.Client(t), ctx: ctx,
+		t: t, server: server, ctx: ctx,
 		cancel: map[string]context.CancelFunc{}, served: make(chan served, 2000),
 	}
 }

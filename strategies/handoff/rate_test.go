@@ -71,7 +71,7 @@ type sequence struct {
 }
 
 func newSequence(b *testing.B, l *Locker) *sequence {
-	s := &sequence{locker: l, names: namesOf("sequence", "rate:", false), owner: l.ids.next()}
+	s := &sequence{locker: l, names: namesOf("sequence", "rate:", false), owner: l.ids.next("sequence")}
 	owner, token, err := l.redis.take(b.Context(), &s.names, l.ids.process, s.owner, milliseconds(l.config.TTL))
 	if err != nil || owner != s.owner {
 		b.Fatalf("take the lock: %q, %v", owner, err)
@@ -84,10 +84,10 @@ func newSequence(b *testing.B, l *Locker) *sequence {
 func (s *sequence) run(b *testing.B, length time.Duration) float64 {
 	l, began, first := s.locker, time.Now(), s.n
 	for time.Since(began) < length {
-		next := l.ids.next()
+		next := l.ids.next("sequence")
 		reply, err := l.redis.run(b.Context(), releaseScript, &s.names, l.ids.process, s.owner, s.token, entry(next, l.config.TTL))
 		told, _ := reply.(string)
-		id, token, _, ok := parse(told)
+		id, token, _, ok := l.ids.parse(told)
 		if err != nil || !ok || id != next {
 			b.Fatalf("it said %v, %v", reply, err)
 		}

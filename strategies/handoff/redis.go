@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +16,24 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
-// patience is how long a process asks again after Redis has not answered, or not served,
-// before its waiters get an error.
+// patience is how long a process tries in all, whether Redis does not answer or does not serve,
+// before a caller or its waiters get an error.
 const patience = 2 * time.Second
+
+// patient bounds all tries of a step by patience. What it ends, ends with errOutage.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, patience, errOutage)
+}
+
+var errOutage = fmt.Errorf("Redis has not answered for %v", patience) //nolint:staticcheck // a name
+
+// because returns errOutage in place of the error of a ctx that has ended with it.
+func because(ctx context.Context, err error) error {
+	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // their very own
+		return errOutage
+	}
+	return err
+}
 
 // node is Redis as a process talks to it: through one pipeline, which never sends a command
 // twice by itself.
@@ -27,6 +41,8 @@ type node struct {
 	conn    *shared.Conn
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
+	ids     *ids
+	demoted func() // called when the server says that it is no primary any more
 }
 
 // run runs a script, from its source if Redis does not know it.
@@ -38,7 +54,7 @@ func (n *node) run(ctx context.Context, s script, on *names, process string, arg
 		if err = n.conn.Send(ctx, command); err == nil {
 			reply, err = command.Result()
 		}
-		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if words[0] == "evalsha" && says(err, "NOSCRIPT") {
 			words[0], words[1] = "eval", s.source
 		} else if !n.again(ctx, err, &r) {
 			return reply, n.explain(on, err)
@@ -54,6 +70,7 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 		return false
 	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
 		n.conn.Redial()
+		n.demoted()
 	case n.cluster == nil && says(err, "MOVED", "ASK"): // no other try goes elsewhere
 		return false
 	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
@@ -68,7 +85,7 @@ func (n *node) take(ctx context.Context, on *names, process, id string, ttl int6
 	if n.cluster != nil {
 		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
 		if told, ok := reply.(string); ok && err == nil {
-			owner, clock, _, _ = parse(told)
+			owner, clock, _, _ = n.ids.parse(told)
 		}
 		return owner, clock, err
 	}
@@ -179,24 +196,16 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist tries again what ended without an answer, until patience is over or the Locker is
-// closed. doubtful means that Redis may have carried out a try that it did not answer.
+// persist tries again what ended without an answer, until ctx, which is patient, ends or the Locker
+// is closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
 	for r := (retry{}); ; {
 		if err = try(); err == nil || !lost(err) && !doubtful {
-			return doubtful, err
+			return doubtful, because(ctx, err)
 		}
 		doubtful = true
 		if l.ctx.Err() != nil || !r.wait(ctx) {
-			return doubtful, err
+			return doubtful, because(ctx, err)
 		}
 	}
-}
-
-// parse reads what grant.lua tells an owner: its id, the token in µs, and the lock.
-func parse(told string) (id string, token int64, lock string, ok bool) {
-	id, rest, _ := strings.Cut(told, " ")
-	number, lock, ok := strings.Cut(rest, " ")
-	token, err := strconv.ParseInt(number, 10, 64)
-	return id, token, lock, ok && err == nil
 }

@@ -20,6 +20,9 @@ type subscriber struct {
 	client   redis.UniversalClient
 	pubsub   *redis.PubSub
 	channels map[string]*channel
+	requests []request // in the order in which Redis answers them; those from sent on wait to be written
+	sent     int
+	sending  bool          // a task writes them
 	gone     chan struct{} // closed when it has ended …
 	err      error         // … and why
 	good     bool          // Redis has confirmed a subscription
@@ -34,22 +37,128 @@ type subscriber struct {
 // channel is a channel that a subscriber listens to, and the number of lines that need it.
 type channel struct {
 	lines   int
-	ready   chan struct{} // closed when Redis has confirmed the subscription
+	asked   time.Time
+	ready   chan struct{} // closed when Redis has confirmed the subscription, or refused it
 	isReady bool
+	err     error // why it was refused
 }
+
+// request is a command of a subscriber's.
+type request struct{ kind, argument string }
+
+// request sends a command after those before. The order shows which of them Redis has refused.
+func (s *subscriber) request(kind, argument string) {
+	if s.requests = append(s.requests, request{kind, argument}); s.sending {
+		return
+	}
+	s.sending = true
+	s.locker.begin(s.send)
+}
+
+func (s *subscriber) send() {
+	l := s.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s.sent < len(s.requests) && s.err == nil {
+		r := s.requests[s.sent]
+		s.sent++
+		l.mu.Unlock()
+		var err error
+		switch r.kind {
+		case "ssubscribe":
+			err = s.pubsub.SSubscribe(l.ctx, r.argument)
+		case "sunsubscribe":
+			err = s.pubsub.SUnsubscribe(l.ctx, r.argument)
+		default:
+			err = s.pubsub.Ping(l.ctx, r.argument)
+		}
+		l.mu.Lock()
+		if err != nil {
+			s.end(fmt.Errorf("%s: %w", r.kind, err))
+		}
+	}
+	s.sending = false
+}
+
+// answered takes the request that Redis has answered.
+func (s *subscriber) answered() (r request, ok bool) {
+	if s.sent == 0 {
+		return r, false
+	}
+	r, s.requests = s.requests[0], s.requests[1:]
+	s.sent--
+	return r, true
+}
+
+// refused takes Redis's refusal of a request. A channel that is refused is the concern of its own
+// lines; ok is false if it was another request.
+func (s *subscriber) refused(err error) (ok bool) {
+	l := s.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := s.answered()
+	c := s.channels[r.argument]
+	if !ok || r.kind != "ssubscribe" || !says(err, "NOPERM") {
+		return false
+	}
+	if c != nil && !c.isReady {
+		delete(s.channels, r.argument)
+		c.err, c.isReady = fmt.Errorf("listen: %w", err), true
+		close(c.ready)
+		for _, ln := range l.lines {
+			if ln.subscriber == s && ln.base+l.ids.process == r.argument {
+				ln.subscriber = nil
+			}
+		}
+	}
+	return true
+}
+
+// ear returns what the process hears of a line's turns with, nil if that is not certain.
+func (ln *line) ear() *subscriber {
+	l := ln.locker
+	s := ln.subscriber
+	if s == nil && l.redis.cluster == nil {
+		s = l.subscribers[l.redis.client]
+	}
+	if s == nil {
+		return nil
+	}
+	if c := s.channels[ln.base+l.ids.process]; c == nil || !c.isReady {
+		return nil
+	}
+	return s
+}
+
+// demoted ends all subscribers after the server has said that it is no primary: the primary does
+// not publish there.
+func (l *Locker) demoted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.redis.cluster == nil {
+		for _, s := range l.subscribers {
+			s.end(errDemoted)
+		}
+	}
+}
+
+var errDemoted = errors.New("listen: the server is no primary any more")
 
 // listen has the process be told of a line's turns.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
 	var failed error // the try before
 	for r := (retry{}); ; {
 		err := l.listenOnce(ctx, ln, failed != nil)
-		if err != nil && err == ctx.Err() && failed != nil { //nolint:errorlint // nothing but ctx's own
+		if err != nil && ctx.Err() != nil && failed != nil {
 			err = fmt.Errorf("%w: %w", err, failed)
 		}
-		if err == nil || errors.Is(err, strategies.ErrClosed) || !r.wait(ctx) {
+		if err == nil || errors.Is(err, strategies.ErrClosed) || says(err, "NOPERM") || !r.wait(ctx) {
 			return err
 		}
 		failed = err
+		l.mu.Lock()
+		ln.failure = err
+		l.mu.Unlock()
 	}
 }
 
@@ -80,25 +189,23 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 		l.mu.Unlock()
 	}
 	c := s.join(ln)
-	select {
-	case <-c.ready:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before the caller is told of an outage
 	defer timer.Stop()
 	select {
 	case <-c.ready:
-		return nil
+		return c.err
 	case <-timer.C:
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if c.isReady {
+			return c.err
+		}
 		s.end(errSilent)
 		return errSilent
 	case <-s.gone:
 		return s.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return because(ctx, ctx.Err())
 	}
 }
 
@@ -112,15 +219,9 @@ func (s *subscriber) join(ln *line) *channel {
 	name := ln.base + l.ids.process
 	c := s.channels[name]
 	if c == nil {
-		c = &channel{ready: make(chan struct{})}
+		c = &channel{asked: time.Now(), ready: make(chan struct{})}
 		s.channels[name] = c
-		l.begin(func() {
-			if err := s.pubsub.SSubscribe(l.ctx, name); err != nil {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				s.end(fmt.Errorf("subscribe: %w", err))
-			}
-		})
+		s.request("ssubscribe", name)
 	}
 	if ln.subscriber != s && s.err == nil {
 		ln.subscriber.leave(ln)
@@ -144,7 +245,7 @@ func (s *subscriber) leave(ln *line) {
 	}
 	if c.lines--; c.lines == 0 && s.locker.redis.cluster != nil {
 		delete(s.channels, name)
-		s.locker.begin(func() { _ = s.pubsub.SUnsubscribe(s.locker.ctx, name) })
+		s.request("sunsubscribe", name)
 	}
 }
 
@@ -189,6 +290,9 @@ func (s *subscriber) hangUp() { _ = s.pubsub.Close() }
 func (s *subscriber) hear() error {
 	for {
 		message, err := s.pubsub.Receive(s.locker.ctx)
+		if err != nil && s.refused(err) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
@@ -206,14 +310,16 @@ func (s *subscriber) heard(message any) error {
 	defer l.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
-		// In a cluster a subscriber at a replica hears the message too, and SPUBLISH has not
-		// counted it.
-		l.told(m.Payload, s.proof, l.redis.cluster == nil)
+		l.told(m.Payload, s.proof, s)
 	case *redis.Pong:
+		s.answered()
 		if m.Payload == strconv.Itoa(s.pings) {
 			s.silent, s.proof = false, s.pinged
 		}
 	case *redis.Subscription:
+		if asked := len(s.requests) > 0 && s.requests[0] == (request{m.Kind, m.Channel}); asked {
+			s.answered()
+		}
 		c := s.channels[m.Channel]
 		switch {
 		case c == nil:
@@ -259,28 +365,32 @@ func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
 	}
 	s.pings++
 	s.pinged, s.silent = now, true
-	payload := strconv.Itoa(s.pings)
-	s.locker.begin(func() {
-		_ = s.pubsub.Ping(s.locker.ctx, payload) // the subscriber hears of a failure itself
-	})
+	s.request("ping", strconv.Itoa(s.pings))
 	return now.Add(pause)
 }
 
-// told takes a message of grant.lua that an id is the owner; sure says whether that is
-// certain. Redis cannot have sent it before since.
-func (l *Locker) told(told string, since time.Time, sure bool) {
-	id, token, lock, ok := parse(told)
-	if !ok || l.held[id] != nil { // it was told before
+// told takes what grant.lua tells an owner: by a subscriber's message or, if that is nil, by the
+// answer to a command of this process. Redis cannot have sent it before since.
+func (l *Locker) told(told string, since time.Time, by *subscriber) {
+	id, token, lock, ok := l.ids.parse(told)
+	if !ok || l.held[id] != nil { // somebody else has made it, or it was told before
 		return
 	}
 	p := l.places[id]
-	if p == nil {
+	if p == nil { // it was given up: its lock is known to be one of ours
 		l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
+		for _, d := range l.debts { // the next may be one that was given up, too
+			if d.lock == lock {
+				d.due = time.Now()
+			}
+		}
 		return
 	}
 	if p.since.After(since) {
 		since = p.since
 	}
+	// In a cluster a subscriber at a replica hears the message too, and SPUBLISH has not counted it.
+	sure := by == nil || by == p.ear && l.redis.cluster == nil
 	p.arrive(token, since, end(since, p.line.ttl), sure)
 }
 
@@ -303,7 +413,7 @@ func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 
 // confirm asks Redis whether the process has a lease.
 func (l *Locker) confirm(ln *line, g *lease) {
-	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	ctx, cancel := patient(l.ctx)
 	defer cancel()
 	since := time.Now()
 	clock, err := l.extend(ctx, ln, g.id, ln.ttl)
@@ -324,6 +434,6 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	closed, deadline := l.hungUp, l.deadline
 	l.mu.Unlock()
 	if closed { // nobody wants it, and Close has already paid what was owed
-		_ = l.payBy(deadline, []*debt{{names: ln.names, entry: g.id, paid: make(chan struct{})}})
+		_ = l.payBy(deadline, []*debt{{names: ln.names, id: g.id, entry: g.id, paid: make(chan struct{})}})
 	}
 }

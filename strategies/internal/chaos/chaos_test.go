@@ -33,8 +33,9 @@ const (
 	processes = 3
 	clients   = 4 // of each process
 	keys      = 2
-	// slot is how long the clients stay with a set of keys, so that histories stay short.
-	slot = time.Second
+	// slot is how long the clients stay with a set of keys, so that histories stay short. One key
+	// lasts for longer than a lock may be free while somebody waits, and is asked for less often.
+	slot, longSlot = time.Second, 2 * longestWait
 	// fewest acquisitions are worth a verdict.
 	fewest = 100
 	// longestRound bounds what is remembered of a long run.
@@ -110,10 +111,11 @@ type outage struct{ from, to time.Duration }
 
 // process is one instance, until it dies.
 type process struct {
-	locker strategies.Locker
-	ctx    context.Context // of its clients
-	die    context.CancelFunc
-	all    sync.WaitGroup
+	locker    strategies.Locker
+	impatient bool            // none of its clients waits for longer than 50 ms
+	ctx       context.Context // of its clients
+	die       context.CancelFunc
+	all       sync.WaitGroup
 }
 
 // play has processes come and go, and their clients lock, until the time is over and all
@@ -156,7 +158,10 @@ func (c *chaos) live(ctx context.Context, number int) {
 		c.Error(err)
 		return
 	}
-	p := &process{locker: locker}
+	p := &process{locker: locker, impatient: rand.IntN(3) == 0}
+	if p.impatient {
+		c.count("process of impatient callers")
+	}
 	p.ctx, p.die = context.WithTimeout(ctx, time.Second+rand.N(8*time.Second))
 	defer p.die()
 	for n := range clients {
@@ -187,9 +192,12 @@ func (c *chaos) client(p *process, number int) {
 		time.Sleep(rand.N(8 * time.Millisecond))
 		// In a cluster those of a tag have a slot of their own, which may move.
 		key := fmt.Sprintf("%d-{%d}", int(time.Since(c.began)/slot), rand.IntN(keys))
+		if rand.IntN(8) == 0 {
+			key = fmt.Sprintf("long-%d-{0}", int(time.Since(c.began)/longSlot))
+		}
 		ctx, cancel := p.ctx, func() {}
-		if rand.IntN(4) == 0 {
-			ctx, cancel = context.WithTimeout(ctx, rand.N(20*time.Millisecond))
+		if p.impatient || rand.IntN(4) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Millisecond+rand.N(50*time.Millisecond))
 		}
 		lease, err := locker.Acquire(ctx, key)
 		cancel()

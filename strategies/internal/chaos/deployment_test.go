@@ -71,6 +71,7 @@ func single(t *testing.T) *deployment {
 			cutAll(outside), cutSome(outside), scriptsFlushed(outside), refused(outside),
 			{"short pause", func(c *chaos) { c.pause(server, rand.N(50*time.Millisecond)) }},
 			{"pause", func(c *chaos) { c.pause(server, rand.N(2*ttl)) }},
+			{"stall", func(c *chaos) { c.pause(server, 500*time.Millisecond+rand.N(1500*time.Millisecond)) }},
 			{"restart without data", func(c *chaos) { c.restart(server) }},
 			{"no memory", func(c *chaos) { c.configured(outside, "maxmemory", "1", "0", rand.N(ttl)) }},
 			{"replica for a while", func(c *chaos) {

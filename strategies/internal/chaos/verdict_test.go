@@ -100,7 +100,7 @@ func (c *chaos) judge() *tally {
 		if model == locktest.FencedMutex {
 			sum.repeated += repeated(h)
 		}
-		waited := c.waits(h, history)
+		waited := slices.Concat(c.waits(h, history), c.idle(h, history))
 		for _, wait := range waited {
 			sum.longest = max(sum.longest, wait)
 			if wait > longestWait {
@@ -108,7 +108,7 @@ func (c *chaos) judge() *tally {
 			}
 		}
 		if slices.ContainsFunc(waited, func(wait time.Duration) bool { return wait > longestWait }) {
-			c.tell(key, fmt.Sprintf("somebody waited for a free lock for more than %v: %v", longestWait, slices.Max(waited)), h, history)
+			c.tell(key, fmt.Sprintf("a free lock was waited for for more than %v: %v", longestWait, slices.Max(waited)), h, history)
 		}
 		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
 		switch err := locktest.CheckHistory(model, kept, ""); {
@@ -278,6 +278,32 @@ func (c *chaos) waits(holds []hold, history []locktest.Operation) (all []time.Du
 	return all
 }
 
+// idle are the times for which a lock was free, Redis there, and there was always somebody who waited,
+// though none of them for long. Callers pause between two tries.
+func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Duration) {
+	var asked []outage // from when to when somebody waited, whether he got it or not
+	for _, o := range history {
+		if o.Event == locktest.Acquired || o.Event == locktest.Failed {
+			asked = append(asked, outage{o.Call, o.Return + 20*time.Millisecond})
+		}
+	}
+	for _, wait := range merged(asked) {
+		since := wait.from
+		for _, h := range holds {
+			if h.Return > since && h.Return <= wait.to {
+				all = append(all, c.serving(since, h.Return))
+			}
+			if h.Return <= wait.to {
+				since = max(since, h.ended)
+			}
+		}
+		if since < wait.to {
+			all = append(all, c.serving(since, wait.to))
+		}
+	}
+	return all
+}
+
 // serving is for how long Redis was there between two instants.
 func (c *chaos) serving(from, to time.Duration) time.Duration {
 	length := to - from
@@ -285,4 +311,24 @@ func (c *chaos) serving(from, to time.Duration) time.Duration {
 		length -= max(0, min(d.to, to)-max(d.from, from))
 	}
 	return max(0, length)
+}
+
+// A lock that nobody has is found although none of its callers waits for long.
+func TestALockWithNobodyIsFound(t *testing.T) {
+	t.Parallel()
+	c := &chaos{T: t, deployment: &deployment{}}
+	var history []locktest.Operation
+	for at := time.Duration(0); at < 2*longestWait; at += 40 * time.Millisecond {
+		history = append(history, locktest.Operation{Event: locktest.Failed, Call: at, Return: at + 30*time.Millisecond})
+	}
+	if wait := slices.Max(c.waits(nil, history)); wait > longestWait {
+		t.Errorf("somebody waited for %v: this shows nothing", wait)
+	}
+	if free := slices.Max(c.idle(nil, history)); free <= longestWait {
+		t.Errorf("it was with nobody for %v", free)
+	}
+	c.down = []outage{{time.Second, time.Second + longestWait}}
+	if free := slices.Max(c.idle(nil, history)); free > longestWait+time.Second {
+		t.Errorf("Redis was not there for %v, and the lock is said to be with nobody for %v", longestWait, free)
+	}
 }

@@ -218,8 +218,8 @@ func parseReply(c command, replies []*redis.Cmd, lock string) (r reply, number s
 	}
 	told := func(said string) bool {
 		id, rest, _ := strings.Cut(said, " ")
-		token, name, _ := strings.Cut(rest, " ")
-		if name != lock {
+		token, rest, _ := strings.Cut(rest, " ")
+		if _, name, _ := strings.Cut(rest, " "); name != lock {
 			return false
 		}
 		r.told, r.token, number = identOf(id), 1, token
@@ -374,7 +374,7 @@ func (r *real) heard() (told [2]map[string][]string) {
 				break
 			}
 			words := strings.Split(message.Payload, " ")
-			told[i][words[2]] = append(told[i][words[2]], words[0]+" "+words[1])
+			told[i][words[3]] = append(told[i][words[3]], words[0]+" "+words[1])
 		}
 	}
 	return told

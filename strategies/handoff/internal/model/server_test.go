@@ -345,8 +345,8 @@ func (s *script) leave(c command) reply {
 				owner = 0
 			}
 		case !c.alone:
-			s.write(false)
 			if i := s.find(id); i >= 0 {
+				s.write(false)
 				s.remove(i)
 			}
 		}

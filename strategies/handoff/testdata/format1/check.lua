@@ -7,9 +7,16 @@ if redis.call('EXISTS', queue) == 1 then
   if not owner then
     local seen = string.sub(ARGV[3], 1, 26)
     if seen ~= '' and seen ~= caller then -- its lease ran out: it is not there, and not for its other places
-      for _, entry in ipairs(redis.call('LRANGE', queue, 0, -1)) do
-        if string.sub(entry, 1, 26) == seen then
-          redis.call('LREM', queue, 1, entry)
+      local first, others = redis.call('LRANGE', queue, 0, 499), {} -- a longer look would take too long
+      for i = #first, 1, -1 do
+        if string.sub(first[i], 1, 26) ~= seen then
+          others[#others + 1] = first[i]
+        end
+      end
+      if #others < #first then
+        redis.call('LPOP', queue, #first)
+        if #others > 0 then
+          redis.call('LPUSH', queue, unpack(others))
         end
       end
     end

@@ -1,17 +1,17 @@
 -- Takes the lock if it is free and nobody waits, else queues.
 -- ARGV: …, id, TTL in ms, mode
 -- mode: try (do not queue), wait, again (it may be queued already), front (before all others)
--- returns "id token lock" if the lock is the caller's, else its TTL in ms and the caller's place
+-- returns what tell returns if the lock is the caller's, else its TTL in ms and the caller's place
 local id, ttl, mode = ARGV[3], ARGV[4], ARGV[5]
 local entry = id .. ' ' .. ttl
 local owner = redis.call('GET', lock)
 if owner == id or owner == id .. '+' then
-  return id .. ' ' .. number(now()) .. ' ' .. lock
+  return tell(id, now())
 end
 if not owner then
   if mode == 'try' or redis.call('EXISTS', queue) == 0 then
     redis.call('SET', lock, id, 'PX', ttl)
-    return id .. ' ' .. number(now()) .. ' ' .. lock
+    return tell(id, now())
   end
 elseif mode == 'try' then
   return {redis.call('PTTL', lock), 0}

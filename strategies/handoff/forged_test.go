@@ -1,0 +1,196 @@
+package handoff_test
+
+import (
+	"crypto/sha1" //nolint:gosec // as grant.lua
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// message is what Redis says to an owner, which needs the whole id.
+func message(id string, token int64, lock string) string {
+	sum := sha1.Sum(fmt.Appendf(nil, "%s %d %s", id, token, lock)) //nolint:gosec // as above
+	name := id[:strings.LastIndex(id, ":")]
+	return fmt.Sprintf("%s %d %s %s", name, token, hex.EncodeToString(sum[:8]), lock)
+}
+
+// forgeries are messages for the places of a process, whose name its channel shows, and for keys of
+// others.
+func forgeries(channel string) (all []string) {
+	process := channel[strings.LastIndex(channel, ":")+1:]
+	for n := range 60 {
+		id := process + ":" + strconv.FormatInt(int64(n), 36)
+		token := []int64{1, math.MaxInt64 / handoff.MostTurns, math.MaxInt64, -1}[n%4]
+		all = append(all,
+			fmt.Sprintf("%s %d %s", id, token, lock),
+			fmt.Sprintf("%s %d %016x %s", id, token, n, lock),
+			message(id+":AAAAAAAAAAA", token, lock),
+			message(id+":", token, "session:42"))
+	}
+	return append(all, "logged-in 1 session:42", process+":1 1 session:42", process+":2 1  trial:other", "", " ", "  ", "   ")
+}
+
+// A process that may publish, and reads nothing, makes no second holder, chooses no token, and has
+// nothing of others deleted, however many messages it sends.
+func TestForgedMessages(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s", "cohort"} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			h, p := attentive(t, server, variant), attentive(t, server, variant)
+			q := newQueue(t, server)
+			ctx := t.Context()
+			first := acquire(t, h)
+			other := h.Acquire(t, "other")
+			q.join("waiter", p)
+			q.server.Set(ctx, "session:42", "of a user", 0)
+			forger := forger(t, q.server, server.Addr)
+			var held *handoff.Lease
+			sent := 0
+			calls := locktest.Calls(t, q.server, func() {
+				for _, channel := range forger.PubSubShardChannels(ctx, "*").Val() {
+					for _, m := range forgeries(channel) {
+						if err := forger.SPublish(ctx, channel, m).Err(); err != nil {
+							t.Fatal(err)
+						}
+						sent++
+					}
+				}
+				trial.Release(t, first) // its message comes after all those
+				held = q.next("waiter")
+			})
+			if sent < 250 {
+				t.Fatalf("%d messages", sent)
+			}
+			if n := calls["evalsha"] + calls["eval"]; n > 60 {
+				t.Errorf("%d messages had %d scripts run", sent, n)
+			}
+			if token, want := held.FencingToken(), (first.FencingToken()/handoff.MostTurns+1)*handoff.MostTurns; token != want {
+				t.Errorf("the next has token %d, Redis said %d", token, want)
+			}
+			if of := q.server.Get(ctx, "session:42").Val(); of != "of a user" {
+				t.Errorf("another's key is %q", of)
+			}
+			q.server.Del(ctx, "session:42")
+			trial.Release(t, other)
+			trial.Release(t, held)
+			q.nothingLeft(h, p)
+		})
+	}
+}
+
+// A message that others may have heard before, since the process was told by another connection
+// when it queued, may be an old one: Redis is asked.
+func TestMessageThatOthersHeardBefore(t *testing.T) {
+	t.Parallel()
+	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+		p := newPair(t, variant, time.Hour, 1, 0)
+		ctx := t.Context()
+		id, _, _ := strings.Cut(p.server.LIndex(ctx, list, 0).Val(), " ")
+		before := handoff.Listener(locker(p.a))
+		if err := p.server.ClientKillByFilter(ctx, "TYPE", "pubsub").Err(); err != nil {
+			t.Fatal(err)
+		}
+		poll.Until(t, "it listens again", func() bool {
+			now := handoff.Listener(locker(p.a))
+			return now != nil && now != before
+		})
+		heard := p.server.SPublish(ctx, "trial:handoff:"+id[:26], message(id, math.MaxInt64/handoff.MostTurns, lock)).Val()
+		if heard != 1 {
+			t.Fatalf("%d have heard it", heard)
+		}
+		poll.Until(t, "Redis has been asked, and the process waits again", func() bool {
+			queue := p.server.LRange(ctx, list, 0, -1).Val()
+			return len(p.served) > 0 || len(queue) > 0 && !strings.HasPrefix(queue[len(queue)-1], id)
+		})
+		select {
+		case s := <-p.served:
+			t.Fatalf("%s was served, while another has the lock: %v", s.who, s.err)
+		default:
+		}
+		trial.Release(t, p.first)
+		held := p.next("a1")
+		if token := held.FencingToken(); token > 1<<62 {
+			t.Errorf("it has the message's token %d", token)
+		}
+		p.done(held)
+	}
+}
+
+// Who listens at the primary, and publishes where a process still listens, at what was the primary,
+// chooses no token.
+func TestListeningAtADemotedPrimary(t *testing.T) {
+	t.Parallel()
+	pair := trial.StartPair(t)
+	ctx := t.Context()
+	open := func() trial.Process {
+		options := &redis.UniversalOptions{Addrs: []string{pair.Addr(0)}, Dialer: pair.Dial}
+		client := redis.NewUniversalClient(options)
+		t.Cleanup(func() { _ = client.Close() })
+		p := trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, "handoff", time.Hour)
+		handoff.Attend(locker(p), 2*time.Second)
+		return p
+	}
+	h, p := open(), open()
+	q := newQueueOn(t, pair.Nodes[0])
+	first := acquire(t, h)
+	q.join("waiter", p)
+	channel := pair.Nodes[0].PubSubShardChannels(ctx, "*").Val()
+	listener := pair.Nodes[1].SSubscribe(ctx)
+	defer func() { _ = listener.Close() }()
+	for _, c := range channel {
+		if err := listener.SSubscribe(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := listener.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair.Together()
+	pair.FailOver("FAILOVER")
+	trial.Release(t, first)
+	var m *redis.Message
+	var words []string
+	for len(words) < 3 { // Prepare publishes nothing, which a replica may be told late
+		var err error
+		if m, err = listener.ReceiveMessage(ctx); err != nil {
+			t.Fatal(err)
+		}
+		words = strings.SplitN(m.Payload, " ", 3)
+	}
+	forged := words[0] + " " + strconv.FormatInt(math.MaxInt64/handoff.MostTurns, 10) + " " + words[2]
+	if n := pair.Nodes[0].SPublish(ctx, m.Channel, forged).Val(); n != 1 {
+		t.Logf("%d heard it at the old primary", n) // the process may have noticed already
+	}
+	held := q.next("waiter")
+	if token := held.FencingToken(); token > 1<<62 {
+		t.Errorf("the listener has chosen token %d", token)
+	}
+	trial.Release(t, held)
+}
+
+// forger is a user who may publish, and see which channels there are.
+func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
+	t.Helper()
+	err := admin.Do(t.Context(), "ACL", "SETUSER", "forger", "reset", "on", "nopass", "+spublish", "+pubsub|shardchannels", "&*").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(&redis.Options{Addr: address, Username: "forger", Password: "any", DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
