@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -76,6 +77,7 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	none(&o.MaxRedirects)
 	none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
 	o.PushNotificationProcessor = nil // its handlers are those of one client
+	o.Addrs = slices.Clip(o.Addrs)    // go-redis appends the nodes that it learns of
 	// A replica may not have heard yet who owns a lock.
 	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 	// Without a pool for pipelines here, go-redis makes no full-duplex pipeline at any server.
