@@ -90,17 +90,17 @@ lint: ## golangci-lint where it is installed, else go vet and gofmt
 		if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi; \
 	fi
 
-peers: redis build ## docs/PEERS.md: our locks beside other libraries', in three quarters of an hour; PEERS='--rounds 7' in half an hour
-	bin/lockbench claims internal/apps/claims/data/peers/*.yaml $(PEERS) --title "Beside the peers" -o table -o json=bin/peers.json -o markdown=docs/PEERS.md
+peers: redis build ## docs/evidence/PEERS.md: our locks beside other libraries', in three quarters of an hour; PEERS='--rounds 7' in half an hour
+	bin/lockbench claims internal/apps/claims/data/peers/*.yaml $(PEERS) --title "Beside the peers" -o table -o json=bin/peers.json -o markdown=docs/evidence/PEERS.md
 
-conformance: redis ## docs/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
-	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
+conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
+	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/evidence/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
-compat: redis ## docs/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
-	LOCKBENCH_COMPAT=$(CURDIR)/docs/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all
+compat: redis ## docs/evidence/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
+	LOCKBENCH_COMPAT=$(CURDIR)/docs/evidence/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all
 
-claims: redis stores build ## docs/CLAIMS.md: what is said of Redis locks, put to the test, in half an hour
-	bin/lockbench claims -o table -o markdown=docs/CLAIMS.md
+claims: redis stores build ## docs/evidence/CLAIMS.md: what is said of Redis locks, put to the test, in half an hour
+	bin/lockbench claims -o table -o markdown=docs/evidence/CLAIMS.md
 
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) in chaos; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/internal/chaos # CHAOS and 30m more
@@ -109,9 +109,9 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run 'Soak|AUsersServer' -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
-	$(MAKE) --no-print-directory build && bin/lockbench claims --counter -o table -o markdown=docs/COUNTERCASES.md # every figure of every claim beside its counter-case, in 40 minutes
+	$(MAKE) --no-print-directory build && bin/lockbench claims --counter -o table -o markdown=docs/evidence/COUNTERCASES.md # every figure of every claim beside its counter-case, in 40 minutes
 	LOCKBENCH_FAILOVERS=$(CURDIR)/bin/failovers.md $(GO) test -run '^TestFailovers$$' -v ./strategies/all # a table, in three minutes
-	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/DETECTION.md
+	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/evidence/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
 	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code

@@ -45,7 +45,7 @@ func (a *app) claims() *cobra.Command {
 			"With --counter each figure is measured beside a counter-case, such as a lock that is broken on\n" +
 			"purpose, with which it must come out on the other side of its limit; it ends with 99 if one does not.",
 		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n  lockbench claims --counter 5\n" +
-			"  lockbench claims -o table -o json=claims.json -o markdown=docs/CLAIMS.md",
+			"  lockbench claims -o table -o json=claims.json -o markdown=docs/evidence/CLAIMS.md",
 		Args:               cobra.ArbitraryArgs,
 		ValidArgsFunction:  completeClaims,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},

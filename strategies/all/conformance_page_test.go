@@ -51,7 +51,7 @@ func page(columns []*column, on string) string {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, `# Conformance
 
-Written by `+"`make conformance`"+`: every check of the suite [strategies/locktest](../strategies/locktest) on every lock here, with stock options, on servers of its own.
+Written by `+"`make conformance`"+`: every check of the suite [strategies/locktest](../../strategies/locktest) on every lock here, with stock options, on servers of its own.
 
 ✓ the promise was kept; ✗ it was broken; ! it was broken, and the lock's Info says so; – it could not be tried; ? no verdict; empty: the lock does not claim it, or has no such thing. How often one run of the suite finds a fault: [DETECTION.md](DETECTION.md).
 
@@ -130,7 +130,7 @@ func (c *column) shows(b *strings.Builder) {
 			continue
 		}
 		if !written {
-			fmt.Fprintf(b, "\n### %[1]s\n\nThe adapter is [strategies/peers/%[1]s](../strategies/peers/%[1]s).\n\n```go\n%[2]s```\n", c.lock.Name(), c.program)
+			fmt.Fprintf(b, "\n### %[1]s\n\nThe adapter is [strategies/peers/%[1]s](../../strategies/peers/%[1]s).\n\n```go\n%[2]s```\n", c.lock.Name(), c.program)
 			written = true
 		}
 		fmt.Fprintf(b, "\n```console\n$ go run /tmp/judge.go 127.0.0.1:6379 '%s'\n%s```\n", check.Name, c.printed[check.Name])

@@ -51,7 +51,7 @@ const (
 
 // TestDetection looks again and again at every broken locker, each time as a user does,
 // once, with the check that is meant for its fault, and writes how often that was found
-// to docs/DETECTION.md, with how many FAILs are false if all checks share a server, in the directory LOCKBENCH_DETECTION. It keeps its books there in
+// to docs/evidence/DETECTION.md, with how many FAILs are false if all checks share a server, in the directory LOCKBENCH_DETECTION. It keeps its books there in
 // detection.json and goes on where it was interrupted.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
@@ -78,7 +78,7 @@ func TestDetection(t *testing.T) {
 	d := readDetection(t, books)
 	d.share(ctx, t, books)
 	d.look(ctx, t, looks, books)
-	if err := os.WriteFile(filepath.Join(dir, "docs", "DETECTION.md"), d.table(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "docs", "evidence", "DETECTION.md"), d.table(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range broken() {

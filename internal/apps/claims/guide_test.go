@@ -64,7 +64,7 @@ func numbers(text string) []float64 {
 // published are the figures that the page of claims has of each.
 func published(t *testing.T) map[int][]float64 {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/CLAIMS.md")
+	text, err := os.ReadFile("../../../docs/evidence/CLAIMS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,11 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 		said, _, _ := strings.Cut(cited.ReplaceAllString(line, ""), "earlier runs")
 		said, _, _ = strings.Cut(said, "another run")
 		if !is(said) {
-			t.Errorf("docs/GUIDE.md:%d: docs/CLAIMS.md has none of its figures: %s", i+1, line)
+			t.Errorf("docs/GUIDE.md:%d: docs/evidence/CLAIMS.md has none of its figures: %s", i+1, line)
 		}
 		for _, decimal := range regexp.MustCompile(`\d+\.\d+`).FindAllString(said, -1) {
 			if !is(decimal) {
-				t.Errorf("docs/GUIDE.md:%d: docs/CLAIMS.md does not have %s: %s", i+1, decimal, line)
+				t.Errorf("docs/GUIDE.md:%d: docs/evidence/CLAIMS.md does not have %s: %s", i+1, decimal, line)
 			}
 		}
 	}
