@@ -27,7 +27,8 @@ var beside = map[string][]string{
 func TestNoLockHasTheNameOfAnothersQueue(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {
-		if info := s.Info; info.Store != "" || !info.Claims.Exclusion || info.Library != "" || len(info.Libraries) > 0 || info.Nodes > 1 {
+		info := s.Info
+		if info.Store != "" || !info.Claims.Exclusion || info.Library != "" || len(info.Libraries) > 0 || info.Nodes > 1 {
 			continue
 		}
 		t.Run(s.Info.Name, func(t *testing.T) {

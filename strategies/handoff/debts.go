@@ -170,7 +170,8 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 		case d.due.After(sent): // its turn has come meanwhile
 			continue
 		case err == nil && d.indeterminate:
-			d.due = now.Add(max(time.Second, now.Sub(d.since))) // what a late command takes stays for at most as long as the command was late
+			// What a late command takes stays for at most as long as the command was late.
+			d.due = now.Add(max(time.Second, now.Sub(d.since)))
 		default:
 			delete(l.debts, d.id)
 		}

@@ -40,7 +40,8 @@ func forgeries(channel string) (all []string) {
 			message(id+":AAAAAAAAAAA", token, lock),
 			message(id+":", token, "session:42"))
 	}
-	return append(all, "logged-in 1 session:42", process+":1 1 session:42", process+":2 1  trial:other", "", " ", "  ", "   ")
+	return append(all,
+		"logged-in 1 session:42", process+":1 1 session:42", process+":2 1  trial:other", "", " ", "  ", "   ")
 }
 
 // A process that may publish, and reads nothing, makes no second holder, chooses no token, and has
@@ -186,7 +187,8 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 // forger is a user who may publish, and see which channels there are.
 func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	t.Helper()
-	err := admin.Do(t.Context(), "ACL", "SETUSER", "forger", "reset", "on", "nopass", "+spublish", "+pubsub|shardchannels", "&*").Err()
+	rights := []any{"+spublish", "+pubsub|shardchannels", "&*"}
+	err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "forger", "reset", "on", "nopass"}, rights...)...).Err()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,8 +189,9 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	l := &Locker{
 		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:",
 		attention: time.Second,
-		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{}, subscribers: map[redis.UniversalClient]*subscriber{},
-		debts: map[string]*debt{}, paying: map[string]bool{},
+		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{},
+		subscribers: map[redis.UniversalClient]*subscriber{},
+		debts:       map[string]*debt{}, paying: map[string]bool{},
 	}
 	l.redis = &node{conn, config.Nodes[0].Client, cluster, l.ids, l.demoted}
 	l.keeper.wake = make(chan struct{}, 1)

@@ -415,8 +415,10 @@ func TestOnlyWhatIsHopelessIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, passes := range []error{
 		context.DeadlineExceeded, io.EOF, refusal("LOADING Redis is loading"), refusal("READONLY You can't write"),
-		refusal("CLUSTERDOWN Hash slot not served"), refusal("MASTERDOWN Link with MASTER is down"), refusal("TRYAGAIN Multiple keys"),
-		refusal("NOREPLICAS Not enough"), refusal("MISCONF Errors writing"), refusal("OOM command not allowed"), refusal("BUSY Redis is busy"),
+		refusal("CLUSTERDOWN Hash slot not served"), refusal("MASTERDOWN Link with MASTER is down"),
+		refusal("TRYAGAIN Multiple keys"),
+		refusal("NOREPLICAS Not enough"), refusal("MISCONF Errors writing"), refusal("OOM command not allowed"),
+		refusal("BUSY Redis is busy"),
 		refusal("NOPERM this user"), refusal("MOVED 1 127.0.0.1:1"), refusal("ERR max number of clients reached"),
 	} {
 		if handoff.Hopeless(passes) {

@@ -52,7 +52,8 @@ func outage(t *testing.T) (last time.Duration) {
 	var all sync.WaitGroup
 	for what, do := range told {
 		all.Go(func() {
-			if err := do(context.Background()); err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
+			err := do(context.Background())
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
 				t.Errorf("%s: a Redis that does not answer is told as %v", what, err)
 			}
 		})
@@ -72,7 +73,8 @@ func TestScriptThatIsNeverKnown(t *testing.T) {
 	options := &redis.UniversalOptions{Addrs: []string{server.Addr}, Dialer: dialForgetful}
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
-	p := trial.Process{Config: goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "trial:", TTL: time.Hour}}
+	nodes := []goredis.Node{{Client: client, Options: options}}
+	p := trial.Process{Config: goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Hour}}
 	l, err := handoff.Open(p.Config, handoff.Defaults())
 	if err != nil {
 		t.Fatal(err)
