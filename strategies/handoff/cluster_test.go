@@ -110,7 +110,7 @@ func (c *crowd) next(who string) *handoff.Lease {
 func TestClientOfOneNode(t *testing.T) {
 	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
-	options := &redis.UniversalOptions{Addrs: top.Nodes(t)[0].Options.Addrs[:1]}
+	options := &redis.UniversalOptions{Addrs: top.Addrs()[:1], Password: top.Password(t)}
 	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	l, err := handoff.Open(goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "trial:", TTL: time.Minute}, handoff.Defaults())
