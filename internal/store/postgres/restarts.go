@@ -15,7 +15,7 @@ type restarts struct {
 }
 
 // brief limits what may delay a fault.
-const brief = 100 * time.Millisecond
+const brief = time.Second
 
 // walQuery returns the position of the log's end in bytes; NULL on a standby, which has none.
 const walQuery = `CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END`
