@@ -30,6 +30,9 @@ const (
 	mostAnswered = 1024
 	// mostAtOnce is how many a script is asked to pay, so that it does not take too long.
 	mostAtOnce = 100
+	// mostLocks is how many locks' debts are paid at the same time. A Redis that does not answer gets no
+	// more scripts than that in patience, however many debts there are.
+	mostLocks = 16
 	// latest is how long commands of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
@@ -71,6 +74,9 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 		}
 	}
 	for lock, debts := range due {
+		if len(l.paying) == mostLocks { // the keeper runs again after one of them
+			break
+		}
 		l.paying[lock] = true
 		l.begin(func() {
 			_ = l.pay(l.ctx, debts) // what is not answered is due again

@@ -102,7 +102,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 				return &lock, nil
 			})
 			sum := &tally{name: name, faults: map[string]int{}}
-			for end := time.Now().Add(30 * time.Second); ; {
+			for end := time.Now().Add(2 * time.Minute); ; {
 				c.play(fault.play)
 				s := c.judge()
 				sum.add(s)

@@ -16,6 +16,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,11 +36,35 @@ type Conn struct {
 	together *redis.AutoPipeliner
 	redial   time.Time // when it was last dialled anew
 	ending   sync.WaitGroup
+	dialling *dialling
+}
+
+// dialling keeps why the last dial failed: go-redis dials again by itself, while callers whose time is
+// over want to know.
+type dialling struct{ err atomic.Pointer[error] }
+
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (d *dialling) watch(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		d.err.Store(&err)
+		return conn, err
+	}
+}
+
+// failure is why the last dial failed; nil if it did not.
+func (d *dialling) failure() error {
+	if err := d.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Open returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
 func Open(node goredis.Node) (*Conn, error) {
-	client, together, err := open(node)
+	dialling := &dialling{}
+	client, together, err := open(node, dialling)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +72,19 @@ func Open(node goredis.Node) (*Conn, error) {
 	if t := node.ReadTimeout(); t > 0 {
 		timeout = t
 	}
-	return &Conn{node: node, timeout: timeout, client: client, together: together}, nil
+	return &Conn{node: node, timeout: timeout, client: client, together: together, dialling: dialling}, nil
 }
 
-func open(node goredis.Node) (redis.UniversalClient, *redis.AutoPipeliner, error) {
+func open(node goredis.Node, dialling *dialling) (redis.UniversalClient, *redis.AutoPipeliner, error) {
 	client, err := node.Dial(func(o *redis.Options) {
 		// Full duplex needs a pool of its own, with one connection: several would spread what
 		// belongs together.
 		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0
 		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // between dials
+		if o.Dialer == nil {
+			o.Dialer = redis.NewDialer(o)
+		}
+		o.Dialer = dialling.watch(o.Dialer)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +110,7 @@ func (c *Conn) Redial() {
 	if c.closed || time.Since(c.redial) < redialAfter {
 		return
 	}
-	client, together, err := open(c.node)
+	client, together, err := open(c.node, c.dialling)
 	if err != nil {
 		return // keep the old one
 	}
@@ -141,7 +170,11 @@ func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
 	for i, future := range slices.Backward(sent) { // the last is answered last
 		err := future.WaitContext(wait)
 		if err != nil && err == wait.Err() { //nolint:errorlint // not an error of the command's
-			return fmt.Errorf("no answer to %s yet: %w", commands[i].Name(), context.Cause(wait))
+			cause := context.Cause(wait)
+			if failure := c.dialling.failure(); failure != nil {
+				cause = fmt.Errorf("%w: %w", cause, failure)
+			}
+			return fmt.Errorf("no answer to %s yet: %w", commands[i].Name(), cause)
 		}
 	}
 	return nil
