@@ -1,11 +1,13 @@
 #!/bin/sh
-# Makes a Redis available to lockbench: an image for Docker, else a redis-server
-# on PATH; "setup.sh stores" the other stores, out of Debian's packages. It is quick when
+# Makes a Redis available to lockbench: an image for Docker, pulled or built of this
+# machine's redis-server, else a redis-server on PATH; "setup.sh stores" the other stores,
+# out of Debian's packages. It is quick when
 # there is nothing to do, may be run again at any time, and starts nothing: lockbench
 # starts servers itself, on free ports.
 set -eu
 
 image=${LOCKBENCH_REDIS_IMAGE:-redis:8}
+offline=lockbench-redis:offline # lockbench takes it where redis:8 cannot be pulled
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -19,6 +21,39 @@ within() {
 
 docker_works() { have docker && within 5 docker info >/dev/null 2>&1; }
 image_present() { docker image inspect "$image" >/dev/null 2>&1; }
+
+# program NAME prints the path of Redis's server or cli, or of Valkey's.
+program() { command -v "redis-$1" || command -v "valkey-$1"; }
+
+# libraries PROGRAM prints what it loads, with the loader; nothing if it is static.
+libraries() { ldd "$1" 2>/dev/null | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (0x.*/\1/p'; }
+
+# build_offline builds the offline image unless it is there and of the same files.
+build_offline() {
+	have ldd && server=$(program server) || return 1
+	cli=$(program cli) || cli=
+	files="$server $cli $(libraries "$server") ${cli:+$(libraries "$cli")}"
+	# shellcheck disable=SC2086 # they are several
+	parts=$(cat $files | cksum)
+	if [ "$(docker image inspect -f '{{.Config.Labels.parts}}' "$offline" 2>/dev/null)" = "$parts" ]; then return 0; fi
+	say "building $offline of $server"
+	context=$(mktemp -d)
+	mkdir -p "$context/root/usr/bin"
+	for file in $files; do
+		case $file in
+		"$server") place=/usr/bin/redis-server ;;
+		"$cli") place=/usr/bin/redis-cli ;;
+		*) place=$file && mkdir -p "$context/root$(dirname "$file")" ;;
+		esac
+		cp -L "$file" "$context/root$place" || break
+	done
+	status=0
+	docker build -q -f "$(dirname "$0")/offline.Dockerfile" -t "$offline" --label "parts=$parts" "$context" >&2 &&
+		docker run --rm --network none "$offline" redis-server --version >&2 || status=$?
+	rm -rf "$context"
+	if [ "$status" -ne 0 ]; then docker image rm -f "$offline" >/dev/null 2>&1 || true; fi
+	return "$status"
+}
 
 # as_root runs a command as root, or fails without asking for a password.
 as_root() {
@@ -91,24 +126,28 @@ if [ "${1:-}" = stores ]; then
 	exit
 fi
 
-docker=no
-if docker_works; then
-	docker=yes
-	if image_present; then exit 0; fi
-fi
-
-# lockbench makes an image of it where Docker works and redis:8 cannot be had.
-if have redis-server; then exit 0; fi
-
-if [ "$docker" = yes ]; then
-	say "pulling $image"
-	if within 300 docker pull -q "$image" >&2; then exit 0; fi
-	say "it cannot be pulled; falling back to redis-server"
-fi
-
-if have apt-get && can_be_root; then
+# install_redis makes sure that there is a redis-server.
+install_redis() {
+	if program server >/dev/null; then return 0; fi
+	have apt-get && can_be_root || return 1
 	say "installing redis-server"
-	if apt_install redis-server && have redis-server; then exit 0; fi
+	apt_install redis-server && have redis-server
+}
+
+if ! docker_works; then
+	if install_redis; then exit 0; fi
+else
+	if image_present; then exit 0; fi
+	# An offline image means that a pull failed; lockbench tries again after a day.
+	if ! docker image inspect "$offline" >/dev/null 2>&1; then
+		say "pulling $image"
+		if within 300 docker pull -q "$image" >&2; then exit 0; fi
+		say "it cannot be pulled; falling back to redis-server"
+	fi
+	if install_redis; then
+		build_offline || say "no image can be built of it, so lockbench starts it as a process"
+		exit 0
+	fi
 fi
 
 say "there is no Redis and it cannot be installed without you. One of these will do:

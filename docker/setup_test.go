@@ -19,7 +19,8 @@ type machine struct {
 func newMachine(t *testing.T, stubs map[string]string) machine {
 	t.Helper()
 	m := machine{t, t.TempDir()}
-	for _, tool := range []string{"sh", "env", "rm", "tee", "chmod", "cat"} {
+	tools := "sh env rm tee chmod cat sed cksum mktemp mkdir cp dirname"
+	for tool := range strings.FieldsSeq(tools) {
 		real, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)
@@ -53,16 +54,33 @@ func (m machine) run(args ...string) (calls, said string, ok bool) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "calls")
 	cmd := exec.Command("/bin/sh", append([]string{"setup.sh"}, args...)...)
-	cmd.Env = []string{"PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy(), "POSTGRES_BIN=" + os.Getenv("POSTGRES_BIN"), "ZOOKEEPER_JAR=" + os.Getenv("ZOOKEEPER_JAR")}
+	context := m.t.TempDir()
+	cmd.Env = []string{"TMPDIR=" + context, "PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy(), "POSTGRES_BIN=" + os.Getenv("POSTGRES_BIN"), "ZOOKEEPER_JAR=" + os.Getenv("ZOOKEEPER_JAR")}
 	output, err := cmd.CombinedOutput()
+	if left, _ := filepath.Glob(filepath.Join(context, "*")); len(left) > 0 {
+		m.t.Errorf("leftovers: %v", left)
+	}
 	called, _ := os.ReadFile(file)
 	return string(called), string(output), err == nil
 }
 
 const (
-	works      = "exit 0"
-	fails      = "exit 1"
-	sudo       = `[ "$1" = -n ] && shift; "$@"`
+	works = "exit 0"
+	fails = "exit 1"
+	sudo  = `[ "$1" = -n ] && shift; "$@"`
+	// noRegistry is a Docker that builds images and cannot pull any.
+	noRegistry = `case "$*" in
+		"image inspect"*lockbench-redis:offline) cat "$STUBS/built" 2>/dev/null; exit ;;
+		"image inspect"*|pull*) exit 1 ;;
+		build*)
+			while [ "$1" != --label ]; do shift; done
+			echo "${2#parts=}" >"$STUBS/built"
+			for file in usr/bin/redis-server usr/bin/redis-cli "${STUBS#/}/libm.so.6" "${STUBS#/}/ld.so"; do
+				[ -e "$3/root/$file" ] || exit 1
+			done ;;
+		esac`
+	ldd = `case "$1" in *cli) exit 1 ;; esac # it is static
+		printf '\tlinux-vdso.so.1 (0x01)\n\tlibm.so.6 => %s/libm.so.6 (0x02)\n\t%s/ld.so (0x03)\n' "$STUBS" "$STUBS"`
 	aptInstall = `case "$*" in *install*) [ -x "$POLICY_RC_D" ] && printf '#!/bin/sh\n' >"$STUBS/redis-server" && chmod 755 "$STUBS/redis-server" ;; esac`
 )
 
@@ -81,7 +99,19 @@ func TestSetup(t *testing.T) {
 			stubs: map[string]string{"redis-server": works, "apt-get": fails}, ok: true, never: "apt-get",
 		},
 		"the binary is there, the image is not": {
-			stubs: map[string]string{"redis-server": works, "docker": `[ "$1" = info ]`}, ok: true, never: "pull",
+			stubs: map[string]string{"redis-server": works, "docker": `[ "$1" = info ] || [ "$1" = pull ]`}, ok: true,
+			called: "docker pull -q redis:8", never: "docker build",
+		},
+		"an image is built": {
+			stubs: offline(noRegistry), ok: true,
+			called: "docker run --rm --network none lockbench-redis:offline redis-server --version", never: "apt-get",
+		},
+		"the image that was built does not run": {
+			stubs: offline(`[ "$1" = run ] && exit 1
+				` + noRegistry), ok: true, called: "docker image rm -f lockbench-redis:offline", never: "apt-get",
+		},
+		"nothing to build it of": {
+			stubs: map[string]string{"docker": noRegistry, "apt-get": fails, "sudo": sudo, "ldd": ldd}, never: "docker build",
 		},
 		"the image can be pulled": {
 			stubs: map[string]string{"docker": `[ "$1" = info ] || [ "$1" = pull ]`, "apt-get": fails}, ok: true,
@@ -194,5 +224,32 @@ func TestSetupOfStores(t *testing.T) {
 				t.Error("services are still forbidden to start")
 			}
 		})
+	}
+}
+
+// offline is a machine with Docker, without a registry, and with a redis-server.
+func offline(docker string) map[string]string {
+	return map[string]string{
+		"docker": docker, "ldd": ldd, "apt-get": fails,
+		"redis-server": works, "redis-cli": works, "libm.so.6": works, "ld.so": works,
+	}
+}
+
+// The image is built once, and again when the server is another.
+func TestOfflineImage(t *testing.T) {
+	m := newMachine(t, offline(noRegistry))
+	build := func() bool {
+		calls, said, ok := m.run()
+		if !ok {
+			t.Errorf("it failed: %s", said)
+		}
+		return strings.Contains(calls, "docker build")
+	}
+	if !build() || build() {
+		t.Error("it is not built the first time alone")
+	}
+	m.stub("libm.so.6", "another")
+	if !build() || build() {
+		t.Error("it is not built again when a library is another")
 	}
 }

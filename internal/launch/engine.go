@@ -9,8 +9,7 @@ import (
 
 // Engine runs servers in containers.
 type Engine interface {
-	// Obtain finds an image, pulls it, or builds it from this machine's own programs. logf reports
-	// slow steps.
+	// Obtain finds or pulls an image and returns its name. logf reports slow steps.
 	Obtain(ctx context.Context, image Image, logf func(format string, args ...any)) (string, error)
 	// Run starts a container and returns once its server is ready.
 	Run(ctx context.Context, c Container) (Contained, error)
@@ -20,22 +19,20 @@ type Engine interface {
 
 // Image says how to get the image of a container.
 type Image struct {
-	Wanted  string // requested; "" means any
-	Default string // tried first if none is requested
-	// Repository is that of images that this machine builds from Parts if no registry has Default.
-	Repository string
-	Package    string // name of the parts' package, for messages
-	Parts      func() (Parts, error)
+	Wanted   string // requested; "" means any
+	Variable string // environment variable that can request one
+	Default  string // pulled if none is requested
+	// Offline is the local name of an image for machines without a registry; "" means there is none.
+	Offline string
 }
 
-// Parts are the contents of an image that this machine builds.
-type Parts struct {
-	// Files are this machine's files by their paths in the image, such as usr/bin/redis-server.
-	// Programs get the libraries that they need.
-	Files map[string]string
-	Texts map[string]string // contents of further files, by path
-	Open  []string          // directories to which everyone may write
-	Lines []string          // for the Dockerfile, such as ENV NAME=VALUE
+// waysOut advises whoever asked for a container and has no image for it.
+func (i Image) waysOut() string {
+	ways := "name an image that Docker has in " + i.Variable + ", or start a process: --redis process"
+	if i.Offline != "" {
+		ways = "docker/setup.sh builds " + i.Offline + " out of this machine's redis-server; else " + ways
+	}
+	return ways
 }
 
 // Container is a server to start in a container.
@@ -88,6 +85,9 @@ type Contained interface {
 
 // ErrOutOfReach says that a server runs but cannot be reached from here.
 var ErrOutOfReach = errors.New("it runs but does not answer at its address")
+
+// ErrNoImage says that there is no image to run, and that none can be pulled.
+var ErrNoImage = errors.New("no image for a container")
 
 // ErrNoEngine says that the program was built without a client for containers.
 var ErrNoEngine = errors.New("this program has no client for containers: it would import github.com/lockbench/lockbench/docker")

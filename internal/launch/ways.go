@@ -83,6 +83,10 @@ func (w Ways) container(ctx context.Context) (Way, error) {
 	engine.Sweep(ctx).Log(w.Logf)
 	image, err := engine.Obtain(ctx, w.Image, w.logf)
 	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNoImage, oneLine{err})
+		if w.Asked == "container" {
+			err = fmt.Errorf("%w; %s", err, w.Image.waysOut())
+		}
 		return Way{}, err
 	}
 	network, err := w.InContainers(ctx, engine, image)

@@ -7,21 +7,26 @@ import (
 	"testing"
 )
 
-// fakeEngine has one image.
-type fakeEngine struct{ Engine }
+// fakeEngine has one image, or none.
+type fakeEngine struct {
+	Engine
+	none error
+}
 
-func (fakeEngine) Obtain(context.Context, Image, func(string, ...any)) (string, error) {
-	return "image:1", nil
+func (e fakeEngine) Obtain(context.Context, Image, func(string, ...any)) (string, error) {
+	return "image:1", e.none
 }
 func (fakeEngine) Sweep(context.Context) Swept { return Swept{} }
 
 // There is one rule for which way is tried first, and what is said of it.
 func TestWays(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	noHost := errors.New("no such host")
 	broken, missing := errors.New("broken\nin two lines"), errors.New("apt-get install it")
 	for name, test := range map[string]struct {
 		ways               Ways
 		noEngine           bool
+		noImage            error
 		container, process error
 		want               Way
 		wrong              string // in the error
@@ -37,14 +42,26 @@ func TestWays(t *testing.T) {
 		"a container asked for":  {ways: Ways{Asked: "container"}, process: missing, want: Way{Source: "container", Image: "image:1", Network: "host", Why: "a container was asked for"}},
 		"and no process instead": {ways: Ways{Asked: "container"}, container: broken, wrong: "broken", is: broken},
 		"a process asked for":    {ways: Ways{Asked: "process"}, container: broken, want: Way{Source: "process", Network: "loopback", Why: "a local process was asked for"}},
-		"neither":                {container: broken, process: missing, wrong: "broken; in two lines; apt-get install it", is: missing},
+		"no image": {noImage: noHost, want: Way{
+			Source: "process", Network: "loopback",
+			Why: "no address was given and no container could be had: no image for a container: no such host",
+		}},
+		"no image, asked for": {
+			ways: Ways{Asked: "container", Image: Image{Variable: "SOME_IMAGE"}}, noImage: noHost, is: ErrNoImage,
+			wrong: "no such host; name an image that Docker has in SOME_IMAGE, or start a process: --redis process",
+		},
+		"no image, one to build": {
+			ways: Ways{Asked: "container", Image: Image{Offline: "here:1"}}, noImage: noHost, is: ErrNoImage,
+			wrong: "no such host; docker/setup.sh builds here:1",
+		},
+		"neither": {container: broken, process: missing, wrong: "broken; in two lines; apt-get install it", is: missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := engine.open
 			t.Cleanup(func() { engine.open = before })
 			engine.open = nil
 			if !test.noEngine {
-				engine.open = func(context.Context) (Engine, error) { return fakeEngine{}, nil }
+				engine.open = func(context.Context) (Engine, error) { return fakeEngine{none: test.noImage}, nil }
 			}
 			w := test.ways
 			w.InContainers = func(_ context.Context, _ Engine, image string) (string, error) {

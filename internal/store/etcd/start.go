@@ -27,45 +27,39 @@ func program() (string, error) {
 	return filepath.Abs(path)
 }
 
-// repository is that of images built from this machine's etcd.
-const repository = "lockbench-etcd"
-
-// image says how to get the image of the containers: LOCKBENCH_ETCD_IMAGE, else etcd's own image,
-// else one built from this machine's program.
+// image says how to get the image of the containers.
 func image(o store.Options) launch.Image {
+	const variable = "LOCKBENCH_ETCD_IMAGE"
 	return launch.Image{
-		Wanted: cmp.Or(o.Image, os.Getenv("LOCKBENCH_ETCD_IMAGE")), Default: "quay.io/coreos/etcd:v3.6.5",
-		Repository: repository, Package: "etcd-server", Parts: func() (launch.Parts, error) {
-			path, err := program()
-			return launch.Parts{Files: map[string]string{"usr/bin/etcd": path}}, err
-		},
+		Wanted: cmp.Or(o.Image, os.Getenv(variable)), Variable: variable, Default: "quay.io/coreos/etcd:v3.6.5",
 	}
+}
+
+// losing returns the arguments for a durability.
+func losing(d store.Durability) []string {
+	if d != store.InMemory {
+		return nil
+	}
+	return []string{"--unsafe-no-fsync"}
 }
 
 // old matches versions without --unsafe-no-fsync.
 var old = regexp.MustCompile(`etcd Version: 3\.[0-4]\.`)
 
-// losing returns the arguments for a durability. It checks the version only of this machine's etcd
-// (mine); for other images it is unknown.
-func losing(ctx context.Context, d store.Durability, mine bool) ([]string, error) {
+// loses returns an error if this machine's etcd does not know the arguments of losing.
+func loses(ctx context.Context, path string, d store.Durability) error {
 	if d != store.InMemory {
-		return nil, nil
+		return nil
 	}
-	if mine {
-		path, err := program()
-		if err != nil {
-			return nil, err
-		}
-		version, err := exec.CommandContext(ctx, path, "--version").Output()
-		if err != nil {
-			return nil, fmt.Errorf("ask %s for its version: %w", path, err)
-		}
-		if old.Match(version) {
-			return nil, fmt.Errorf("%w: --durability memory needs etcd 3.5 or later, which can go on without waiting for the disk; %s is an older one, and LOCKBENCH_ETCD_SERVER may name another",
-				store.ErrConfig, path)
-		}
+	version, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w", path, err)
 	}
-	return []string{"--unsafe-no-fsync"}, nil
+	if old.Match(version) {
+		return fmt.Errorf("%w: --durability memory needs etcd 3.5 or later, which can go on without waiting for the disk; "+
+			"%s is an older one, and LOCKBENCH_ETCD_SERVER may name another", store.ErrConfig, path)
+	}
+	return nil
 }
 
 // start starts n members at the same time: none is ready before most of them run.
@@ -73,20 +67,16 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 	way, err := launch.Ways{
 		Asked: o.Address, Image: image(o), Logf: o.Logf,
 		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
-			more, err := losing(ctx, o.Durability, strings.HasPrefix(image, repository+":"))
-			if err != nil {
-				return "", err
-			}
 			network := ""
 			if n > 1 { // the members use this machine's loopback interface
 				network = "host"
 			}
-			err = s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
+			err := s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
 				return launch.InContainer(ctx, engine, launch.Container{
 					Image: image, RunID: s.runID, Network: network, Logf: o.Logf, Inside: inside,
 					Pick: func() (int, error) { return m.port, nil }, Beside: m.beside,
 					Command: func(bind string, port int, _ bool) []string {
-						return append([]string{"etcd"}, m.args(fmt.Sprintf("http://%s:%d", bind, port), more)...)
+						return append([]string{"etcd"}, m.args(fmt.Sprintf("http://%s:%d", bind, port), losing(o.Durability))...)
 					},
 					Ready: func(ctx context.Context, c launch.Contained) error { return ready(ctx, c) },
 				}, "etcd")
@@ -101,14 +91,13 @@ func (s *Server) start(ctx context.Context, n int, o store.Options) error {
 			if err != nil {
 				return err
 			}
-			more, err := losing(ctx, o.Durability, true)
-			if err != nil {
+			if err := loses(ctx, path, o.Durability); err != nil {
 				return err
 			}
 			return s.startAll(ctx, n, func(ctx context.Context, m membership) (launch.Started, error) {
 				return launch.Start(ctx, launch.Program{
 					Name: "etcd", Path: path,
-					Args: func(p *launch.Process) []string { return m.args("http://"+p.Addr(), more) },
+					Args: func(p *launch.Process) []string { return m.args("http://"+p.Addr(), losing(o.Durability)) },
 					Empty: func(_ context.Context, p *launch.Process) error {
 						return os.RemoveAll(filepath.Join(p.Dir(), dataDir))
 					},

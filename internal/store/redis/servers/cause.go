@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -18,6 +19,7 @@ var (
 
 // causes maps parts of error messages to advice. The most specific parts come first.
 var causes = []struct{ said, next string }{
+	{launch.ErrNoImage.Error(), ""}, // the error is the registry's, and followed by advice
 	{errNoTLS.Error(), "give the address with redis:// instead of rediss://, or the port that speaks TLS"},
 	{errOnlyTLS.Error(), "give the address with rediss:// instead of redis://, with --ca-file for a certificate of your own"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},

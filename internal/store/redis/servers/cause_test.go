@@ -71,6 +71,14 @@ func saying(t *testing.T, reply string) string {
 	return listener.Addr().String()
 }
 
+// A registry out of reach is no Redis out of reach.
+func TestNoNextStepWithoutAnImage(t *testing.T) {
+	err := fmt.Errorf("%w: lookup registry: no such host", launch.ErrNoImage)
+	if next := NextStep(err.Error()); next != "" {
+		t.Errorf("%v: next step %q", err, next)
+	}
+}
+
 // What servers say in trouble leads to what to do.
 func TestNextSteps(t *testing.T) {
 	for _, test := range []struct {

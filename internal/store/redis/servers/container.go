@@ -19,10 +19,13 @@ type Container struct {
 	appends  bool // has an append-only file
 }
 
-// image says how to get the image of the containers: redis:8, or an image of this machine's
-// redis-server, or of Valkey under that name, and its redis-cli, which compose files need.
+// imageVariable names an image in the environment.
+const imageVariable = "LOCKBENCH_REDIS_IMAGE"
+
+// image says how to get the image of the containers: redis:8, or the one that docker/setup.sh builds
+// out of this machine's redis-server where there is no registry.
 func image(wanted string) launch.Image {
-	return launch.Image{Wanted: wanted, Default: "redis:8", Repository: offlineRepo, Package: "redis-server", Parts: ownParts}
+	return launch.Image{Wanted: wanted, Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"}
 }
 
 // startContainer starts a container and returns when Redis answers. args come after our own

@@ -85,4 +85,4 @@ func (o Options) logf(format string, args ...any) {
 }
 
 // wantedImage returns the requested image; "" means any.
-func (o Options) wantedImage() string { return cmp.Or(o.Image, os.Getenv("LOCKBENCH_REDIS_IMAGE")) }
+func (o Options) wantedImage() string { return cmp.Or(o.Image, os.Getenv(imageVariable)) }

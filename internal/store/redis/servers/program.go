@@ -8,8 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/lockbench/lockbench/internal/launch"
 )
 
 // programs are the servers that lockbench looks for, in this order. Debian's Valkey package has no
@@ -18,22 +16,6 @@ var programs = []string{"redis-server", "valkey-server"}
 
 // known are the programs that may be the server of a run.
 var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
-
-// offlineRepo is the repository of the images that are built on this machine.
-const offlineRepo = "lockbench-redis"
-
-// ownParts returns the programs for an image built on this machine.
-func ownParts() (launch.Parts, error) {
-	server, err := lookProgram("")
-	if err != nil {
-		return launch.Parts{}, err
-	}
-	programs := map[string]string{"usr/bin/redis-server": server}
-	if cli, err := exec.LookPath("redis-cli"); err == nil { // compose files need it
-		programs["usr/bin/redis-cli"] = cli
-	}
-	return launch.Parts{Files: programs}, nil
-}
 
 // lookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
 // one in LOCKBENCH_REDIS_SERVER, else the first of programs. The error is exec.ErrNotFound if
