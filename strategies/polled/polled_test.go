@@ -119,8 +119,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// before calls do once, instead of sending the first command of that name, which is then sent unless do fails.
-// After a failure nothing is sent any more.
+// before calls do once, before the first command of that name is sent. If do fails, neither that command nor
+// any later one is sent.
 type before struct {
 	name string
 	do   func() error
