@@ -28,7 +28,7 @@ OTHERS    = /(internal/store|strategies)/(etcd|postgres|zookeeper)$$
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
-ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights|TestWithoutInfo|TestNative.*|TestFindNative.*|TestOnlyItsToken.*|TestExtend|TestErrors|TestLostAnswers)$$
+ONVALKEY := ^(TestCluster|TestAClusterThatSaysServerMode|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
 
 # The HTML report is looked at in a browser where there is one.
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
@@ -119,11 +119,11 @@ gate: redis ## prove that the regression gate fires and does not cry wolf: a qua
 sessions: redis ## prove that compare does not cry wolf: half an hour
 	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
 
-valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights, native commands
+valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
 		test -n "$$server" || { echo "make valkey: no Valkey can be had here, so nothing was tested on it" >&2; exit 0; }; \
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
-			./internal/store/redis/servers ./strategies/all ./strategies/spin ./strategies/internal/token
+			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal/token
 
 browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

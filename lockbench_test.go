@@ -19,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -193,28 +194,34 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
+// demanding is a lock that no server is new enough for.
+type demanding struct{ gate }
+
+const lacking = "demanding needs Redis 99, this is older"
+
+func (demanding) Prepare(context.Context, []string) error { return goredis.Unsupported(lacking) }
+
 // What the server lacks leaves out the strategy that needs it, with what would do, before
 // anything is measured.
 func TestWhatTheServerLacksIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	for _, command := range []string{"delifeq", "delex"} {
-		if info := server.Client(t).Do(t.Context(), "COMMAND", "INFO", command).Val(); !slices.Equal(info.([]any), []any{nil}) {
-			t.Skipf("this server has %s", command)
-		}
-	}
-	const lacking = "spin: release=native: the server has neither DELEX … IFEQ (Redis 8.4) nor DELIFEQ (Valkey 9)"
-	report, err := lockbench.Run(t.Context(), plan(t, server.URL(), "spin:release=native,spin", briefly))
+	lock := strategies.Unlisted(strategies.Info{Name: "demanding", Capacity: 1, Nodes: 1},
+		func(strategies.Config) (demanding, error) { return demanding{gate{new(atomic.Bool)}}, nil })
+	with := plan(t, server.URL(), "spin", briefly)
+	with.Strategies = append([]strategies.Variant{lock}, with.Strategies...)
+	report, err := lockbench.Run(t.Context(), with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.LeftOut) != 1 || report.LeftOut[0] != (results.LeftOut{Strategy: "spin:release=native", Why: lacking}) {
+	if len(report.LeftOut) != 1 || report.LeftOut[0] != (results.LeftOut{Strategy: "demanding", Why: lacking}) {
 		t.Errorf("left out %+v", report.LeftOut)
 	}
 	if len(report.Runs) != 1 || report.Runs[0].Strategy != "spin" {
 		t.Errorf("ran %v", order(report.Runs))
 	}
-	_, err = lockbench.Run(t.Context(), plan(t, server.URL(), "spin:release=native", briefly))
+	with.Strategies = with.Strategies[:1]
+	_, err = lockbench.Run(t.Context(), with)
 	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), lacking) {
 		t.Errorf("alone it ended with %v", err)
 	}

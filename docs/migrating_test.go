@@ -20,10 +20,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
+	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
-	"github.com/lockbench/lockbench/strategies/spin"
 )
 
 // The snippets of MIGRATING.md are parts of this file, word for word, and all of them run.
@@ -232,7 +232,7 @@ func fromGetSemaphore(ctx context.Context, client redis.UniversalClient) error {
 }
 
 func fromRedisPy(ctx context.Context, client redis.UniversalClient) error {
-	locker, err := spin.New(client, lock.Prefix(""), lock.TTL(10*time.Second))
+	locker, err := polled.NewSpin(client, lock.Prefix(""), lock.TTL(10*time.Second))
 	if err != nil {
 		return err
 	}

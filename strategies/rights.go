@@ -15,16 +15,12 @@ type Rights struct {
 	Keys     []string
 	Channels []string
 	Commands []string // in lower case, with those that scripts call; a subcommand as "client|id"
-	// OneOf are commands of which each server has one; its user needs that one too. Rules and
-	// SetUser contain none of them: a server refuses a rule for a command that it does not
-	// know.
-	OneOf   []string
-	Cluster []string // commands that it also needs on a cluster
+	Cluster  []string // commands that it also needs on a cluster
 }
 
 // Declared says whether there are any rights: a strategy on Redis that has none has not said
 // what it needs.
-func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Commands)+len(r.OneOf) > 0 }
+func (r Rights) Declared() bool { return len(r.Keys)+len(r.Channels)+len(r.Commands) > 0 }
 
 // Connecting returns the commands that every connection begins with. HELLO and AUTH need no
 // right.

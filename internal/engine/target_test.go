@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // meddler is spin, whose victims do something more with the lock in their hands.
 type meddler struct {
-	*spin.Locker
+	polled.SpinLocker
 	client          redis.UniversalClient
 	acquired, freed func(ctx context.Context, client redis.UniversalClient, key string)
 }
@@ -30,7 +30,7 @@ type meddled struct {
 }
 
 func (m meddler) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	lease, err := m.Locker.Acquire(ctx, key)
+	lease, err := m.SpinLocker.Acquire(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func meddling(acquired, freed func(context.Context, redis.UniversalClient, strin
 	var opened atomic.Int64
 	info := strategies.Info{Name: fmt.Sprintf("meddler%d", meddlers.Add(1)), Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true}}
 	strategies.Register(info, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) {
-		locker, err := spin.Open(c, spin.Defaults())
+		locker, err := polled.OpenSpin(c, polled.SpinDefaults())
 		if err != nil || opened.Add(1) <= 3 {
 			return locker, err
 		}

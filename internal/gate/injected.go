@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 // Strategy is the name of the lock that Register registers. It is the same in every
@@ -34,28 +34,28 @@ func Register(fault Fault) {
 		Capacity: 1,
 		Nodes:    1,
 	}, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) {
-		inner, err := spin.Open(c, spin.Defaults())
+		inner, err := polled.OpenSpin(c, polled.SpinDefaults())
 		if err != nil {
 			return nil, err
 		}
-		return &locker{Locker: inner, fault: fault, client: c.Nodes[0].Client}, nil
+		return &locker{SpinLocker: inner, fault: fault, client: c.Nodes[0].Client}, nil
 	})
 }
 
 type locker struct {
-	*spin.Locker
+	polled.SpinLocker
 	fault  Fault
 	client redis.UniversalClient
 }
 
 // Acquire acquires with spin, and then adds the fault.
 func (l *locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.worsen(l.Locker.Acquire(ctx, key))
+	return l.worsen(l.SpinLocker.Acquire(ctx, key))
 }
 
 // TryAcquire acquires with spin, and then adds the fault.
 func (l *locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.worsen(l.Locker.TryAcquire(ctx, key))
+	return l.worsen(l.SpinLocker.TryAcquire(ctx, key))
 }
 
 func (l *locker) worsen(lease strategies.Lease, err error) (strategies.Lease, error) {

@@ -18,20 +18,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/peers/redislock"
 	"github.com/lockbench/lockbench/strategies/peers/redsync"
 	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
+	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
-	"github.com/lockbench/lockbench/strategies/redissonspin"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
-	"github.com/lockbench/lockbench/strategies/setnx"
-	"github.com/lockbench/lockbench/strategies/setnxexpire"
-	"github.com/lockbench/lockbench/strategies/spin"
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
 func init() {
-	for _, s := range []strategies.Strategy{
+	for _, s := range append(polled.Strategies(),
 		atomic.Strategy(),
 		blpop.Strategy(),
 		cohort.Strategy(),
@@ -45,16 +42,12 @@ func init() {
 		pubsub.Strategy(),
 		pubsubbroadcast.Strategy(),
 		redislock.Strategy(),
-		redissonspin.Strategy(),
 		redlock.Strategy(),
 		redsync.Strategy(),
 		rueidislock.Strategy(),
 		semaphore.Strategy(),
-		setnx.Strategy(),
-		setnxexpire.Strategy(),
-		spin.Strategy(),
 		zookeeper.Strategy(),
-	} {
+	) {
 		strategies.RegisterStrategy(s)
 	}
 	strategies.RegisterWrapper(gated.Wrapper())

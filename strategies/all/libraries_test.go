@@ -14,7 +14,6 @@ func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 		"spin":                               "",
 		"spin:backoff=fixed,base=100ms":      "redis redis.lock.Lock (Python)",
 		"spin:backoff=fixed,wait-replicas=1": "",
-		"spin:backoff=fixed,release=native":  "",
 		"pubsub":                             "org.redisson:redisson getLock (Java)",
 		"pubsub-broadcast":                   "",
 		"gated:fenced":                       "org.redisson:redisson getFencedLock (Java)",

@@ -88,22 +88,6 @@ func rightsOf(v strategies.Variant) []string {
 	return rules
 }
 
-// oneOf is the right to the one of some commands that the servers have. Where they have none
-// the test is skipped.
-func (u user) oneOf(t *testing.T, commands []string) []string {
-	t.Helper()
-	if len(commands) == 0 {
-		return nil
-	}
-	for _, command := range commands {
-		if trial.Knows(t, u.admin[0], command) {
-			return []string{"+" + command}
-		}
-	}
-	t.Skipf("this server has none of %v: make valkey has one that does", commands)
-	return nil
-}
-
 // exercised are the strategies, with options that have them show all they do: a
 // semaphore has one permit, and nobody waits for long for the dead.
 func exercised(t *testing.T) []strategies.Variant {
@@ -136,7 +120,6 @@ func exercised(t *testing.T) []strategies.Variant {
 		}
 	}
 	add("semaphore:permits=1,expirable=true")
-	add("spin:release=native")
 	add("gated:spin")
 	return all
 }
@@ -175,7 +158,7 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 		}
 		return nodes, nil
 	}
-	rules := append(rightsOf(v), u.oneOf(t, v.Info().Rights.OneOf)...)
+	rules := rightsOf(v)
 	if err := u.allow(t.Context(), rules); err != nil {
 		t.Fatal(err)
 	}

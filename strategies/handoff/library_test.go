@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	ours "github.com/lockbench/lockbench/strategies/lock"
-	spinning "github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 // others are locks of other libraries that keep a string at the key. Each takes it and returns how it
@@ -38,7 +38,7 @@ var others = map[string]func(context.Context, *redis.Client) (release func() err
 		return func() error { return held.Release(ctx) }, err
 	},
 	"spin": func(ctx context.Context, client *redis.Client) (func() error, error) {
-		locker, err := spinning.New(client, ours.Prefix("trial:"), ours.TTL(time.Hour))
+		locker, err := polled.NewSpin(client, ours.Prefix("trial:"), ours.TTL(time.Hour))
 		if err != nil {
 			return nil, err
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
+	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/pubsub"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
-	"github.com/lockbench/lockbench/strategies/spin"
 )
 
 func plain(l *lock.FencedLocker, err error) (*lock.Locker, error) {
@@ -34,7 +34,7 @@ var everyLock = map[string]func(c []redis.UniversalClient) (*lock.Locker, error)
 	"handoff":   func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(handoff.New(c[0])) },
 	"cohort":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(cohort.New(c[0])) },
 	"fenced":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(fenced.New(c[0])) },
-	"spin":      func(c []redis.UniversalClient) (*lock.Locker, error) { return spin.New(c[0]) },
+	"spin":      func(c []redis.UniversalClient) (*lock.Locker, error) { return polled.NewSpin(c[0]) },
 	"pubsub":    func(c []redis.UniversalClient) (*lock.Locker, error) { return pubsub.New(c[0]) },
 	"fair":      func(c []redis.UniversalClient) (*lock.Locker, error) { return fair.New(c[0]) },
 	"redlock":   func(c []redis.UniversalClient) (*lock.Locker, error) { return redlock.New(c) },

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // A client that retries does not send an extension again: the answer to the second would hide
@@ -26,7 +25,7 @@ func TestAnExtensionIsSentOnce(t *testing.T) {
 				MinRetryBackoff: 100 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
 			})
 			t.Cleanup(func() { _ = client.Close() })
-			held := take(t, client, token.Scripts, "mine", time.Minute)
+			held := take(t, client, "mine", time.Minute)
 			if err := held.Extend(t.Context(), time.Minute); err != nil { // the script is loaded
 				t.Fatal(err)
 			}

@@ -34,7 +34,6 @@ type Lease struct {
 	Client      redis.UniversalClient
 	Name, Token string
 	Until       validity.Until
-	By          Commands // what frees and extends it
 }
 
 // Load loads the release script.
@@ -65,7 +64,8 @@ func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, er
 
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
-	return l.By.free(ctx, l.Client, l.Name, l.Token)
+	n, err := ReleaseScript.Run(ctx, l.Client, []string{l.Name}, l.Token).Int()
+	return n == 1, err
 }
 
 // Release is Free with ErrNotHeld if the key does not hold the token.
@@ -93,7 +93,7 @@ func (l *Lease) GiveBack(ctx context.Context) {
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := l.Until.Extending(time.Now(), ttl)
-	renewed, err := l.By.renew(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
+	renewed, err := Extend(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
 	answer(renewed, indeterminate.MayHaveRun(err))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", l.Name, indeterminate.Because(ctx, err))
@@ -102,4 +102,11 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return strategies.ErrNotHeld
 	}
 	return nil
+}
+
+// Extend has the key expire after so many milliseconds if it holds the token, by a script that
+// the client does not send twice, and says whether it did.
+func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
+	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
+	return n == 1, err
 }

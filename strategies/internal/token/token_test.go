@@ -7,14 +7,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // take sets a lock as its strategies do.
-func take(t *testing.T, client redis.UniversalClient, by token.Commands, owner string, ttl time.Duration) *token.Lease {
+func take(t *testing.T, client redis.UniversalClient, owner string, ttl time.Duration) *token.Lease {
 	t.Helper()
-	held := &token.Lease{Client: client, Name: "key", Token: owner, By: by}
+	held := &token.Lease{Client: client, Name: "key", Token: owner}
 	held.Until.Set(time.Now().Add(ttl))
 	if ok, err := client.SetNX(t.Context(), held.Name, held.Token, ttl).Result(); err != nil || !ok {
 		t.Fatalf("take the lock: %v, %v", ok, err)
@@ -22,11 +23,10 @@ func take(t *testing.T, client redis.UniversalClient, by token.Commands, owner s
 	return held
 }
 
-func TestOnlyItsTokenFreesAndExtends(t *testing.T) { each(t, onlyItsTokenFreesAndExtends) }
-
-func onlyItsTokenFreesAndExtends(t *testing.T, client redis.UniversalClient, by token.Commands) {
-	mine := take(t, client, by, "mine", time.Minute)
-	other := &token.Lease{Client: client, Name: mine.Name, Token: "min", By: by}
+func TestOnlyItsTokenFreesAndExtends(t *testing.T) {
+	client := redistest.Start(t).Node(t).Client
+	mine := take(t, client, "mine", time.Minute)
+	other := &token.Lease{Client: client, Name: mine.Name, Token: "min"}
 	for what, do := range map[string]func() error{
 		"release": func() error { return other.Release(t.Context()) },
 		"extend":  func() error { return other.Extend(t.Context(), time.Hour) },
@@ -54,10 +54,9 @@ func onlyItsTokenFreesAndExtends(t *testing.T, client redis.UniversalClient, by 
 }
 
 // A lease is valid from before it was extended, and no longer than Redis keeps it.
-func TestExtend(t *testing.T) { each(t, extend) }
-
-func extend(t *testing.T, client redis.UniversalClient, by token.Commands) {
-	held := take(t, client, by, "mine", time.Minute)
+func TestExtend(t *testing.T) {
+	client := redistest.Start(t).Node(t).Client
+	held := take(t, client, "mine", time.Minute)
 	before := time.Now()
 	if err := held.Extend(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
@@ -72,10 +71,9 @@ func extend(t *testing.T, client redis.UniversalClient, by token.Commands) {
 }
 
 // The script cache is empty, and a key is not a lock.
-func TestErrors(t *testing.T) { each(t, faults) }
-
-func faults(t *testing.T, client redis.UniversalClient, by token.Commands) {
-	held := take(t, client, by, "mine", time.Minute)
+func TestErrors(t *testing.T) {
+	client := redistest.Start(t).Node(t).Client
+	held := take(t, client, "mine", time.Minute)
 	if err := client.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -60,14 +58,4 @@ func Config(t testing.TB, server *redistest.Server) goredis.Config {
 
 func configOn(nodes []goredis.Node) goredis.Config {
 	return goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute, Probe: &strategies.Probe{}}
-}
-
-// Knows says whether a server has a command, by COMMAND INFO.
-func Knows(t testing.TB, server redis.UniversalClient, command string) bool {
-	t.Helper()
-	info, err := server.Do(t.Context(), "COMMAND", "INFO", command).Slice()
-	if err != nil || len(info) != 1 {
-		t.Fatalf("COMMAND INFO %s: %v, %v", command, info, err)
-	}
-	return info[0] != nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 //go:embed redislock.md
@@ -88,7 +88,7 @@ func (o Options) retry() peer.RetryStrategy {
 }
 
 // tuned is the sleep between the tries of a tuned redislock.
-var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
+var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
 // jitter sleeps as tuned says.
 type jitter struct{ sleep func() time.Duration }

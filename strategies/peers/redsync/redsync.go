@@ -26,7 +26,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 //go:embed redsync.md
@@ -64,7 +64,7 @@ type Options struct {
 func Defaults() Options { return Options{} }
 
 // tuned is the sleep between the tries of a tuned redsync.
-var tuned = spin.Options{Backoff: spin.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
+var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
 // Refine adds the pipeline's connection, and how the library is told to sleep.
 func (o Options) Refine(info strategies.Info) strategies.Info {

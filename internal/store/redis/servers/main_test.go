@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 // go-redis looks every second whether a dead server is back, and notices that
@@ -23,7 +23,9 @@ import (
 func TestMain(m *testing.M) {
 	Quiet()
 	containers.Quiet()
-	strategies.RegisterStrategy(spin.Strategy()) // a sweep knows what its keys are called
+	for _, s := range polled.Strategies() { // a sweep knows what their keys are called
+		strategies.RegisterStrategy(s)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

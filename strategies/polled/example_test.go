@@ -1,4 +1,4 @@
-package spin_test
+package polled_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/lock"
-	"github.com/lockbench/lockbench/strategies/spin"
+	"github.com/lockbench/lockbench/strategies/polled"
 )
 
 // A service makes one Locker and shares it among all its goroutines.
@@ -20,7 +20,7 @@ func Example() {
 	defer stop()
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
 	defer func() { _ = client.Close() }()
-	locker, err := spin.New(client, lock.Prefix("shop:"), lock.TTL(10*time.Second))
+	locker, err := polled.NewSpin(client, lock.Prefix("shop:"), lock.TTL(10*time.Second))
 	if err != nil {
 		log.Print(err)
 		return

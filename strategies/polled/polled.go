@@ -1,0 +1,137 @@
+// Package polled has the locks whose waiters poll: setnx, setnx-expire, spin and redisson-spin. Whoever finds
+// the lock taken sleeps and tries again. They differ in the command that takes the lock, in what gives it back,
+// and in how long a waiter sleeps.
+//
+// The NAME.md of each lock says what it guarantees, what breaks it, and what it costs.
+package polled
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+// kind is what differs between locks that are one key with the owner's token.
+type kind struct {
+	name     string
+	options  error   // every fault of its options
+	backoff  backoff // how a waiter sleeps
+	tries    int     // failed attempts after which an acquire ends with an error; 0: as many as it takes
+	pipeline bool    // all callers share one connection
+	// try makes one attempt to get the lock. After an error the lock is not held; after
+	// validity.ErrLate the caller may try again.
+	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
+	// granted returns the lease as its holder gets it.
+	granted func(held *token.Lease) strategies.Lease
+}
+
+// Locker polls one Redis node.
+type Locker struct {
+	kind
+	config   goredis.Config
+	client   redis.UniversalClient
+	hangUp   func() error // ends the pipeline
+	owners   *owner.Names
+	closed   atomic.Bool
+	sleepers pause.Sleepers
+}
+
+// open returns a Locker on the first node. It does not talk to Redis yet.
+func open(config goredis.Config, k kind) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), k.options); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.name, err)
+	}
+	config, hangUp, err := pipeline.Over(config, k.pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.name, err)
+	}
+	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: owner.New()}, nil
+}
+
+// Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, l.config.TTL, false)
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, l.config.TTL, true)
+}
+
+// Close refuses further calls; leases can still be released.
+func (l *Locker) Close() error {
+	l.closed.Store(true)
+	l.sleepers.Close()
+	return l.hangUp()
+}
+
+// acquire tries once, or as often as it takes.
+func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, once bool) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	name := l.config.Key(key)
+	ttl, err := validity.TTL(ttl)
+	if err != nil {
+		return nil, fmt.Errorf("set %q: %w", name, err)
+	}
+	held := &token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}
+	l.config.Probe.Attempt()
+	got, err := l.try(ctx, held, ttl)
+	if !once {
+		if err = validity.UnlessLate(err); err == nil && !got {
+			got, err = true, l.wait(ctx, held, ttl)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !got:
+		return nil, strategies.ErrHeld
+	}
+	return l.granted(held), nil
+}
+
+// wait sleeps and tries until the lock is the caller's.
+func (l *Locker) wait(ctx context.Context, held *token.Lease, ttl time.Duration) error {
+	sleep := l.backoff.sleeps(rand.Int64N)
+	for failed := 1; ; failed++ {
+		if failed == l.tries {
+			return fmt.Errorf("poll %q: %w after %d tries", held.Name, strategies.ErrHeld, failed)
+		}
+		d := sleep()
+		if d > 0 {
+			l.sleepers.Sleep(ctx.Done(), d)
+			if ctx.Err() != nil {
+				return fmt.Errorf("poll %q: %w", held.Name, strategies.WaitEnded(ctx))
+			}
+		}
+		l.config.Probe.Attempt()
+		got, err := l.try(ctx, held, ttl)
+		if d > 0 {
+			l.config.Probe.Wake(got && err == nil)
+		}
+		if err = validity.UnlessLate(err); err != nil || got {
+			return err
+		}
+	}
+}
+
+// Loaded is a Locker whose leases are released by a script.
+type Loaded struct{ *Locker }
+
+// Prepare loads the release script.
+func (l Loaded) Prepare(ctx context.Context, _ []string) error { return token.Load(ctx, l.client) }

@@ -1,0 +1,163 @@
+package polled
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+)
+
+// SetNXOptions are those of setnx.
+type SetNXOptions struct {
+	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
+}
+
+// Validate rejects a delay that is not positive.
+func (o SetNXOptions) Validate() error {
+	if o.Delay <= 0 {
+		return fmt.Errorf("delay must be positive, not %v", o.Delay)
+	}
+	return nil
+}
+
+// openSetNX opens setnx. The config's TTL has no effect.
+func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
+	return open(config, kind{
+		name: "setnx", options: o.Validate(), backoff: backoff{Fixed, o.Delay, o.Delay},
+		try: func(ctx context.Context, held *token.Lease, _ time.Duration) (bool, error) {
+			return setNX(ctx, held, getThenDel)
+		},
+		granted: func(held *token.Lease) strategies.Lease { return &owned{held, getThenDel} },
+	})
+}
+
+// How a release of setnx-expire checks whose lock it is.
+const (
+	atomically = "true"  // by a script that compares and deletes
+	separately = "get"   // by a GET, and then a DEL
+	never      = "false" // not at all
+)
+
+// releases are what gives a lock back, by how it checks whose lock it is.
+var releases = map[string]func(context.Context, *token.Lease) error{
+	atomically: compareAndDel, separately: getThenDel, never: del,
+}
+
+// SetNXExpireOptions are those of setnx-expire.
+type SetNXExpireOptions struct {
+	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
+	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whosever it is (false)"`
+}
+
+// Validate returns every error, joined.
+func (o SetNXExpireOptions) Validate() error {
+	err := SetNXOptions{o.Delay}.Validate()
+	if releases[o.Check] == nil {
+		err = errors.Join(err, fmt.Errorf("check is %s, %s or %s, not %q", atomically, separately, never, o.Check))
+	}
+	return err
+}
+
+// Refine claims exclusion only for a release that compares and deletes in one step.
+func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Exclusion = o.Check == atomically
+	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
+	if o.Check != atomically {
+		info.Caveat += "; a late release deletes somebody else's lock"
+	}
+	return info
+}
+
+// openSetNXExpire opens setnx-expire.
+func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (Loaded, error) {
+	l, err := open(config, kind{
+		name: "setnx-expire", options: o.Validate(), backoff: backoff{Fixed, o.Delay, o.Delay},
+		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
+			taken, err := setNX(ctx, held, compareAndDel)
+			if taken {
+				err = expire(ctx, held, ttl)
+			}
+			return taken, err
+		},
+		granted: func(held *token.Lease) strategies.Lease { return &timed{owned{held, releases[o.Check]}} },
+	})
+	return Loaded{l}, err
+}
+
+// setNX takes a key that nobody has, without a TTL. If the answer is lost, free gives the key back; if that
+// fails too, the lock is blocked for ever.
+func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *token.Lease) error) (bool, error) {
+	taken, err := held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
+	if err == nil {
+		return taken, nil
+	}
+	if indeterminate.MayHaveRun(err) {
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		_ = free(settle, held)
+	}
+	return false, fmt.Errorf("setnx %q: %w", held.Name, indeterminate.Because(ctx, err))
+}
+
+// expire gives a key its TTL. After an error the lock is not held.
+func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
+	held.Until.Set(time.Now().Add(ttl))
+	limited, err := held.Client.PExpire(ctx, held.Name, ttl).Result() // EXPIRE itself knows only seconds
+	switch {
+	case err != nil:
+		held.GiveBack(ctx) // if that fails too, the lock is blocked for ever
+		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
+	case !limited:
+		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.Name, strategies.ErrNotHeld)
+	}
+	return nil
+}
+
+// owned is a lease that can only be released.
+type owned struct {
+	held *token.Lease
+	free func(context.Context, *token.Lease) error
+}
+
+// Release gives the lock back, however it checks whose lock it is.
+func (o *owned) Release(ctx context.Context) error { return o.free(ctx, o.held) }
+
+// timed is a lease that runs out.
+type timed struct{ owned }
+
+// ValidUntil returns the moment before the PEXPIRE was sent, plus the TTL.
+func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
+
+// compareAndDel deletes the lock by a script, if it is still the owner's.
+func compareAndDel(ctx context.Context, held *token.Lease) error { return held.Release(ctx) }
+
+// getThenDel looks whose lock it is, and then deletes it, whosever it is by then.
+func getThenDel(ctx context.Context, held *token.Lease) error {
+	found, err := held.Client.Get(ctx, held.Name).Result()
+	switch {
+	case errors.Is(err, redis.Nil), err == nil && found != held.Token:
+		return strategies.ErrNotHeld
+	case err != nil:
+		return fmt.Errorf("look whose %q is: %w", held.Name, indeterminate.Because(ctx, err))
+	}
+	return del(ctx, held)
+}
+
+// del deletes the lock, whosever it is.
+func del(ctx context.Context, held *token.Lease) error {
+	deleted, err := held.Client.Del(ctx, held.Name).Result()
+	if err != nil {
+		return fmt.Errorf("delete %q: %w", held.Name, indeterminate.Because(ctx, err))
+	}
+	if deleted == 0 {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package polled
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/token"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+// SpinOptions are those of spin: how waiters poll, and what makes the lock count as held.
+type SpinOptions struct {
+	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, added-jitter or redisson"`
+	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
+	Cap     time.Duration `opt:"cap" help:"longest sleep of the backoffs that grow, before what added-jitter adds"`
+
+	// Tries ends an Acquire with ErrHeld.
+	Tries int `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: as many as it takes"`
+
+	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock that too few
+	// replicas have is given back. A failover may still choose another replica.
+	WaitReplicas int `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
+
+	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
+	WaitAnyway  bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
+
+	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
+}
+
+// SpinDefaults returns full jitter within Redisson's bounds.
+func SpinDefaults() SpinOptions {
+	return SpinOptions{
+		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond, WaitTimeout: 100 * time.Millisecond,
+	}
+}
+
+// Validate returns every error, joined.
+func (o SpinOptions) Validate() error {
+	var problems []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	known := strings.Join(backoffs, ", ")
+	refuse(!slices.Contains(backoffs, o.Backoff), "no backoff %q (there are: %s)", o.Backoff, known)
+	refuse(o.Base <= 0, "base must be positive, not %v", o.Base)
+	refuse(o.Cap <= 0, "cap must be positive, not %v", o.Cap)
+	grows := o.Backoff != None && o.Backoff != Fixed
+	refuse(grows && o.Cap > 0 && o.Cap < o.Base, "cap %v is smaller than base %v", o.Cap, o.Base)
+	refuse(o.Tries < 0, "tries must not be negative, not %d", o.Tries)
+	refuse(o.WaitAnyway && o.WaitReplicas == 0, "wait-anyway needs wait-replicas")
+	refuse(o.WaitReplicas < 0, "wait-replicas must not be negative, not %d", o.WaitReplicas)
+	// WAIT takes milliseconds; 0 means for ever.
+	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
+		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
+	refuse(o.WaitReplicas > 0 && o.Pipeline,
+		"wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock")
+	return errors.Join(problems...)
+}
+
+// Refine adds WAIT to the rights and the pipeline's connection, and names the library that polls
+// with a fixed sleep.
+func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
+	if o.Backoff == Fixed && o.WaitReplicas == 0 {
+		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
+	}
+	if o.WaitReplicas > 0 {
+		info.Rights.Commands = append(slices.Clone(info.Rights.Commands), "wait")
+	}
+	return pipeline.Refine(info, o.Pipeline)
+}
+
+// SpinLocker is a Locker whose leases can be extended, and have TTLs of their own.
+type SpinLocker struct{ Loaded }
+
+// NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It does not
+// talk to Redis yet. Its error joins every error of the options. The caller closes the client, after the Locker.
+func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return NewSpinWith(client, SpinDefaults(), options...)
+}
+
+// NewSpinWith is NewSpin with other SpinOptions than SpinDefaults.
+func NewSpinWith(client redis.UniversalClient, options SpinOptions, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenSpin, options, more)
+}
+
+// OpenSpin returns a Locker on the first node. It does not talk to Redis yet.
+func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
+	if o.WaitReplicas > 0 && len(config.Nodes) > 0 && config.Nodes[0].Clustered() {
+		return SpinLocker{}, errors.New(
+			"spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
+	}
+	l, err := open(config, kind{
+		name: "spin", options: o.Validate(), backoff: o.backoff(), tries: o.Tries, pipeline: o.Pipeline,
+		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
+			return held.Try(ctx, ttl, func() (bool, error) { return o.set(ctx, held, ttl) })
+		},
+		granted: func(held *token.Lease) strategies.Lease { return held },
+	})
+	return SpinLocker{Loaded{l}}, err
+}
+
+// AcquireFor is Acquire for a lease of ttl, at least 1 ms.
+func (l SpinLocker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return l.acquire(ctx, key, ttl, false)
+}
+
+// TryAcquireFor tries once for a lease of ttl, at least 1 ms.
+func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return l.acquire(ctx, key, ttl, true)
+}
+
+// set takes the key if it is free. With wait-replicas it takes the key only if so many
+// replicas have it in time, with wait-anyway also if not.
+func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
+	if o.WaitReplicas == 0 {
+		return held.Client.SetNX(ctx, held.Name, held.Token, ttl).Result()
+	}
+	// WAIT counts the writes of its own connection, so both use the same one.
+	var taken *redis.BoolCmd
+	var replicas *redis.Cmd
+	if _, err := held.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		taken = pipe.SetNX(ctx, held.Name, held.Token, ttl)
+		replicas = pipe.Do(ctx, "WAIT", o.WaitReplicas, o.WaitTimeout.Milliseconds())
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	reached, err := replicas.Int()
+	if err != nil {
+		return false, fmt.Errorf("wait for replicas: %w", err)
+	}
+	if !taken.Val() || reached >= o.WaitReplicas || o.WaitAnyway {
+		return taken.Val(), nil
+	}
+	if _, err := held.Free(ctx); err != nil {
+		return false, fmt.Errorf("give back, too few replicas having it: %w", err)
+	}
+	return false, nil
+}
