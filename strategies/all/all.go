@@ -9,8 +9,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/blpop"
 	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/etcd"
-	"github.com/lockbench/lockbench/strategies/fair"
-	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/local"
@@ -19,8 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/peers/redsync"
 	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
 	"github.com/lockbench/lockbench/strategies/postgres"
-	"github.com/lockbench/lockbench/strategies/pubsub"
-	"github.com/lockbench/lockbench/strategies/pubsubbroadcast"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/redissonspin"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
@@ -31,19 +28,15 @@ import (
 )
 
 func init() {
-	for _, s := range []strategies.Strategy{
+	for _, s := range append(redisson.Strategies(),
 		atomic.Strategy(),
 		blpop.Strategy(),
 		cohort.Strategy(),
 		etcd.Strategy(),
-		fair.Strategy(),
-		fenced.Strategy(),
 		handoff.Strategy(),
 		local.Strategy(),
 		noop.Strategy(),
 		postgres.Strategy(),
-		pubsub.Strategy(),
-		pubsubbroadcast.Strategy(),
 		redislock.Strategy(),
 		redissonspin.Strategy(),
 		redlock.Strategy(),
@@ -54,7 +47,7 @@ func init() {
 		setnxexpire.Strategy(),
 		spin.Strategy(),
 		zookeeper.Strategy(),
-	} {
+	) {
 		strategies.RegisterStrategy(s)
 	}
 	strategies.RegisterWrapper(gated.Wrapper())

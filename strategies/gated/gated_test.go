@@ -15,16 +15,18 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers/redsync"
-	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 	"github.com/lockbench/lockbench/strategies/spin"
 )
 
 func init() {
 	strategies.RegisterStrategy(redsync.Strategy())
-	strategies.RegisterStrategy(pubsub.Strategy())
 	strategies.RegisterStrategy(semaphore.Strategy())
 	strategies.RegisterStrategy(spin.Strategy())
+	for _, s := range redisson.Strategies() {
+		strategies.RegisterStrategy(s)
+	}
 	strategies.RegisterWrapper(gated.Wrapper())
 }
 
