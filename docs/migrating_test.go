@@ -17,11 +17,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/polled"
-	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
@@ -193,7 +192,7 @@ func toRedlock(ctx context.Context, clients []redis.UniversalClient) error {
 
 func fromGetLock(ctx context.Context, client redis.UniversalClient) error {
 	// Without a prefix it is the same lock as that of the Java services.
-	locker, err := pubsub.New(client, lock.Prefix(""), lock.TTL(10*time.Second))
+	locker, err := redisson.NewPubSub(client, lock.Prefix(""), lock.TTL(10*time.Second))
 	if err != nil {
 		return err
 	}
@@ -204,7 +203,7 @@ func fromGetLock(ctx context.Context, client redis.UniversalClient) error {
 }
 
 func fromGetFencedLock(ctx context.Context, client redis.UniversalClient) error {
-	locker, err := fenced.New(client, lock.Prefix(""))
+	locker, err := redisson.NewFenced(client, lock.Prefix(""))
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func strange(packages map[string]goPackage, lock string) []string {
 func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
-	for _, lock := range []string{"handoff", "cohort", "polled", "pubsub", "fenced", "fair", "redlock", "semaphore", "lock", "etcd", "postgres", "zookeeper"} {
+	for _, lock := range []string{"handoff", "cohort", "polled", "redisson", "redlock", "semaphore", "lock", "etcd", "postgres", "zookeeper"} {
 		if _, ok := packages[module+"strategies/"+lock]; !ok {
 			t.Errorf("there is no %s", lock)
 		}

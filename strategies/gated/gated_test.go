@@ -16,15 +16,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers/redsync"
 	"github.com/lockbench/lockbench/strategies/polled"
-	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
 
 func init() {
 	strategies.RegisterStrategy(redsync.Strategy())
-	strategies.RegisterStrategy(pubsub.Strategy())
 	strategies.RegisterStrategy(semaphore.Strategy())
-	for _, s := range polled.Strategies() {
+	for _, s := range append(polled.Strategies(), redisson.Strategies()...) {
 		strategies.RegisterStrategy(s)
 	}
 	strategies.RegisterWrapper(gated.Wrapper())

@@ -12,12 +12,10 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/cohort"
-	"github.com/lockbench/lockbench/strategies/fair"
-	"github.com/lockbench/lockbench/strategies/fenced"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/polled"
-	"github.com/lockbench/lockbench/strategies/pubsub"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/redlock"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
@@ -33,10 +31,10 @@ func plain(l *lock.FencedLocker, err error) (*lock.Locker, error) {
 var everyLock = map[string]func(c []redis.UniversalClient) (*lock.Locker, error){
 	"handoff":   func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(handoff.New(c[0])) },
 	"cohort":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(cohort.New(c[0])) },
-	"fenced":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(fenced.New(c[0])) },
+	"fenced":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(redisson.NewFenced(c[0])) },
 	"spin":      func(c []redis.UniversalClient) (*lock.Locker, error) { return polled.NewSpin(c[0]) },
-	"pubsub":    func(c []redis.UniversalClient) (*lock.Locker, error) { return pubsub.New(c[0]) },
-	"fair":      func(c []redis.UniversalClient) (*lock.Locker, error) { return fair.New(c[0]) },
+	"pubsub":    func(c []redis.UniversalClient) (*lock.Locker, error) { return redisson.NewPubSub(c[0]) },
+	"fair":      func(c []redis.UniversalClient) (*lock.Locker, error) { return redisson.NewFair(c[0]) },
 	"redlock":   func(c []redis.UniversalClient) (*lock.Locker, error) { return redlock.New(c) },
 	"semaphore": func(c []redis.UniversalClient) (*lock.Locker, error) { return semaphore.New(c[0], 1) },
 }

@@ -64,7 +64,7 @@ func TestChoicesNameWhatToImport(t *testing.T) {
 		{"ours, and theirs", nil, "handoff", []lock{spin, redsync, handoff}, ours + "handoff", "github.com/go-redsync/redsync/v4"},
 		{"theirs alone", nil, "redsync:tuned=true", []lock{spin, redsync, handoff}, "github.com/go-redsync/redsync/v4", ""},
 		{"a mutex in front", nil, "gated:spin", []lock{{"gated:spin", 100, 20, false, 50, nil}, redsync}, ours + "gated around " + ours + "polled", "github.com/go-redsync/redsync/v4"},
-		{"theirs in another language", func(q *Question) { q.For = Correctness }, "fenced", []lock{fenced, handoff}, ours + "fenced", "org.redisson:redisson"},
+		{"theirs in another language", func(q *Question) { q.For = Correctness }, "fenced", []lock{fenced, handoff}, ours + "redisson", "org.redisson:redisson"},
 		{"a consensus store", func(q *Question) { q.For, q.Workload.Fence = Correctness, workloads.FenceOff }, "fenced", []lock{fenced}, "", "org.redisson:redisson"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package pubsubbroadcast
+package redisson
 
 import (
 	"context"

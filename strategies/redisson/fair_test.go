@@ -1,9 +1,12 @@
-package fair_test
+package redisson_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,12 +15,10 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/fair"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
-
-func init() { strategies.RegisterStrategy(fair.Strategy()) }
 
 const (
 	lockKey   = "trial:key"
@@ -25,10 +26,6 @@ const (
 	deadlines = "redisson_lock_timeout:{trial:key}"
 	told      = "redisson_lock__channel:{trial:key}:" // and the owner
 )
-
-func TestConformance(t *testing.T) { trial.Conform(t, "fair") }
-
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "fair") }
 
 // queued are the owners in the queue.
 func queued(t testing.TB, outside *redis.Client) []string {
@@ -114,22 +111,6 @@ func (w *waiter) cancelled(t testing.TB) {
 	w.cancel()
 	if err := <-w.errors; !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled wait returned %v", err)
-	}
-}
-
-func TestUncontendedCommands(t *testing.T) {
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "fair", time.Minute)
-	trial.Release(t, p.Acquire(t, "key")) // opens the pool's connection
-	outside := server.Client(t)
-	var lease strategies.Lease
-	acquired := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") })
-	if want := map[string]int{"evalsha": 1, "lindex": 1, "exists": 1, "lpop": 1, "zrem": 1, "zrange": 1, "hincrby": 1, "pexpire": 1}; !maps.Equal(acquired, want) {
-		t.Errorf("an acquire ran %v, want %v", acquired, want)
-	}
-	released := locktest.Calls(t, outside, func() { trial.Release(t, lease) })
-	if want := map[string]int{"evalsha": 1, "lindex": 1, "exists": 1, "hexists": 1, "hincrby": 1, "del": 1}; !maps.Equal(released, want) {
-		t.Errorf("a release ran %v, want %v", released, want)
 	}
 }
 
@@ -269,10 +250,155 @@ func TestManyLeaveTogether(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "fair:watchdog=false") }
+// Dead waiters hold up those behind them until the last one's deadline, although the
+// lock is free: n of them cost n waits. Meanwhile the living poll.
+func TestDeadWaitersCostTheirDeadline(t *testing.T) {
+	for _, dead := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(dead), func(t *testing.T) {
+			trial.Calm(t, func(times int) string { return waitForTheDead(t, dead, time.Duration(times)*150*time.Millisecond) })
+		})
+	}
+}
 
-func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "fair:watchdog=false") }
+func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, fmt.Sprint("fair:wait-timeout=", wait), time.Minute)
+	began := time.Now()
+	for i := range dead {
+		plant(t, outside, somebody+fmt.Sprint(i), began.Add(time.Duration(i+1)*wait))
+	}
+	last := began.Add(time.Duration(dead) * wait).UnixMilli()
+	lease := p.Acquire(t, "key")
+	if now := time.Now().UnixMilli(); now < last {
+		t.Errorf("it was granted %d ms before the last dead waiter's deadline", last-now)
+	}
+	counts := p.Counts()
+	switch {
+	case counts.Attempts < 6:
+		spoilt = fmt.Sprintf("%+v: the deadlines were over before it had polled three times", counts)
+	case counts.Useful != 1 || counts.Futile != counts.Attempts-3:
+		t.Errorf("%+v: it must poll, and be woken once for each try but the first two", counts)
+	}
+	if n := len(queued(t, outside)) + len(scores(t, outside)); n != 0 {
+		t.Errorf("%d entries of the dead are left", n)
+	}
+	trial.Release(t, lease)
+	return spoilt
+}
 
-func TestShortenedUnheard(t *testing.T) { trial.ShortenedUnheard(t, "fair:watchdog=false") }
+// A release drops the overdue, and tells the first who is not.
+func TestReleaseDropsTheOverdue(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "fair", time.Hour)
+	lease := p.Acquire(t, "key")
+	for i := range 3 {
+		plant(t, outside, somebody+fmt.Sprint(i), time.Now().Add(-time.Second))
+	}
+	// The first reply is negative: what is left to the overdue tail.
+	w := start(t, p)
+	poll.Until(t, "it stands in the queue alone", func() bool {
+		return len(queued(t, outside)) == 1 && p.Counts().Attempts == 3
+	})
+	for i := range 3 {
+		outside.LPush(t.Context(), queue, somebody+fmt.Sprint(i)) // without a deadline at all
+	}
+	trial.Release(t, lease)
+	trial.Release(t, w.lease(t))
+	if n := outside.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
 
-func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "fair:watchdog=false") }
+// The first reply to a newcomer is negative when the tail is overdue behind a head
+// that is not: it queues all the same, and gets its turn.
+func TestNegativeFirstReply(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "fair:wait-timeout=100ms", time.Hour)
+	lease := p.Acquire(t, "key")
+	plant(t, outside, somebody+"1", time.Now().Add(time.Hour))
+	plant(t, outside, somebody+"2", time.Now().Add(-20*time.Second))
+	w := enqueue(t, outside, p, 3)
+	me := queued(t, outside)[2]
+	if late := time.Now().UnixMilli() - scores(t, outside)[me]; late < 15_000 {
+		t.Errorf("its deadline is %d ms ago, want it a wait behind the overdue one's", late)
+	}
+	// It is overdue itself when the head leaves; it queues anew, and is alone then.
+	outside.LPop(t.Context(), queue)
+	outside.ZRem(t.Context(), deadlines, somebody+"1")
+	trial.Release(t, lease)
+	if n := outside.Exists(t.Context(), queue).Val(); n != 0 {
+		t.Errorf("the overdue stand in the queue after a release")
+	}
+	outside.Publish(t.Context(), told+me, "0")
+	trial.Release(t, w.lease(t))
+}
+
+// link is a process's way to Redis, which can be cut.
+type link struct {
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+var errCut = errors.New("the link is cut")
+
+// through is a node behind the link.
+func (l *link) through(t *testing.T, server *redistest.Server) goredis.Node {
+	options := *server.Node(t).Options
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err == nil && l.cut {
+			err = errors.Join(errCut, conn.Close())
+		}
+		l.conns = append(l.conns, conn)
+		return conn, err
+	}
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return goredis.Node{Client: client, Options: &options}
+}
+
+// set cuts or mends it.
+func (l *link) set(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+	for _, conn := range l.conns {
+		if cut && conn != nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+// Those who give up while Redis is out of reach would stand in the queue as the dead do,
+// each for its timeout. Their process lives, and has them leave once it can.
+func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
+	const waiters = 3
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	holder := trial.Start(t, server, "fair", time.Minute)
+	lease := holder.Acquire(t, "key")
+	var way link
+	p := trial.StartOn(t, []goredis.Node{way.through(t, server)}, "fair", time.Minute)
+	var waiting []*waiter
+	for i := range waiters {
+		waiting = append(waiting, enqueue(t, outside, p, i+1))
+	}
+	way.set(true)
+	for _, w := range waiting {
+		w.cancel()
+		<-w.errors // of the link, or of the cancelled wait
+	}
+	if n := len(queued(t, outside)); n != waiters {
+		t.Fatalf("%d of %d stand in the queue while nobody can leave it", n, waiters)
+	}
+	way.set(false)
+	poll.Until(t, "all have left the queue", func() bool { return len(queued(t, outside))+len(scores(t, outside)) == 0 })
+	trial.Release(t, lease)
+	trial.Release(t, p.Acquire(t, "key"))
+}

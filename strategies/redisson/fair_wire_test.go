@@ -1,4 +1,4 @@
-package fair_test
+package redisson_test
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func hold(t testing.TB, outside *redis.Client, ttl time.Duration) {
 }
 
 // What Redisson and others see of a lock and of two who wait for it.
-func TestWireFormat(t *testing.T) {
+func TestFairWireFormat(t *testing.T) {
 	const wait, ttl = 100_000, 60_000 // ms
 	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
 	server := redistest.Start(t)
@@ -109,7 +109,8 @@ func TestWireFormat(t *testing.T) {
 	lease = head.lease(t)
 	// Whoever gets the lock moves those behind it up by its wait.
 	if got := scores(t, outside); len(got) != 1 || got[owners[1]] != score[owners[1]]-wait {
-		t.Errorf("after the first has got the lock the deadlines are %v, want the second's %d earlier than %d", got, wait, score[owners[1]])
+		t.Errorf("after the first has got the lock the deadlines are %v, want the second's %d earlier than %d",
+			got, wait, score[owners[1]])
 	}
 	if got := queued(t, outside); len(got) != 1 || got[0] != owners[1] {
 		t.Errorf("after the first has got the lock the queue is %q", got)
@@ -141,7 +142,7 @@ func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
 }
 
 // Redisson holds the lock and releases it: it publishes to the head.
-func TestForeignHolderReleases(t *testing.T) {
+func TestForeignHolderReleasesToTheHead(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	hold(t, outside, time.Hour)

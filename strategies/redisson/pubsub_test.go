@@ -1,0 +1,446 @@
+package redisson_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// One release costs one wake-up and one attempt in each process that waits,
+// however many waiters it has.
+func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
+	for _, processes := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			const waiters = 10
+			server := redistest.Start(t)
+			holder := trial.Start(t, server, "pubsub", time.Minute)
+			lease := holder.Acquire(t, "key")
+			var waiting []trial.Process
+			for range processes {
+				waiting = append(waiting, trial.Start(t, server, "pubsub", time.Minute))
+			}
+			parked := trial.Park(t, waiters, waiting...)
+
+			for range processes * waiters {
+				trial.Release(t, lease)
+				lease = parked.Next(t)
+			}
+			trial.Release(t, lease)
+			const parking = 2 // attempts before a waiter parks
+			releases := int64(processes * waiters)
+			got := trial.Total(waiting...)
+			if got.Useful != releases || got.Futile > releases*int64(processes-1) {
+				t.Errorf("%d useful and %d futile wake-ups for %d releases, want one and at most %d for each",
+					got.Useful, got.Futile, releases, processes-1)
+			}
+			if processes > 1 && got.Futile == 0 {
+				t.Error("no other process was ever woken")
+			}
+			if want := parking*releases + got.Useful + got.Futile; got.Attempts != want {
+				t.Errorf("%d attempts, want %d: two before parking and one for each wake-up", got.Attempts, want)
+			}
+		})
+	}
+}
+
+func TestOneSubscriptionAProcessAndLock(t *testing.T) {
+	const waiters = 10
+	const channel = "redisson_lock__channel:{trial:key}"
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	subscribers := func() int64 {
+		counts, err := outside.PubSubNumSub(t.Context(), channel).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counts[channel]
+	}
+	both := []trial.Process{trial.Start(t, server, "pubsub", time.Minute), trial.Start(t, server, "pubsub", time.Minute)}
+	lease := both[0].Acquire(t, "key")
+	if n := subscribers(); n != 0 {
+		t.Errorf("%d subscriptions while nobody waits", n)
+	}
+	var parked *trial.Waiters
+	subscribes := locktest.Calls(t, outside, func() { parked = trial.Park(t, waiters, both...) })
+	if n := subscribers(); n != 2 || subscribes["subscribe"] != 2 {
+		t.Errorf("%d subscriptions by %d SUBSCRIBEs for waiters in two processes, want 2 and 2", n, subscribes["subscribe"])
+	}
+	for range 2 * waiters {
+		trial.Release(t, lease)
+		lease = parked.Next(t)
+	}
+	trial.Release(t, lease)
+	poll.Until(t, "no subscription is left", func() bool { return subscribers() == 0 })
+}
+
+// Blind waiters leave that try out, to show what it is for.
+func TestBlindWaitersDoNotTryAgain(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "pubsub:blind=true", time.Minute)
+	lease := p.Acquire(t, "key")
+	leases := make(chan strategies.Lease, 1)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { leases <- p.Acquire(t, "key") })
+	const channel = "redisson_lock__channel:{trial:key}"
+	poll.Until(t, "it has subscribed", func() bool {
+		return outside.PubSubNumSub(t.Context(), channel).Val()[channel] == 1
+	})
+	trial.Release(t, lease)
+	waiting.Wait()
+	trial.Release(t, <-leases)
+	if n := p.Counts().Attempts; n != 3 { // the holder's, the waiter's first, and the one that it was woken for
+		t.Errorf("%d tries, want 3", n)
+	}
+}
+
+// Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
+func TestDeadHolderCostsFewAttempts(t *testing.T) {
+	trial.DeadHolderCostsFewAttempts(t, "pubsub", 2, func(server *redistest.Server, left time.Duration) error {
+		return server.Client(t).Eval(t.Context(),
+			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`,
+			[]string{"trial:key"}, left.Milliseconds()).Err()
+	})
+}
+
+// Ten thousand waiters must fit into a process: nothing runs for them but their
+// own goroutines.
+func TestWaitersCostNoGoroutines(t *testing.T) {
+	const waiters = 2000
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "pubsub", time.Hour)
+	lease := p.Acquire(t, "key")
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range waiters {
+		all.Go(func() {
+			if lease, err := p.Locker.Acquire(ctx, "key"); err == nil {
+				t.Error("a cancelled waiter got the lock")
+				_ = lease.Release(context.Background())
+			}
+		})
+	}
+	poll.Until(t, "all waiters are parked", func() bool { return p.Counts().Attempts == 1+2*waiters })
+	// The pool may still be at work for some of them.
+	poll.Until(t, "few goroutines run beside the waiters' own", func() bool {
+		return runtime.NumGoroutine()-before-waiters <= 8
+	})
+	cancel()
+	all.Wait()
+	trial.Release(t, lease)
+}
+
+// owners notes in whose name the acquire script is run. It is a hook of the client.
+type owners struct {
+	mu    sync.Mutex
+	tried []string
+}
+
+func (o *owners) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *owners) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o *owners) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		// EVALSHA sha 1 key lease owner, and for a release the channel
+		if args := cmd.Args(); cmd.Name() == "evalsha" && len(args) == 6 {
+			o.mu.Lock()
+			o.tried = append(o.tried, args[5].(string))
+			o.mu.Unlock()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// last are those who made the n latest tries.
+func (o *owners) last(n int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.tried[len(o.tried)-n:])
+}
+
+// The k-th release wakes the k-th waiter, and whoever it wakes in vain queues
+// anew behind the others: nobody starves behind one that is unlucky.
+func TestWokenInVainQueuesAnew(t *testing.T) {
+	const waiters, rounds = 7, 3
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	hook := &owners{}
+	p := trial.Start(t, server, "pubsub", time.Hour)
+	p.Config.Nodes[0].Client.AddHook(hook)
+	outside.HSet(t.Context(), "trial:key", "somebody:1", 1) // and never lets go
+	parked := trial.Park(t, waiters, p)
+	var first []string
+	for round := range rounds {
+		for range waiters {
+			before := p.Counts().Attempts
+			outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
+			poll.Until(t, "one has tried", func() bool { return p.Counts().Attempts == before+1 })
+		}
+		tried := hook.last(waiters)
+		if round == 0 {
+			first = tried
+			if distinct := slices.Compact(slices.Sorted(slices.Values(tried))); len(distinct) != waiters {
+				t.Fatalf("%d messages woke %d of %d waiters", waiters, len(distinct), waiters)
+			}
+		} else if !slices.Equal(tried, first) {
+			t.Errorf("in round %d the waiters were woken as %q, in the first as %q", round, tried, first)
+		}
+	}
+	outside.Del(t.Context(), "trial:key")
+	for range waiters {
+		outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
+		trial.Release(t, parked.Next(t))
+	}
+}
+
+// What Redisson and others see of a lock.
+func TestPubSubWireFormat(t *testing.T) {
+	for key, channel := range map[string]string{
+		"key":     "redisson_lock__channel:{trial:key}",
+		"{a}key":  "redisson_lock__channel:trial:{a}key",
+		"odd{key": "redisson_lock__channel:trial:odd{key",
+	} {
+		t.Run(key, func(t *testing.T) {
+			server := redistest.Start(t)
+			outside := server.Client(t)
+			p := trial.Start(t, server, "pubsub", time.Minute)
+			lease := p.Acquire(t, key)
+			hash, err := outside.HGetAll(t.Context(), "trial:"+key).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
+			for field, count := range hash {
+				if !owner.MatchString(field) || count != "1" {
+					t.Errorf("it is held as {%s: %s}", field, count)
+				}
+			}
+			if len(hash) != 1 {
+				t.Errorf("the hash has %d fields, want 1", len(hash))
+			}
+			if ttl, err := outside.PTTL(t.Context(), "trial:"+key).Result(); err != nil || ttl <= 0 || ttl > time.Minute {
+				t.Errorf("its PTTL is %v (%v)", ttl, err)
+			}
+			listener := outside.Subscribe(t.Context(), channel)
+			defer func() { _ = listener.Close() }()
+			if _, err := listener.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			trial.Release(t, lease)
+			reply, err := listener.ReceiveTimeout(t.Context(), 20*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if message, ok := reply.(*redis.Message); !ok || message.Payload != "0" {
+				t.Errorf("a release published %v, want \"0\"", reply)
+			}
+		})
+	}
+}
+
+// A lock held and released by Redisson, which we play by hand.
+func TestForeignHolderReleases(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "pubsub", time.Hour)
+	outside.HSet(t.Context(), "trial:key", "b983c153-7421-469a-addb-44fb92259a1b:56", 1)
+	outside.PExpire(t.Context(), "trial:key", time.Hour)
+	parked := trial.Park(t, 1, p)
+	outside.Del(t.Context(), "trial:key")
+	outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
+	trial.Release(t, parked.Next(t))
+}
+
+// What finds a lease lost tells its holder; Redis that is silent may have lost it.
+func TestLostIsTold(t *testing.T) {
+	for what, test := range map[string]struct {
+		ttl  time.Duration
+		lose func(t *testing.T, server *redistest.Server, lease strategies.Lease)
+	}{
+		"by the watchdog": {200 * time.Millisecond, func(t *testing.T, server *redistest.Server, _ strategies.Lease) {
+			server.Client(t).Del(t.Context(), "trial:key")
+		}},
+		"by the watchdog, of a silent Redis": {200 * time.Millisecond, func(
+			t *testing.T, server *redistest.Server, lease strategies.Lease,
+		) {
+			server.Pause()
+			t.Cleanup(server.Resume)
+			<-lease.(strategies.Watched).Lost()
+			if left := time.Until(lease.(strategies.Timed).ValidUntil()); left > 0 {
+				t.Errorf("it was told lost %v before it ran out", left)
+			}
+		}},
+		"by Release": {time.Hour, func(t *testing.T, server *redistest.Server, lease strategies.Lease) {
+			server.Client(t).Del(t.Context(), "trial:key")
+			if err := lease.Release(t.Context()); err != strategies.ErrNotHeld {
+				t.Errorf("release returned %v, want ErrNotHeld", err)
+			}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			server := redistest.Start(t)
+			lease := trial.Start(t, server, "pubsub", test.ttl).Acquire(t, "key")
+			test.lose(t, server, lease)
+			select {
+			case <-lease.(strategies.Watched).Lost():
+			case <-time.After(20 * time.Second):
+				t.Error("nobody tells that the lease is lost")
+			}
+		})
+	}
+}
+
+// answersLate is a hook that holds back the answer to the first pipeline, a renewal's.
+type answersLate struct {
+	carriedOut, heard, again chan struct{}
+	calls                    atomic.Int32
+}
+
+func (a *answersLate) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (a *answersLate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook is a redis.Hook's.
+func (a *answersLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		switch a.calls.Add(1) {
+		case 1:
+			err := next(ctx, cmds)
+			close(a.carriedOut)
+			<-a.heard
+			return err
+		case 2:
+			close(a.again)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// A renewal that Redis carried out before Extend says nothing of the lease, however late it is
+// answered.
+func TestARenewalThatIsAnsweredLate(t *testing.T) {
+	t.Parallel()
+	const ttl = 1500 * time.Millisecond
+	p := trial.Start(t, redistest.Start(t), "pubsub", ttl)
+	lease := p.Acquire(t, "key")
+	extend := func(by time.Duration) {
+		if err := lease.(strategies.Extender).Extend(t.Context(), by); err != nil {
+			t.Error(err)
+		}
+	}
+	extend(time.Minute)
+	late := &answersLate{carriedOut: make(chan struct{}), heard: make(chan struct{}), again: make(chan struct{})}
+	p.Config.Nodes[0].Client.AddHook(late)
+	<-late.carriedOut
+	extend(ttl)
+	close(late.heard)
+	<-late.again // so the answer has been read
+	if left := time.Until(lease.(strategies.Timed).ValidUntil()); left > ttl {
+		t.Errorf("extended to %v, it is said to be valid for %v", ttl, left)
+	}
+	trial.Release(t, lease)
+}
+
+// subscribed counts the connections that subscribe to one channel each.
+func subscribed(t testing.TB, outside *redis.Client) int {
+	t.Helper()
+	list, err := outside.ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(list, " sub=1 ")
+}
+
+// The herd: a release costs one wake-up and one try for each waiter there is.
+func TestReleaseWakesEveryWaiter(t *testing.T) {
+	const waiters = 10
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	holder := trial.Start(t, server, "pubsub-broadcast", time.Minute)
+	lease := holder.Acquire(t, "key")
+	both := []trial.Process{
+		trial.Start(t, server, "pubsub-broadcast", time.Minute),
+		trial.Start(t, server, "pubsub-broadcast", time.Minute),
+	}
+	parked := trial.Park(t, waiters, both...)
+	if n := subscribed(t, outside); n != 2*waiters {
+		t.Errorf("%d connections subscribe for %d waiters", n, 2*waiters)
+	}
+	for left := 2 * waiters; left > 0; left-- {
+		before := trial.Total(both...)
+		trial.Release(t, lease)
+		lease = parked.Next(t)
+		poll.Until(t, "all who wait have tried", func() bool {
+			now := trial.Total(both...)
+			return now.Useful-before.Useful == 1 && now.Futile-before.Futile == int64(left-1) &&
+				now.Attempts-before.Attempts == int64(left)
+		})
+	}
+	trial.Release(t, lease)
+	poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+	if got, want := trial.Total(both...).Attempts, int64(2*2*waiters+waiters*(2*waiters+1)); got != want {
+		t.Errorf("%d attempts, want %d: two for each waiter before it parks, one for each wake-up", got, want)
+	}
+}
+
+// The connection of a wait is kept for the next, and those expected are opened ahead.
+func TestConnectionsAreKept(t *testing.T) {
+	const callers = 5
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	connections := func() int { return strings.Count(outside.ClientList(t.Context()).Val(), "\n") }
+	config := trial.Config(t, server)
+	config.Callers = callers
+	locker, err := goredis.Open(trial.Variant(t, "pubsub-broadcast"), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := trial.Process{Locker: locker, Config: config}
+	before := connections()
+	if err := locker.(strategies.Preparer).Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	const pool = 1 // for commands
+	if n := connections() - before; n != callers+pool {
+		t.Errorf("%d connections were opened for %d callers, and one for commands", n, callers)
+	}
+	for range 3 {
+		lease := p.Acquire(t, "key")
+		parked := trial.Park(t, callers, p)
+		for range callers {
+			trial.Release(t, lease)
+			lease = parked.Next(t)
+		}
+		// Who leaves does not wait for the UNSUBSCRIBE, and may hear one more message.
+		poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+		trial.Release(t, lease)
+	}
+	if n := strings.Count(outside.ClientList(t.Context()).Val(), " cmd=unsubscribe "); n != callers {
+		t.Errorf("%d connections have served %d waiters three times", n, callers)
+	}
+	if err := locker.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	poll.Until(t, "the connections are closed", func() bool {
+		return !strings.Contains(outside.ClientList(t.Context()).Val(), "subscribe")
+	})
+}
