@@ -28,8 +28,6 @@ const (
 
 func TestConformance(t *testing.T) { trial.Conform(t, "fair") }
 
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "fair") }
-
 // queued are the owners in the queue.
 func queued(t testing.TB, outside *redis.Client) []string {
 	t.Helper()

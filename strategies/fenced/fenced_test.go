@@ -18,8 +18,6 @@ func init() { strategies.RegisterStrategy(fenced.Strategy()) }
 
 func TestConformance(t *testing.T) { trial.Conform(t, "fenced") }
 
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "fenced") }
-
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
 func TestUncontendedCommands(t *testing.T) {

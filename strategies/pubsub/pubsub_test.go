@@ -30,8 +30,6 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "pubsub", "pubsub:watchdog=false", "pubsub:pipeline=true")
 }
 
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "pubsub") }
-
 // process is one instance, as a service would have it.
 type process struct {
 	*pubsub.Locker

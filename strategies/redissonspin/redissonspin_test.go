@@ -8,28 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/locktest"
-	"github.com/lockbench/lockbench/strategies/redissonspin"
 )
 
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "redisson-spin", "redisson-spin:watchdog=false")
-}
-
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "redisson-spin") }
-
-func TestService(t *testing.T) {
-	t.Parallel()
-	trial.Service(t, 1, func(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-		return redissonspin.New(clients[0], options...)
-	})
 }
 
 // Nothing is published, and a waiter pays one script a try.

@@ -52,18 +52,6 @@ func TestNativeConformance(t *testing.T) {
 	trial.Conform(t, "spin:release=native", "spin:release=native,pipeline=true")
 }
 
-func TestNativeTerms(t *testing.T) {
-	startNative(t)
-	trial.Terms(t, "spin:release=native", "spin:release=native,pipeline=true")
-}
-
-func TestNativeService(t *testing.T) {
-	startNative(t)
-	trial.Service(t, 1, func(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-		return spin.NewWith(clients[0], native(), options...)
-	})
-}
-
 // Each step is one command of the server's own and no script. The server is asked once what
 // it has, in Prepare or before the first acquire.
 func TestNativeCommands(t *testing.T) {

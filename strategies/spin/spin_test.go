@@ -26,8 +26,6 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "spin", "spin:backoff=none", "spin:backoff=redisson", "spin:pipeline=true")
 }
 
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "spin", "spin:pipeline=true") }
-
 func open(t testing.TB, config goredis.Config, options spin.Options) *spin.Locker {
 	t.Helper()
 	locker, err := spin.Open(config, options)
