@@ -64,7 +64,7 @@ func broken() []subject {
 		polling(fault{anyTTL: true}, 0).called("a call's TTL of 0 is the Locker's").
 			breaks("TTL of a call", ownTerm, "was granted, want an error"),
 		polling(fault{neverShorter: true}, 0).waitingInVain().called("a call's TTL cannot be shorter than the Locker's").
-			breaks("TTL of a call", ownTerm, "keeps the lock from a waiter"),
+			breaks("TTL of a call", ownTerm, "keeps the lock from others"),
 		polling(fault{renewsAll: true}, watchdog).waitingInVain().called("a watchdog that renews leases with a TTL of their own").
 			breaks("TTL of a call", ownTerm, "is kept by the watchdog"),
 		polling(fault{noRenewal: true}, watchdog).called("a watchdog that sleeps").
