@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,9 @@ func fits(info strategies.Info) error {
 func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
 	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
+	info.Limits = append(slices.Clone(info.Limits), strategies.Limit{
+		Check: "TTL of a call", Because: "a lease that ran out keeps others of its process waiting until it is released",
+	})
 	return info
 }
 

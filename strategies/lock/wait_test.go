@@ -20,37 +20,52 @@ import (
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
 
-func plain(l *lock.FencedLocker, err error) (*lock.Locker, error) {
-	if err != nil {
-		return nil, err
-	}
-	return l.Locker, nil
+type (
+	one   = func(redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
+	three = func([]redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
+)
+
+func onFirst(open one) three {
+	return func(c []redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) { return open(c[0], o...) }
+}
+
+func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error)) three {
+	return onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
+		l, err := open(c, o...)
+		if err != nil {
+			return nil, err
+		}
+		return l.Locker, nil
+	})
 }
 
 // everyLock opens each lock on three databases of a server, of which most need one.
-var everyLock = map[string]func(c []redis.UniversalClient) (*lock.Locker, error){
-	"handoff":   func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(handoff.New(c[0])) },
-	"cohort":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(cohort.New(c[0])) },
-	"fenced":    func(c []redis.UniversalClient) (*lock.Locker, error) { return plain(redisson.NewFenced(c[0])) },
-	"spin":      func(c []redis.UniversalClient) (*lock.Locker, error) { return polled.NewSpin(c[0]) },
-	"pubsub":    func(c []redis.UniversalClient) (*lock.Locker, error) { return redisson.NewPubSub(c[0]) },
-	"fair":      func(c []redis.UniversalClient) (*lock.Locker, error) { return redisson.NewFair(c[0]) },
-	"redlock":   func(c []redis.UniversalClient) (*lock.Locker, error) { return redlock.New(c) },
-	"semaphore": func(c []redis.UniversalClient) (*lock.Locker, error) { return semaphore.New(c[0], 1) },
+var everyLock = map[string]three{
+	"handoff": fencing(handoff.New), "cohort": fencing(cohort.New), "fenced": fencing(redisson.NewFenced),
+	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
+	"redisson-spin": onFirst(polled.NewRedissonSpin), "redlock": redlock.New,
+	"semaphore": onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
+		return semaphore.New(c, 1, o...)
+	}),
 }
 
-// onEvery tries each lock at that address.
-func onEvery(t *testing.T, address string, try func(*testing.T, *lock.Locker)) {
+// brief is for tests in which nobody answers: clients give up soon.
+const brief = time.Second / 4
+
+// onEvery tries each lock at that address, whose clients wait so long for an answer.
+func onEvery(
+	t *testing.T, address string, answer time.Duration, try func(*testing.T, *lock.Locker), options ...lock.Option,
+) {
 	for name, open := range everyLock {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var clients []redis.UniversalClient
 			for database := range 3 {
-				client := redis.NewClient(&redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: time.Second / 4})
+				client := redis.NewClient(&redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: answer})
 				defer func() { _ = client.Close() }()
 				clients = append(clients, client)
 			}
-			locker, err := open(clients)
+			locker, err := open(clients, options...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,11 +75,49 @@ func onEvery(t *testing.T, address string, try func(*testing.T, *lock.Locker)) {
 	}
 }
 
+// The TTLs of a constructor and of a call reach the lock itself, and those of an extension do.
+func TestTTLOfEveryLock(t *testing.T) {
+	server := redistest.Start(t)
+	const own, other, extended = 10 * time.Minute, 20 * time.Hour, 30 * time.Hour
+	onEvery(t, server.Addr, 10*time.Second, func(t *testing.T, locker *lock.Locker) {
+		for want, options := range map[time.Duration][]lock.CallOption{own: nil, other: {lock.TTL(other)}} {
+			before := time.Now()
+			lease, err := locker.Acquire(t.Context(), t.Name(), options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			valid := lease.ValidUntil()
+			if valid.Before(before.Add(want*9/10)) || valid.After(time.Now().Add(want)) {
+				t.Errorf("a lease of %v is valid for %v", want, valid.Sub(before))
+			}
+			before = time.Now()
+			if err := lease.Extend(t.Context(), extended); err != nil {
+				t.Errorf("extend: %v", err)
+			}
+			if valid := lease.ValidUntil().Sub(before); valid < extended*9/10 {
+				t.Errorf("extended by %v it is valid for %v", extended, valid)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		}
+	}, lock.TTL(own))
+}
+
+// No constructor takes a client that is nil.
+func TestNilClients(t *testing.T) {
+	for name, open := range everyLock {
+		if locker, err := open(make([]redis.UniversalClient, 3)); err == nil || locker != nil {
+			t.Errorf("%s: %v, %v", name, locker, err)
+		}
+	}
+}
+
 // The end of Wait is ErrHeld where another has the lock. A wait may also end during a command, so that
 // it takes more than one to see it.
 func TestWaitForAHolder(t *testing.T) {
 	server := redistest.Start(t)
-	onEvery(t, server.Addr, func(t *testing.T, locker *lock.Locker) {
+	onEvery(t, server.Addr, brief, func(t *testing.T, locker *lock.Locker) {
 		key := t.Name()
 		held, err := locker.Acquire(t.Context(), key)
 		if err != nil {
@@ -87,7 +140,7 @@ func TestWaitForRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	onEvery(t, silent.Addr().String(), func(t *testing.T, locker *lock.Locker) {
+	onEvery(t, silent.Addr().String(), brief, func(t *testing.T, locker *lock.Locker) {
 		if _, err := locker.Acquire(t.Context(), "key", lock.Wait(100*time.Millisecond)); err == nil || errors.Is(err, lock.ErrHeld) {
 			t.Errorf("while Redis is silent: %v", err)
 		}
@@ -96,7 +149,7 @@ func TestWaitForRedis(t *testing.T) {
 
 // Where nobody listens the transport's error can be found.
 func TestWaitForNobody(t *testing.T) {
-	onEvery(t, "127.0.0.1:1", func(t *testing.T, locker *lock.Locker) {
+	onEvery(t, "127.0.0.1:1", brief, func(t *testing.T, locker *lock.Locker) {
 		_, err := locker.Acquire(t.Context(), "key", lock.Wait(time.Minute))
 		refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, lock.ErrNoQuorum)
 		if !refused || errors.Is(err, lock.ErrHeld) {

@@ -14,6 +14,8 @@ import (
 type redisLease struct {
 	lock        *redisLock
 	name, token string
+	ttl         time.Duration
+	unwatched   bool // the watchdog leaves it alone
 	again       bool
 	fence       int64
 	planted     bool // it was never granted

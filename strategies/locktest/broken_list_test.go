@@ -22,6 +22,7 @@ func broken() []subject {
 		late       = "a late release is told so and harms nobody"
 		extending  = "an extended lease lasts"
 		valid      = "a lease is valid no longer than Redis keeps it"
+		ownTerm    = "the TTL of a call is its lease's"
 		watching   = "a living holder keeps its lease, and no other does"
 		waking     = "no wake-up is lost"
 		scripting  = "a flushed script cache is filled again"
@@ -58,6 +59,14 @@ func broken() []subject {
 			breaks("validity", valid, "is said to be valid for longer"),
 		polling(script("return redis.call('PEXPIRE', KEYS[1], ARGV[2])", "return 1"), 0).called("Extend does nothing").
 			breaks("extend", extending, "ran out with its first TTL"),
+		polling(fault{lockersTTL: true}, 0).called("a call's TTL is ignored").
+			breaks("TTL of a call", ownTerm, "gave a lease that is valid for"),
+		polling(fault{anyTTL: true}, 0).called("a call's TTL of 0 is the Locker's").
+			breaks("TTL of a call", ownTerm, "was granted, want an error"),
+		polling(fault{neverShorter: true}, 0).waitingInVain().called("a call's TTL cannot be shorter than the Locker's").
+			breaks("TTL of a call", ownTerm, "keeps the lock from others"),
+		polling(fault{renewsAll: true}, watchdog).waitingInVain().called("a watchdog that renews leases with a TTL of their own").
+			breaks("TTL of a call", ownTerm, "is kept by the watchdog"),
 		polling(fault{noRenewal: true}, watchdog).called("a watchdog that sleeps").
 			breaks("watchdog", watching, "a living holder's lease ran out"),
 		polling(fault{renewsFirstOnly: true}, watchdog).called("a watchdog of an instance's first lease only").

@@ -44,6 +44,10 @@ type fault struct {
 	renewsBlindly   bool  // the watchdog does not ask whose lock it renews
 	renewsFirstOnly bool  // the watchdog knows an instance's first lease only
 	outlivesClose   bool  // the watchdog goes on after Close
+	lockersTTL      bool  // a call's TTL is ignored
+	anyTTL          bool  // a call's TTL below a millisecond means the Locker's
+	neverShorter    bool  // a call's TTL counts only where it is longer than the Locker's
+	renewsAll       bool  // the watchdog renews leases with a TTL of their own too
 	evalsha         bool  // a release relies on the script cache
 	key             func(string) string
 
@@ -129,19 +133,59 @@ func (l *redisLock) name(key string) string {
 }
 
 func (l *redisLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.get(ctx, l.lease(key, l.config.TTL))
+}
+
+func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	token := l.instance
 	if !l.sameToken {
 		token = fmt.Sprint(l.instance, ":", l.last.Add(1))
 	}
-	return l.get(ctx, &redisLease{lock: l, name: l.name(key), token: token})
+	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl}
+}
+
+// termed returns a lease with a TTL of its own, or by some fault with another.
+func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
+	switch {
+	case l.lockersTTL || l.anyTTL && ttl < time.Millisecond:
+		ttl = l.config.TTL
+	case ttl < time.Millisecond:
+		return nil, fmt.Errorf("acquire %q: a TTL of %v is below a millisecond", key, ttl)
+	case l.neverShorter:
+		ttl = max(ttl, l.config.TTL)
+	}
+	lease := l.lease(key, ttl)
+	lease.unwatched = !l.renewsAll
+	return lease, nil
+}
+
+func (l *redisLock) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	lease, err := l.termed(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.get(ctx, lease)
+}
+
+func (l *redisLock) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	lease, err := l.termed(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.tryOnce(ctx, lease)
 }
 
 func (l *redisLock) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
-	return l.get(ctx, &redisLease{lock: l, name: l.name(key), token: l.instance + ":as:" + owner, again: true})
+	lease := l.lease(key, l.config.TTL)
+	lease.token, lease.again = l.instance+":as:"+owner, true
+	return l.get(ctx, lease)
 }
 
 func (l *redisLock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	lease := &redisLease{lock: l, name: l.name(key), token: fmt.Sprint(l.instance, ":", l.last.Add(1))}
+	return l.tryOnce(ctx, l.lease(key, l.config.TTL))
+}
+
+func (l *redisLock) tryOnce(ctx context.Context, lease *redisLease) (strategies.Lease, error) {
 	got, _, err := l.try(ctx, lease)
 	for n := 0; l.tryWaits && n < 3 && !got && err == nil; n++ {
 		time.Sleep(time.Millisecond)
@@ -278,7 +322,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 		mode = "again"
 	}
 	reply, err := l.acquire.Run(ctx, l.client, []string{lease.name, lease.name + ":fence"},
-		lease.token, l.config.TTL.Milliseconds(), mode).Int64Slice()
+		lease.token, lease.ttl.Milliseconds(), mode).Int64Slice()
 	if l.isYes(err) {
 		reply, err = []int64{1, 0}, nil
 	}
@@ -300,12 +344,12 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if l.validFromReply {
 		asked = time.Now()
 	}
-	if !l.handsOutLate && !time.Now().Before(asked.Add(l.config.TTL)) {
+	if !l.handsOutLate && !time.Now().Before(asked.Add(lease.ttl)) {
 		return false, time.Millisecond, nil
 	}
 	lease.fence = reply[1]
-	lease.renewed(asked.Add(l.config.TTL))
-	if l.watches && (!l.renewsFirstOnly || l.watching.CompareAndSwap(false, true)) {
+	lease.renewed(asked.Add(lease.ttl))
+	if l.watches && !lease.unwatched && (!l.renewsFirstOnly || l.watching.CompareAndSwap(false, true)) {
 		lease.watch()
 	}
 	l.remember(ctx, lease.name)

@@ -27,6 +27,7 @@ const (
 	late       = "a late release is told so and harms nobody"
 	extending  = "an extended lease lasts"
 	valid      = "a lease is valid no longer than Redis keeps it"
+	ownTerm    = "the TTL of a call is its lease's"
 	watching   = "a living holder keeps its lease, and no other does"
 	waking     = "no wake-up is lost"
 	scripting  = "a flushed script cache is filled again"
@@ -150,6 +151,7 @@ func Checks() []Check {
 		{"late release", late, "Who releases or extends a lease after it ran out is told so, and the next holder keeps the lock.", recovers, lateRelease},
 		{"extend", extending, "A lease that was extended outlasts its first TTL.", recovers, extend},
 		{"validity", valid, "A lease is said to be valid no longer than its TTL from before it was asked for, and nobody else gets the lock in that time.", recovers, validity},
+		{"TTL of a call", ownTerm, "A lease with a TTL of its own lasts that long, longer or shorter than its Locker's, and is not renewed; a TTL below a millisecond is refused.", recovers, callTTL},
 		{"watchdog", watching, "Each lease of a living holder is renewed beyond its TTL, that of a dead one is not, and a lock that was given back or taken by another is left alone.", watches, watchdog},
 		{"release before the wait", waking, "A release between any two commands of a waiter on its way to its wait reaches it.", onRedis, releaseBeforeTheWait},
 		{"release during a reconnect", waking, "A release while a waiter's connection is cut, or between any two commands with which it comes back, reaches it.", onRedis, releaseDuringReconnect},

@@ -19,7 +19,6 @@ import (
 	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/polled"
 )
@@ -32,21 +31,6 @@ func TestConformance(t *testing.T) {
 		{"redisson-spin", "redisson-spin:watchdog=false"},
 	} {
 		trial.Conform(t, variants...)
-	}
-}
-
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "spin", "spin:pipeline=true", "redisson-spin") }
-
-func TestService(t *testing.T) {
-	t.Parallel()
-	for name, construct := range map[string]func(redis.UniversalClient, ...lock.Option) (*lock.Locker, error){
-		"spin": polled.NewSpin, "redisson-spin": polled.NewRedissonSpin,
-	} {
-		t.Run(name, func(t *testing.T) {
-			trial.Service(t, 1, func(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-				return construct(clients[0], options...)
-			})
-		})
 	}
 }
 

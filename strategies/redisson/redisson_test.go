@@ -5,12 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
@@ -26,29 +23,6 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "pubsub-broadcast")
 	trial.Conform(t, "fair")
 	trial.Conform(t, "fenced")
-}
-
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "pubsub", "fair", "fenced") }
-
-func TestService(t *testing.T) {
-	for kind, construct := range map[string]func(redis.UniversalClient, ...lock.Option) (*lock.Locker, error){
-		"pubsub": redisson.NewPubSub,
-		"fair":   redisson.NewFair,
-		"fenced": func(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-			locker, err := redisson.NewFenced(client, options...)
-			if err != nil {
-				return nil, err
-			}
-			return locker.Locker, nil
-		},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			trial.Service(t, 1, func(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-				return construct(clients[0], options...)
-			})
-		})
-	}
 }
 
 func TestHolds(t *testing.T) {

@@ -7,13 +7,8 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
-
-func TestTermsOfCalls(t *testing.T) {
-	trial.Terms(t, "redlock:node-timeout=2s,min-delay=1ms,max-delay=20ms")
-}
 
 // A node may cost a quarter of the lease that is asked for, whatever the Locker's TTL: else
 // it would cost all of a short lease, and a long one would get less patience than it has.

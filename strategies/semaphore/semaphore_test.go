@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,15 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "semaphore", "semaphore:permits=1", "semaphore:expirable=true,permits=1")
 }
 
-func TestTermsOfCalls(t *testing.T) { trial.Terms(t, "semaphore:expirable=true,permits=1") }
+// The suite is run on plain permits unless all variants are asked for, and these have no TTL.
+func TestTTLOfAnExpirablePermit(t *testing.T) {
+	variant := trial.Variant(t, "semaphore:expirable=true")
+	checks := locktest.Checks()
+	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == "TTL of a call" })
+	if v := checks[i].Judge(t.Context(), trial.Fixture(t, variant), variant.Info()); v.Outcome != locktest.Passed {
+		t.Error(v)
+	}
+}
 
 // Plain permits do not run out: no TTL is too short for them, and they have no end.
 func TestPlainPermitsHaveNoTerm(t *testing.T) {
