@@ -110,15 +110,15 @@ func (l *Locker) forgive(now time.Time) {
 
 // payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
 // release might grant the lock to a place of this process until Redis notices that the
-// process is gone.
-func (l *Locker) payOff() {
+// process is gone. After the last time no debts are taken.
+func (l *Locker) payOff(last bool) {
 	var err error // after an error the rest ends by its TTL
 	for over := false; !over; {
 		l.mu.Lock()
 		due := slices.Collect(maps.Values(l.debts))
 		due = slices.DeleteFunc(due, func(d *debt) bool { return d.answered })
 		over = len(due) == 0 || err != nil
-		l.hungUp = over
+		l.hungUp = over && last
 		l.mu.Unlock()
 		if !over {
 			err = l.payBy(l.deadline, due)

@@ -121,6 +121,20 @@ func GiveUpListening(l *Locker) bool {
 	return n > 0
 }
 
+// OweLate has the process owe what an id may have of a key when Close has ended its tasks' context, as a
+// command does that was under way and has come after what was to give its place up. It returns the id.
+func OweLate(l *Locker, key string) (id string) {
+	id = ID(l, key)
+	lock := l.config.Key(key)
+	l.tasks.Go(func() {
+		<-l.ctx.Done()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.owe(namesOf(lock, l.base, false), id, true)
+	})
+	return id
+}
+
 // Owe has the process owe a place in a key's queue, after before has seen the queue's name. The
 // channel is closed when it is paid.
 func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {

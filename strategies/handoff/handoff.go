@@ -281,7 +281,7 @@ func (l *Locker) Close() error {
 		ln.fail(strategies.ErrClosed)
 	}
 	l.mu.Unlock()
-	l.payOff()
+	l.payOff(false)
 	l.mu.Lock()
 	subscribers := maps.Clone(l.subscribers)
 	l.mu.Unlock()
@@ -290,5 +290,13 @@ func (l *Locker) Close() error {
 		e.hangUp()
 	}
 	l.tasks.Wait()
+	l.mu.Lock()
+	for _, d := range l.debts {
+		if d.indeterminate { // a command that was under way may have come after what gave it up
+			l.owe(d.names, d.entry, true)
+		}
+	}
+	l.mu.Unlock()
+	l.payOff(true)
 	return l.redis.conn.Close()
 }

@@ -154,6 +154,26 @@ func TestAShortenedLease(t *testing.T) {
 	}
 }
 
+// A waiter of the holder's own process whose place Redis has just queued does not put off the end of a
+// lease that Redis keeps for longer.
+func TestAShortenedLeaseEndsWhileOthersQueue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff:linger=0s", time.Hour)
+	handoff.Attend(locker(p), time.Hour)
+	q := newQueue(t, server)
+	lease := acquire(t, p)
+	extend(t, lease, time.Second)
+	q.come("waiter", p)
+	next := q.next("waiter")
+	if time.Now().Before(lease.ValidUntil()) {
+		t.Error("another had it while it was valid")
+	}
+	notHeld(t, lease)
+	trial.Release(t, next)
+	q.nothingLeft(p)
+}
+
 func extend(t *testing.T, lease *handoff.Lease, ttl time.Duration) {
 	t.Helper()
 	if err := lease.Extend(t.Context(), ttl); err != nil {

@@ -335,6 +335,22 @@ func TestCloseLeavesTheQueue(t *testing.T) {
 	}
 }
 
+// What a command takes that was under way during Close is given up, too.
+func TestCloseGivesUpWhatComesLate(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff", time.Hour)
+	trial.Release(t, acquire(t, p))
+	client := server.Client(t)
+	client.Set(t.Context(), lock, handoff.OweLate(locker(p), "key"), time.Hour)
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if owner := client.Get(t.Context(), lock).Val(); owner != "" {
+		t.Errorf("%q has the lock, whose process is closed", owner)
+	}
+}
+
 // Close ends although a process gives up listening to a Redis that does not answer just while it is
 // being closed: nothing else would end the connection.
 func TestCloseWhileListeningIsGivenUp(t *testing.T) {

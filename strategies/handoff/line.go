@@ -328,4 +328,7 @@ func (ln *line) known(ttl time.Duration) {
 	ln.due = time.Time{}
 	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond // a longer queue takes longer to come to the line's turn
 	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
+	if ln.held != nil {
+		ln.lookAtEnd(ln.held)
+	}
 }

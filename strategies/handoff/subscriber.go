@@ -418,6 +418,7 @@ func (l *Locker) confirm(ln *line, g *lease) {
 	since := time.Now()
 	clock, err := l.extend(ctx, ln, g.id, ln.ttl)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	ln.asking = false
 	g.until.Set(end(since, ln.ttl))
 	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
@@ -430,10 +431,5 @@ func (l *Locker) confirm(ln *line, g *lease) {
 		}
 		ln.look(0)
 		ln.forget()
-	}
-	closed, deadline := l.hungUp, l.deadline
-	l.mu.Unlock()
-	if closed { // nobody wants it, and Close has already paid what was owed
-		_ = l.payBy(deadline, []*debt{{names: ln.names, id: g.id, entry: g.id, paid: make(chan struct{})}})
 	}
 }
