@@ -23,6 +23,7 @@ type debt struct {
 	due           time.Time
 	paid          chan struct{} // closed when Redis has answered
 	answered      bool
+	again         bool // it was not answered once
 }
 
 const (
@@ -30,9 +31,9 @@ const (
 	mostAnswered = 1024
 	// mostAtOnce is how many a script is asked to pay, so that it does not take too long.
 	mostAtOnce = 100
-	// mostLocks is how many locks' debts are paid at the same time. A Redis that does not answer gets no
-	// more scripts than that in patience, however many debts there are.
-	mostLocks = 16
+	// mostAgain is how many locks' debts that were not answered are paid again at the same time. A Redis
+	// that does not answer gets no more scripts than that in patience, however many debts there are.
+	mostAgain = 16
 	// latest is how long commands of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
@@ -65,19 +66,30 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	l.forgive(now)
 	due := map[string][]*debt{} // by lock
 	for _, d := range l.debts {
+		_, paying := l.paying[d.lock]
 		switch {
-		case l.paying[d.lock]: // the keeper runs again after that
+		case paying: // the keeper runs again after that
 		case !d.due.After(now) && len(due[d.lock]) < mostAtOnce:
 			due[d.lock] = append(due[d.lock], d)
 		case next.IsZero() || d.due.Before(next):
 			next = d.due
 		}
 	}
-	for lock, debts := range due {
-		if len(l.paying) == mostLocks { // the keeper runs again after one of them
-			break
+	most := mostAgain
+	for _, again := range l.paying {
+		if again {
+			most--
 		}
-		l.paying[lock] = true
+	}
+	for lock, debts := range due {
+		again := slices.ContainsFunc(debts, func(d *debt) bool { return d.again })
+		if again && most <= 0 { // the keeper runs again after one of the others
+			continue
+		}
+		if again {
+			most--
+		}
+		l.paying[lock] = again
 		l.begin(func() {
 			_ = l.pay(l.ctx, debts) // what is not answered is due again
 			l.mu.Lock()
@@ -171,7 +183,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 	for _, d := range due {
 		switch {
 		case err != nil && !hopeless(err):
-			d.due = now.Add(patience / 4)
+			d.due, d.again = now.Add(patience/4), true
 			continue
 		case d.due.After(sent): // its turn has come meanwhile
 			continue

@@ -53,12 +53,17 @@ func (d *dialling) watch(dial dialer) dialer {
 	}
 }
 
-// failure is why the last dial failed; nil if it did not.
+// failure is why the last dial failed; nil if it did not. It is no dial's *net.OpError, which would say
+// that nothing was sent: the command may still be, once a dial succeeds.
 func (d *dialling) failure() error {
-	if err := d.err.Load(); err != nil {
-		return *err
+	err := d.err.Load()
+	if err == nil || *err == nil {
+		return nil
 	}
-	return nil
+	if dial, ok := errors.AsType[*net.OpError](*err); ok {
+		return dial.Err
+	}
+	return *err
 }
 
 // Open returns the Conn of a node. It does not talk to Redis yet. The caller closes it.

@@ -1,0 +1,36 @@
+package shared
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+)
+
+// A command that waits for a connection may be sent once there is one: why there is none is said, but
+// not that nothing was sent.
+func TestCommandThatWaitsForAConnection(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	conn, err := Open(goredis.Node{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = conn.Close(), client.Close() })
+	poll.Until(t, "a dial has failed", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		err := conn.Send(ctx, redis.NewCmd(ctx, "ping"))
+		if err != nil && !indeterminate.MayHaveRun(err) {
+			t.Fatalf("it may not have run: %v", err)
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
+}
