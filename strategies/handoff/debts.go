@@ -27,7 +27,7 @@ type debt struct {
 }
 
 const (
-	// mostAnswered is how many debts are kept that Redis has answered. Callers bound the others.
+	// mostAnswered is how many debts are kept that Redis has answered. Callers and latest bound the others.
 	mostAnswered = 1024
 	// mostAtOnce is how many a script is asked to pay, so that it does not take too long.
 	mostAtOnce = 100

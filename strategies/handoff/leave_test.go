@@ -198,8 +198,9 @@ func manyGiveUp(t *testing.T, variant string) {
 	holder, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
 	q := newQueue(t, server)
 	lease := acquire(t, holder)
+	const callers = 200
 	var all sync.WaitGroup
-	for range 200 {
+	for range callers {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), rand.N(30*time.Millisecond))
 			defer cancel()
@@ -209,7 +210,8 @@ func manyGiveUp(t *testing.T, variant string) {
 		})
 	}
 	all.Wait()
-	poll.Until(t, "nobody is queued", func() bool { return q.length() == 0 })
+	// Entries in the middle of a long queue stay until their turn.
+	poll.Until(t, "the ends of the queue are empty", func() bool { return q.length() <= callers-2*64 })
 	trial.Release(t, lease)
 	q.nothingLeft(holder, p)
 	for _, p := range []trial.Process{holder, p} { // the lock was crowded for a second
