@@ -22,8 +22,8 @@
 //		return ship(ctx, order)
 //	}, lock.Watchdog())
 //
-// The locks are in the packages beside this one: handoff, cohort, polled, pubsub, fenced,
-// fair, redlock and semaphore. The NAME.md beside each says what it guarantees, what it
+// The locks are in the packages beside this one: handoff, cohort, polled (spin),
+// redisson (pubsub, fenced, fair), redlock and semaphore. The NAME.md beside each says what it guarantees, what it
 // costs, and what breaks it. None of them registers anything or keeps state outside
 // of its Locker.
 package lock
