@@ -29,13 +29,3 @@ func Question(format, given string, known []string) string {
 	}
 	return ""
 }
-
-// Typo returns the nearest known name if it was almost certainly meant: at most a third of
-// the given one must be edited. Otherwise it returns "".
-func Typo(given string, known []string) string {
-	name := Name(given, known)
-	if name == "" || 3*levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(name)) > len(given) {
-		return ""
-	}
-	return name
-}
